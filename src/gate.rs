@@ -14,6 +14,26 @@
 //! assert!(tools.oneshot(by_hand).await.is_err(), "no turn has made a record for this call");
 //! # });
 //! ```
+//!
+//! # The order of the checks
+//!
+//! A gate asks the cheap and final questions first, and the person's last. Each step ends the call, or hands it on:
+//!
+//! | step | refuses | with |
+//! |---|---|---|
+//! | 1 | a call without a record, or with a closed one | an error for the host (rule T6) |
+//! | 2 | a call that any layer has denied | the denial (rule D1) |
+//! | 3 | a call whose tool is not behind this gate | a denial |
+//! | 4 | a call that has skipped a layer | an error for the host (rule D9) |
+//! | 5 | arguments on which not every layer has decided | nothing: the turn repeats the pass (rule D3) |
+//! | 6 | changed arguments that do not fit the tool | a denial (rule T5) |
+//! | 7 | an open question that no approval covers | a deferral (rule A1) |
+//! | 8 | an external tool, an agent | a deferral: they are executed elsewhere |
+//! | 9 | a second execution | the recorded outcome |
+//! | 10 | a call that the journal knows | its recorded outcome, or "may have run" (rule L2) |
+//!
+//! Step 7 comes before step 8, so that an external call is asked about like any other before it leaves the process.
+//! Step 9 comes before step 10, as the journal is a transaction and the cell is not.
 
 use std::fmt;
 use std::future::Future;
@@ -71,6 +91,8 @@ impl<T: Toolset> Gate<T> {
         Ok(definitions.into_iter().map(|definition| self.tie(definition)).collect())
     }
 
+    /// The name and the toolset are captured in the check of arguments: the turn validates a call before it passes the
+    /// stack, by the definition alone, which may have another name by then.
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
         let validate = (definition.kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
@@ -180,6 +202,10 @@ impl<T: Toolset> Gate<T> {
     }
 
     /// Adds the question of the tool's previews, if it makes any (rule S7).
+    ///
+    /// A preview that fails is shown as a failed one, without a pin, and the question stays open: not being able to
+    /// show the content is no reason to run the call, and none to deny it either. The approver decides, and sees that
+    /// the tool had nothing to show.
     async fn add_previews(&self, record: &CallRecord, tool: &str, args: &Args) {
         let made = catch_panic(|| self.toolset.preview(record.context(), tool, args)).await;
         let previews = match made {
@@ -214,6 +240,10 @@ impl<T: Toolset> Gate<T> {
         }
     }
 
+    /// The order is: cell, usage, journal, body. A limit that is reached gives the cell back, as nothing was started,
+    /// and the record must not say that the tool may have run. A journal that refuses gives the count of the usage
+    /// back, as nothing was executed. A body that defers itself is not counted either, although it was started: it is
+    /// counted when it runs after its answer.
     async fn execute(
         &self,
         record: &Arc<CallRecord>,
@@ -303,6 +333,9 @@ fn not_executed(
 
 /// Runs a body under a claim of the journal: renews the claim's lease while the body runs, then settles the claim with
 /// the outcome. An error that ends the run is recorded as a failure, without its text.
+///
+/// A body that ended and could not be settled is an error for the host, and its outcome is withheld: the store may have
+/// recorded it or not, and telling the model one of the two could contradict what every other process reads later.
 async fn written_down(
     journal: &dyn Journal,
     token: &JournalToken,
@@ -329,6 +362,9 @@ async fn written_down(
 }
 
 /// How the call differs from what was approved; `None` if the approval covers it.
+///
+/// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the
+/// strongest reason, and one is enough.
 pub(crate) fn not_covered(
     approval: &Approval,
     leaf: &Leaf,

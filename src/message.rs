@@ -20,6 +20,26 @@ use crate::call::ToolCall;
 use crate::outcome::Outcome;
 
 /// One message of a history, serialised with `kind` `request` or `response`.
+///
+/// ```
+/// use countersign::message::{RequestPart, ResponsePart, ReturnKind};
+/// use countersign::{Message, ToolCall};
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("c1", "list_files", json!({}));
+/// let asked = Message::Response { parts: vec![ResponsePart::Text("I look.".into()), ResponsePart::ToolCall(call)] };
+/// assert_eq!(asked.tool_calls().map(ToolCall::id).collect::<Vec<_>>(), ["c1"]);
+///
+/// let result = RequestPart::ToolReturn {
+///     tool_name: "list_files".into(),
+///     content: json!(["a.log"]),
+///     tool_call_id: "c1".into(),
+///     outcome: ReturnKind::Success,
+/// };
+/// let answered = serde_json::to_value(Message::Request { parts: vec![result] })?;
+/// assert_eq!(answered["parts"][0]["part_kind"], "tool-return");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -74,6 +94,14 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 }
 
 /// How a call ended, as a message states it.
+///
+/// | outcome of the call | here |
+/// |---|---|
+/// | [`Returned`](Outcome::Returned) | `Success` |
+/// | [`Denied`](Outcome::Denied) | `Denied` |
+/// | [`Failed`](Outcome::Failed) | `Failed` |
+/// | [`Retry`](Outcome::Retry) | `Retried` |
+/// | [`Unknown`](Outcome::Unknown) | `Interrupted` |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -92,6 +120,10 @@ pub enum ReturnKind {
 }
 
 /// One part of a message from the model.
+///
+/// Reasoning is kept word for word with its signature, as a provider that has signed it refuses a history in which it
+/// is missing or changed. A part of another kind is an error when a history is read: what is not understood cannot be
+/// sent on.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ResponsePart {
@@ -166,6 +198,9 @@ impl RequestPart {
     }
 
     /// The result of a call, and the content that its tool added for the model; `None` while the call is deferred.
+    ///
+    /// The two are apart because providers want every result directly after the calls: what the tools added is appended
+    /// behind the last result of the response, as text of the user.
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let result = Self::result(call, outcome)?;
         let beside = match outcome {

@@ -2,6 +2,11 @@
 //!
 //! Spans and events go through `tracing` and need no feature. The feature `opentelemetry` adds what `tracing` cannot
 //! say: links between the traces of two processes, and metrics.
+//!
+//! Names of spans and attributes are those of the conventions; what they contain is never an argument or a result (rule
+//! S2). A call that waits for a person is in two traces, often of two processes and days apart. One span over that time
+//! would never be exported, so the second trace has a link to the first, whose `traceparent` is stored with the pending
+//! call.
 
 use tracing::Span;
 

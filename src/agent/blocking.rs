@@ -1,4 +1,8 @@
 //! Blocking runs, for programs without an async runtime.
+//!
+//! The runtime is made once for the process, and a blocking run is polled on the caller's thread: values that are not
+//! `Send` outside of the run may be used around it, and a panic of a tool unwinds where the caller expects it. Inside
+//! of an async runtime a blocking run is an error and not a panic.
 
 use std::future::Future;
 use std::sync::OnceLock;

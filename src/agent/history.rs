@@ -1,4 +1,15 @@
 //! Checks whether a run can continue from a history, and finds the calls that have no result yet.
+//!
+//! A history that a program has stored, cut or joined is the most common source of runs that providers refuse, with an
+//! error that names no call. So it is checked before anything is sent:
+//!
+//! | history | is |
+//! |---|---|
+//! | call, result, response | fine |
+//! | response with calls, at the end | fine: the calls are decided and run |
+//! | call without a result, then a response | an error that names the call |
+//! | result without a call, two results of one call | an error that names the call |
+//! | calls, then a user's prompt | an error: the prompt would stand between a call and its result |
 
 use std::collections::{HashMap, HashSet};
 

@@ -9,6 +9,8 @@ use crate::message::Message;
 use crate::turn::{SuspendedRun, SuspendedTurn, TurnReport};
 
 /// The next step of a run, or its end.
+///
+/// Announced before it happens, so that a program can look, wait or stop in front of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunStep {
@@ -21,6 +23,24 @@ pub enum RunStep {
 }
 
 /// A run that proceeds one step at a time; see [`Agent::iter`](crate::Agent::iter).
+///
+/// ```
+/// use countersign::agent::RunStep;
+/// use countersign::testing::ScriptedModel;
+/// use countersign::{Agent, FunctionToolset};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+/// let mut run = agent.iter("Hello");
+/// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
+/// assert_eq!((run.history().len(), run.turns().len()), (1, 0)); // the prompt, and no calls yet
+///
+/// // Stopped here: the model was not asked, and the run can go on later, in another process.
+/// let stopped = run.suspended();
+/// drop(run);
+/// assert_eq!(agent.ask(stopped).await?.text(), Some("Done."));
+/// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
+/// ```
 pub struct RunIter<'a> {
     running: RunLoop<'a>,
     over: bool,

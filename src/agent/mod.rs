@@ -83,6 +83,15 @@ pub struct Agent {
 
 impl Agent {
     /// Creates an agent without instructions or a handler, whose runs end with text.
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// assert_eq!(agent.run_sync("Hello")?.text(), Some("Done."));
+    /// # Ok::<(), countersign::agent::RunError>(())
+    /// ```
     pub fn new(model: impl Model, tools: impl Into<Tools>) -> Self {
         Self {
             model: Arc::new(model),
@@ -98,6 +107,26 @@ impl Agent {
     }
 
     /// Sets the instructions, which are sent with every request and are not part of the history.
+    ///
+    /// They are not in the history, so a run that is resumed with other instructions follows the other ones.
+    ///
+    /// ```
+    /// use countersign::model::{ModelRequest, ModelResponse};
+    /// use countersign::{Agent, BoxError, FunctionToolset, Model};
+    ///
+    /// struct Echo;
+    ///
+    /// impl Model for Echo {
+    ///     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+    ///         Ok(ModelResponse::text(request.instructions().unwrap_or_default()))
+    ///     }
+    /// }
+    ///
+    /// let agent = Agent::new(Echo, FunctionToolset::new()).instructions("Answer in one word.");
+    /// let run = agent.run_sync("Hello")?;
+    /// assert_eq!((run.text(), run.history().len()), (Some("Answer in one word."), 2));
+    /// # Ok::<(), countersign::agent::RunError>(())
+    /// ```
     pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
         self
@@ -110,6 +139,19 @@ impl Agent {
     }
 
     /// Adds a dependency for every run. Hooks, predicates, handlers and tool bodies find it by its type.
+    ///
+    /// One value for each type; a second one of the same type takes its place. Values of a program's own type (`struct
+    /// Db(Pool)`) cannot collide with those of a library.
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// struct Tenant(&'static str);
+    ///
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new()).deps(Tenant("acme"));
+    /// # let _ = agent;
+    /// ```
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(value);
         self
@@ -140,6 +182,17 @@ impl Agent {
 
     /// Limits what a run and its sub-agents may use. A call beyond the limit is not executed; the run ends with
     /// [`Error::UsageLimit`] after the other calls of the response have settled, and can be resumed.
+    ///
+    /// ```
+    /// use countersign::error::ErrorKind;
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::call::UsageLimits;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new()).usage_limits(UsageLimits::new().requests(0));
+    /// let error = agent.run_sync("Hello").err().map(|error| error.kind());
+    /// assert_eq!(error, Some(ErrorKind::UsageLimit));
+    /// ```
     pub fn usage_limits(mut self, limits: UsageLimits) -> Self {
         self.limits = limits;
         self
@@ -187,6 +240,16 @@ impl Agent {
     }
 
     /// The [ledger](Self::ledger) of the agent, if it has one.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// assert!(agent.configured_ledger().is_none());
+    /// assert!(agent.ledger(Ledger::new(MemoryStore::new())).configured_ledger().is_some());
+    /// ```
     #[must_use]
     pub fn configured_ledger(&self) -> Option<&Ledger> {
         self.turn.configured_ledger()
@@ -239,6 +302,24 @@ impl Agent {
     }
 
     /// Adds a watcher of every run, called with each event as it happens. [`Run::watch`] adds one to a single run.
+    ///
+    /// Called on the task of the run, which waits for it: send the event somewhere else, and do not block. A watcher
+    /// decides nothing.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::sync::Arc;
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// let events = Arc::new(AtomicUsize::new(0));
+    /// let seen = Arc::clone(&events);
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new())
+    ///     .watch(move |_| { seen.fetch_add(1, Ordering::Relaxed); });
+    /// agent.run_sync("Hello")?;
+    /// assert!(events.load(Ordering::Relaxed) > 0);
+    /// # Ok::<(), countersign::agent::RunError>(())
+    /// ```
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.turn = self.turn.watch(watch);
         self
@@ -372,6 +453,35 @@ impl Agent {
     ///
     /// Without a ledger, nothing detects a second resume: a state that is resumed twice runs its approved calls twice,
     /// and so does a state whose resume was dropped midway.
+    ///
+    /// ```
+    /// use countersign::agent::text;
+    /// use countersign::model::ModelResponse;
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset, ToolCall, ToolError, ToolsExt, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let delete = async |file: File| Ok::<_, ToolError>(format!("{} is gone", file.path));
+    /// let tools = FunctionToolset::new().tool(tool_fn("delete_file", "Deletes a file", delete)).approval_required();
+    /// let call = ToolCall::new("c1", "delete_file", json!({"path": "a.log"}));
+    /// let model = ScriptedModel::new([ModelResponse::calls([call]), ModelResponse::text("Cleaned up.")]);
+    /// let agent = Agent::new(model, tools).output(text().or_deferred());
+    ///
+    /// // The run ends with the pending call, and can be stored as JSON.
+    /// let run = agent.run("Clean up").await?;
+    /// let stored = serde_json::to_string(run.suspended().unwrap())?;
+    ///
+    /// let suspended: countersign::SuspendedRun = serde_json::from_str(&stored)?;
+    /// let answers = suspended.requests().answer().approve("c1").build()?;
+    /// let run = agent.resume(suspended, answers).await?;
+    /// assert_eq!(run.text(), Some("Cleaned up."));
+    /// assert_eq!((run.turns().len(), run.usage().requests), (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn resume(&self, suspended: SuspendedRun, answers: DeferredToolResults) -> Run<'_> {
         Run::resume(self, suspended, Some(answers))
     }

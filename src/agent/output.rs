@@ -40,6 +40,11 @@ pub struct Output {
 }
 
 /// The run ends with text. This is the default.
+///
+/// ```
+/// use countersign::agent::text;
+/// assert_eq!(text().json_schema(), serde_json::json!({"anyOf": [{"type": "string"}]}));
+/// ```
 pub fn text() -> Output {
     Output { text: true, structured: None, deferred: false }
 }
@@ -51,6 +56,24 @@ pub fn text() -> Output {
 /// Other calls in the same response run if they need no decision. Those that would be deferred are not executed, say so
 /// in their results, and are [named in the report](crate::turn::CallReport::is_skipped). If one of the calls has to be
 /// retried, the answer is dropped and has to be given again.
+///
+/// ```
+/// use countersign::agent::structured;
+/// use countersign::model::ModelResponse;
+/// use countersign::testing::ScriptedModel;
+/// use countersign::{Agent, FunctionToolset, ToolCall, schemars};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Report { deleted: u32 }
+///
+/// let answer = |deleted| ModelResponse::calls([ToolCall::new("c1", "final_result", json!({"deleted": deleted}))]);
+/// // The first answer does not fit, goes back to the model, and costs a retry.
+/// let model = ScriptedModel::new([answer(json!("two")), answer(json!(2))]);
+/// let run = Agent::new(model, FunctionToolset::new()).output(structured::<Report>()).run_sync("Clean up")?;
+/// assert_eq!(run.structured::<Report>().map(|report| report.deleted), Some(2));
+/// # Ok::<(), countersign::agent::RunError>(())
+/// ```
 pub fn structured<T: DeserializeOwned + JsonSchema + 'static>() -> Output {
     let schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
     let validate = |value: &Value| serde_path_to_error::deserialize::<_, T>(value).map(drop);
@@ -73,6 +96,8 @@ impl Output {
     }
 
     /// Sets the name of the output tool; `final_result` by default.
+    ///
+    /// Needed where a tool of the program is called `final_result`; without a structured output it has no effect.
     pub fn named(mut self, tool: impl Into<Arc<str>>) -> Self {
         if let Some(structured) = &mut self.structured {
             structured.name = tool.into();
@@ -169,6 +194,9 @@ fn wrap(mut inner: Value) -> Value {
 }
 
 /// Redirects `#` references: a recursive type refers to its own schema as the root.
+///
+/// A schema `{"type": "object", "properties": {"next": {"$ref": "#"}}}` says that a list goes on with a list. Wrapped,
+/// `#` would be the wrapper, so each such reference is turned to the place of the inner schema.
 fn refer_to_wrapped(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -12,6 +12,19 @@ use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
 /// The result of a run: its output, its history, and what its calls did.
+///
+/// ```
+/// use countersign::testing::ScriptedModel;
+/// use countersign::{Agent, FunctionToolset};
+///
+/// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+/// let run = agent.run_sync("Hello")?;
+/// assert_eq!(run.text(), Some("Done."));
+/// assert_eq!(run.history().len(), 2, "the prompt and the answer");
+/// assert_eq!(run.usage().requests, 1);
+/// assert!(run.turns().is_empty() && run.suspended().is_none() && !run.run_id().is_empty());
+/// # Ok::<(), countersign::agent::RunError>(())
+/// ```
 #[derive(Debug)]
 #[must_use]
 pub struct RunResult {
@@ -23,6 +36,19 @@ pub struct RunResult {
 }
 
 /// The output of a run.
+///
+/// ```
+/// use countersign::agent::RunOutput;
+/// use countersign::testing::ScriptedModel;
+/// use countersign::{Agent, FunctionToolset};
+///
+/// let run = Agent::new(ScriptedModel::new([]), FunctionToolset::new()).run_sync("Hello")?;
+/// match run.into_output() {
+///     RunOutput::Text(text) => assert_eq!(text, "Done."),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), countersign::agent::RunError>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunOutput {
@@ -118,6 +144,23 @@ pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, 
 }
 
 /// The error that a run ended with, with a snapshot and the reports of the turns before it.
+///
+/// ```
+/// use countersign::error::ErrorKind;
+/// use countersign::model::{ModelRequest, ModelResponse};
+/// use countersign::{Agent, BoxError, FunctionToolset, Model};
+///
+/// struct Down;
+///
+/// impl Model for Down {
+///     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Err("no route to host".into()) }
+/// }
+///
+/// let error = Agent::new(Down, FunctionToolset::new()).run_sync("Hello").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Model);
+/// // Nothing is lost: the snapshot has the history, and `Agent::ask` goes on from it.
+/// assert_eq!(error.into_suspended().history().len(), 1);
+/// ```
 pub struct RunError(Box<Inner>);
 
 struct Inner {

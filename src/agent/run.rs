@@ -91,6 +91,8 @@ impl<'a> Run<'a> {
 
     /// Runs without a handler, even if the agent has one: deferred calls end the run or are an error, according to its
     /// [output](Self::output).
+    ///
+    /// For a service whose agent asks at a terminal in development, and is asked elsewhere in production.
     pub fn without_deferred_tool_handler(mut self) -> Self {
         self.handler = None;
         self
@@ -116,6 +118,22 @@ impl<'a> Run<'a> {
 
     /// Sets the history that the run continues. It is checked: a call without a result, or a result without a call, is
     /// an error that names the call. A suspended run has a history of its own and accepts no other.
+    ///
+    /// The error names the call:
+    ///
+    /// ```
+    /// use countersign::message::{Message, ResponsePart};
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = ResponsePart::ToolCall(ToolCall::new("c7", "delete_file", json!({})));
+    /// let answer = ResponsePart::Text("Done.".to_owned());
+    /// let history = vec![Message::Response { parts: vec![call] }, Message::Response { parts: vec![answer] }];
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// let error = agent.run("And now?").history(history).sync().unwrap_err();
+    /// assert!(error.to_string().contains("c7"));
+    /// ```
     pub fn history(mut self, history: Vec<Message>) -> Self {
         self.state.history = Arc::new(history);
         self
@@ -123,6 +141,18 @@ impl<'a> Run<'a> {
 
     /// Adds a prompt of the user; on a resume it follows the results of the answered calls. If the run suspends first,
     /// the prompt is dropped: add it again when the run is resumed.
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// let stopped = agent.iter("Hello").suspended();
+    /// let run = agent.ask(stopped).saying("And be brief").await?;
+    /// assert_eq!(run.text(), Some("Done."));
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
+    /// ```
     pub fn saying(mut self, prompt: impl Into<String>) -> Self {
         self.state.prompts.push(prompt.into());
         self

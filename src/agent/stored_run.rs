@@ -15,6 +15,14 @@ use crate::message::Message;
 use crate::turn::{SuspendedRun, TurnReport};
 
 /// The result of taking up a parked run.
+///
+/// | result | who has the run | what the caller does |
+/// |---|---|---|
+/// | `Resumed` | this worker had it, and the end is saved | nothing |
+/// | `NotKept` | another worker, or nobody knows | logs it; the executions are recorded |
+/// | `Held` | another worker | nothing: that worker takes up decisions of meanwhile |
+/// | `Over`, `GivenUp` | nobody any more | shows the end |
+/// | `UnknownRun` | it is not parked (yet) | tries again later, if it has just begun |
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TakeUp {
@@ -109,6 +117,18 @@ impl Agent {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
+    ///
+    /// ```
+    /// use countersign::agent::TakeUp;
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new()).ledger(Ledger::new(MemoryStore::new()));
+    /// assert!(matches!(agent.give_up("no-such-run", "another message").await?, TakeUp::UnknownRun));
+    /// # Ok::<(), countersign::Error>(()) }).unwrap();
+    /// ```
     pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, Error> {
         let Some(ledger) = self.turn.configured_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {

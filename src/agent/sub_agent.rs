@@ -87,6 +87,19 @@ impl Agent {
     /// });
     /// # let _ = tool;
     /// ```
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset, schemars};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Topic { title: String, words: u32 }
+    ///
+    /// let writer = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// let write = writer.as_tool_fn("write", "Writes a text", |it: Topic| format!("{}, {} words", it.title, it.words));
+    /// let editor = Agent::new(ScriptedModel::new([]), FunctionToolset::new().tool(write));
+    /// # let _ = editor;
+    /// ```
     #[must_use]
     pub fn as_tool_fn<A>(
         &self,

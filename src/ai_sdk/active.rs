@@ -1,5 +1,17 @@
 //! Streams in flight: every event of a response is kept until the response is complete, so that a client that comes
 //! later reads it from the beginning.
+//!
+//! A response is a task of its own with a list of events; the connection of the client that posted is one reader of
+//! that list. So a connection that breaks costs nothing, a page that is loaded again reads from the beginning, and a
+//! request that the client's library repeats after an error joins what is under way:
+//!
+//! | a request comes while a response is made | gets |
+//! |---|---|
+//! | with the same body | the same events, from the first one |
+//! | with another body | 409, to be tried again after a second |
+//! | `GET …/stream` | all of the message from its beginning |
+//!
+//! Events are kept until the response is complete and then dropped with the stream; what was said is in the chat.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,6 +35,8 @@ pub(super) struct ActiveStreams(Mutex<HashMap<ChatKey, Arc<ActiveStream>>>);
 
 /// The principal is part of the key: a chat of the same id that belongs to another principal is another chat, and must
 /// neither block this one nor reveal that it exists.
+///
+/// Ids of chats are chosen by clients, so two people may have the same.
 type ChatKey = (Principal, String);
 
 /// The result of [`ActiveStreams::begin`]: whether the caller makes a response or joins one.
@@ -49,6 +63,8 @@ impl ActiveStreams {
     }
 
     /// Removes a stream, so that its chat can begin another one. A stream that has taken its place stays.
+    ///
+    /// Compared by identity and not by key: a response that ends late must not remove its successor.
     pub(super) fn remove(&self, principal: &Principal, chat: &str, stream: &ActiveStream) {
         let key = (principal.clone(), chat.to_owned());
         let mut streams = self.lock();
@@ -75,6 +91,9 @@ pub(super) struct ActiveStream {
 }
 
 /// One event in its two forms. A form is `None` where its clients do not get the event.
+///
+/// The client that posted shows its own answers already, and one that resumes has nothing; where a chunk would be wrong
+/// for one of them, the two forms differ.
 #[derive(Clone)]
 struct StreamEvent {
     /// For the client that has posted the request, and so has the message up to where the response begins.
@@ -136,6 +155,8 @@ impl ActiveStream {
     }
 
     /// Completes the stream, unless the request was rejected.
+    ///
+    /// A rejected request was answered with a status, and its readers get no events.
     pub(super) fn complete(&self) {
         if matches!(&*self.state.borrow(), StreamState::Rejected(_)) {
             return;
@@ -144,6 +165,7 @@ impl ActiveStream {
         self.push(StreamEvent { posted: done.clone(), replayed: done }, StreamState::Complete);
     }
 
+    /// The number of events is published after the event is in the list, so a reader that is woken finds it.
     fn push(&self, event: StreamEvent, state: fn(usize) -> StreamState) {
         let count = {
             let mut events = self.events();
@@ -234,6 +256,23 @@ impl Events {
     ///
     /// # Panics
     /// Panics outside of a tokio runtime, or in one whose timer is not enabled.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{Chats, DONE, Principal};
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let chats = Chats::new(Agent::new(ScriptedModel::new([]), FunctionToolset::new()));
+    /// let body = br#"{"id":"c1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"Hello"}]}]}"#;
+    /// let mut events = chats.post(&Principal::new("ann"), body).await?;
+    /// let mut last = None;
+    /// while let Some(event) = events.next().await {
+    ///     last = Some(event);
+    /// }
+    /// assert_eq!(last.as_deref(), Some(DONE.as_bytes()));
+    /// # Ok::<(), countersign::ai_sdk::Rejection>(()) }).unwrap();
+    /// ```
     pub async fn next(&mut self) -> Option<Bytes> {
         let Self(it) = self;
         loop {

@@ -14,6 +14,9 @@ pub(super) const KIND: &str = "data-approval";
 
 /// A new id for an approval: 128 random bits, so that it cannot be guessed. `None` where the system has no
 /// randomness; the call stays pending then.
+///
+/// The id is the proof that the answer is from somebody who was shown the ask. An id that could be guessed (a counter,
+/// the id of the call) would let another page of the same browser approve.
 pub(super) fn new_id() -> Option<String> {
     let mut bits = [0; 16];
     match getrandom::fill(&mut bits) {
@@ -103,6 +106,8 @@ pub(super) fn answered(
 }
 
 /// The data part of a call that a layer has denied. There was no ask, so the part has no approval id.
+///
+/// Its id is that of the call and begins with no `ask-`, so it cannot be mistaken for an approval that waits.
 pub(super) fn refused(tool: &str, part: &str, reason: &str) -> Chunk {
     let data = json!({
         "toolCallId": part,

@@ -1,4 +1,8 @@
 //! The chunks of a UI message stream.
+//!
+//! The shapes are the AI SDK's, and its clients check them strictly: a field that is `null`, an unknown field or a
+//! missing one ends the stream at the client, with an error that names a schema and no field. So each optional field is
+//! left out where it has no value.
 
 use std::fmt;
 

@@ -1,4 +1,13 @@
 //! The difference of two messages: the chunks that a client has missed.
+//!
+//! A client whose connection broke has a beginning of the message: some text, some calls, perhaps an outcome less. It
+//! is sent what is missing and nothing twice, as text that comes twice is shown twice.
+//!
+//! ```text
+//! server   text A | call c1, returned | text B
+//! client   text A | call c1
+//! sent              c1's outcome      | text B
+//! ```
 
 use super::chunk::Chunk;
 use super::message::{ToolPart, UiMessage, UiPart};
@@ -10,6 +19,9 @@ impl ChunkWriter {
     ///
     /// `theirs` is the message as the client has posted it. Parts are compared in order; from the first difference on,
     /// everything is written again.
+    ///
+    /// After the first part that the client does not have everything is new to it. A part in the middle that was
+    /// skipped would come behind the others, in another order than at the server.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
         // Steps are not compared: at the client, a part that is written again may be in a step of its own.
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));

@@ -1,4 +1,18 @@
 //! The intent of a request, found by comparing it with what the chat was really shown.
+//!
+//! A client posts its messages, and what it wants has to be found in them: nothing in a request says "this is an
+//! approval". The rules by which a part counts as an answer:
+//!
+//! | the part | counts when | otherwise |
+//! |---|---|---|
+//! | `approval-responded` | its id is one that this chat was asked for, in this message and part, with the tool and arguments that were shown | the whole request is refused |
+//! | the same, for an ask that is closed | it takes an approval back before the call has run | it is passed over, and the outcome is shown |
+//! | `output-available`, `output-error` | the call is one that this client was asked to execute | it is passed over: a result of the server's own |
+//!
+//! Everything else in the message is not read. The text of a message of the assistant, for example, can say anything.
+//!
+//! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that nobody
+//! has made.
 
 use std::collections::BTreeMap;
 
@@ -83,6 +97,8 @@ impl Intent {
     }
 }
 
+/// A message with a known id is either the same one again, after a lost connection, or one that the user has edited;
+/// the second drops everything that followed.
 fn submit(chat: &Chat, message: &UiMessage) -> Result<Intent, Rejection> {
     if let Some(problem) = prompt_problem(message) {
         return Err(Rejection::new(422, problem));
@@ -224,6 +240,9 @@ fn is_as_shown(chat: &Chat, asked: &ShownAsk, part: &ToolPart) -> bool {
 
 /// Whether two values are the same to a client. All numbers of JavaScript are floating-point ones, so that a client
 /// posts `1.0` back as `1`.
+///
+/// `9007199254740993` comes back from a browser as `9007199254740992`. That the two count as equal is safe, since what
+/// runs is the server's own copy.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => {

@@ -66,6 +66,20 @@ pub enum UiPart {
 }
 
 /// A tool call in a message, with its arguments, its approval and its outcome.
+///
+/// Read leniently where a later version may add something (`rest`), and strictly where a decision depends on it:
+/// `approved` is a boolean or absent, and `"true"` is refused.
+///
+/// ```
+/// use countersign::ai_sdk::UiMessage;
+///
+/// let part = |approved: &str| {
+///     let text = r#"{"id": "m1", "role": "assistant", "parts": [{"type": "tool-pay", "toolCallId": "c1",
+///         "state": "approval-responded", "input": {}, "approval": {"id": "ask-1", "approved": APPROVED}}]}"#;
+///     serde_json::from_str::<UiMessage>(&text.replace("APPROVED", approved))
+/// };
+/// assert!(part("true").is_ok() && part("\"true\"").is_err() && part("1").is_err());
+/// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolPart {
@@ -106,6 +120,12 @@ pub struct PartApproval {
 
 impl UiMessage {
     /// A message without parts or metadata.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{Role, UiMessage};
+    /// let message = UiMessage::new("m1", Role::User);
+    /// assert!(message.text().is_empty() && message.tools().next().is_none());
+    /// ```
     #[must_use]
     pub fn new(id: impl Into<String>, role: Role) -> Self {
         Self { id: id.into(), role, metadata: None, parts: Vec::new() }

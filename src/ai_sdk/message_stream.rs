@@ -1,4 +1,8 @@
 //! The stream of one message to a client, which keeps the server's copy of the message equal to the client's.
+//!
+//! The server applies each chunk that it sends to its own copy of the message, by the rules of the clients
+//! ([`reduce`](super::reduce)). So what is stored is what the client shows, without a second description of how events
+//! become messages that could differ from the clients'.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +47,9 @@ impl MessageStream {
     }
 
     /// Creates a stream that continues a message, of which the client has the copy `client`.
+    ///
+    /// What the client has posted is used for one thing: to know which parts it has. The tool and the arguments of each
+    /// call are taken from the server.
     pub(super) fn resume(
         active: Arc<ActiveStream>,
         version: ClientVersion,
@@ -130,6 +137,9 @@ impl MessageStream {
     }
 
     /// A denial for a client whose user has not denied the call: `tool-output-denied` would be taken as the user's own.
+    ///
+    /// Two tabs show one chat. A denial in the first is, for the second, a denial by somebody else, which clients have
+    /// no chunk for; it is shown as an error with the reason.
     fn denial_to_others(&self, chunk: &Chunk) -> Option<Chunk> {
         let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
         let denied = self.message.tool(tool_call_id);

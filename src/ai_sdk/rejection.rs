@@ -27,6 +27,15 @@ pub struct Rejection {
 
 impl Rejection {
     /// A rejection with this status code and message.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ai_sdk::Rejection;
+    ///
+    /// let mut limited = Rejection::new(429, "too many messages: wait a moment");
+    /// limited.retry_after = Some(Duration::from_secs(10));
+    /// assert_eq!((limited.status, Rejection::unauthorized("log in").status), (429, 401));
+    /// ```
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), retry_after: None }
     }

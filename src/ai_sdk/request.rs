@@ -11,6 +11,8 @@ use super::rejection::Rejection;
 use crate::args::{Args, strict_object, without_value};
 
 /// The longest id of a chat or a message, in bytes.
+///
+/// Ids are keys of the store, and are chosen by the client.
 const LONGEST_ID: usize = 256;
 
 /// The request that `useChat` posts: the id of the chat, its messages or only the last one, and the trigger.
@@ -64,6 +66,14 @@ impl ChatRequest {
     /// # Errors
     /// [`Rejection`] with status 400 for a body that is not such JSON, lacks a field, or has an id that is empty or
     /// longer than 256 bytes.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::ChatRequest;
+    ///
+    /// // Two readers would disagree about which id this is.
+    /// let twice = br#"{"id":"c1","id":"c2","messages":[]}"#;
+    /// assert_eq!(ChatRequest::read(twice).err().map(|rejection| rejection.status), Some(400));
+    /// ```
     pub fn read(body: &[u8]) -> Result<Self, Rejection> {
         let mut json = serde_json::Deserializer::from_slice(body);
         let mut body = strict_object(&mut json).map_err(|error| malformed(&error))?;

@@ -1,4 +1,14 @@
 //! The making of one response: what the client has missed, the run, and the asks at its end.
+//!
+//! ```text
+//! intent --> prepare: change the chat, save it --> catch the client up --> run the agent
+//!                                                                               |
+//!           send the last chunks <-- save and release the chat <-- settle the asks
+//! ```
+//!
+//! Two saves, for two kinds of death. The first, before the model is asked, keeps the user's message. The second is one
+//! transaction with the closing of the asks, so that no ask stays open for a call that has its result. The last chunks
+//! are sent after it: a client that has seen the end may rely on it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -190,6 +200,9 @@ impl<'a> ResponseTask<'a> {
 
     /// Stores the answers with the chat until all pending calls of the response have one, as none of them runs before
     /// (rule T1). A denial is recorded in the ledger at once, so that a later approval cannot replace it (rule A3).
+    ///
+    /// An approval of one call of three is kept with the chat and is no decision yet, as it can be taken back until the
+    /// batch is complete. A denial is a decision at once.
     async fn store_answers(
         &mut self,
         run: SuspendedRun,
@@ -225,6 +238,9 @@ impl<'a> ResponseTask<'a> {
 
     /// Drives the run to its end, or until it is stopped. The run is driven step by step, as it can only be suspended
     /// between two steps.
+    ///
+    /// Stopping looks at the run between two steps: within a step a tool may be running, and a run that is dropped
+    /// there leaves an unknown outcome. [`RunIter::suspended`](crate::agent::RunIter::suspended) then says so.
     async fn drive(&mut self, run: Run<'_>) -> RunEnd {
         let run = match self.lease.keeper() {
             Some(keeper) => run.under_lease(keeper),
@@ -306,6 +322,9 @@ impl<'a> ResponseTask<'a> {
 
     /// Closes the asks whose calls are no longer pending, and asks about the pending calls that have no ask. Returns
     /// whether any call is pending.
+    ///
+    /// An ask stays open only while its call is pending with the same fingerprint. A call that a layer has changed
+    /// meanwhile is asked about again under a new id, and the old id does not count any more (rule A2).
     fn settle_asks(&mut self, stream: &mut MessageStream, problem: Option<&str>) -> bool {
         let requests = self.lease.chat.requests();
         for ask in &mut self.lease.chat.asks {
@@ -325,6 +344,9 @@ impl<'a> ResponseTask<'a> {
     }
 
     /// Asks the client to decide about a pending call, or to execute it.
+    ///
+    /// A client sends an answer by itself only for parts of the last step that are in the state it expects, so a call
+    /// that is asked about again needs a new part: `c1#2`, with the first one closed as an error that points below.
     fn ask(
         &mut self,
         requests: &DeferredToolRequests,

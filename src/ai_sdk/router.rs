@@ -21,6 +21,8 @@ use super::rejection::Rejection;
 use super::sse::HEADERS;
 
 /// The largest body of a request, in bytes.
+///
+/// Clients post all of their messages by default, with the outputs of tools in them.
 const LARGEST_BODY: usize = 4 << 20;
 
 type AuthorizeChat =
@@ -78,6 +80,8 @@ where
         .with_state(RouterState { chats, authorize })
 }
 
+/// The person is known before the body is read, so somebody who is not logged in cannot make the server read four
+/// megabytes.
 async fn submit(
     State(server): State<RouterState>,
     request: Request,

@@ -1,10 +1,18 @@
 //! Chunks as server-sent events.
+//!
+//! JSON has no line breaks outside of strings, and within them they are escaped, so an event is always one line and no
+//! text of a model can begin another event.
 
 use std::io::Write as _;
 
 use super::chunk::Chunk;
 
 /// The headers of a UI message stream: the five that the AI SDK's own server sends.
+///
+/// ```
+/// use countersign::ai_sdk::HEADERS;
+/// assert!(HEADERS.contains(&("x-vercel-ai-ui-message-stream", "v1")));
+/// ```
 pub const HEADERS: [(&str, &str); 5] = [
     ("content-type", "text/event-stream"),
     ("cache-control", "no-cache"),
@@ -15,6 +23,11 @@ pub const HEADERS: [(&str, &str); 5] = [
 ];
 
 /// The last event of a stream. A client treats a stream that ends without this event as cut off.
+///
+/// ```
+/// use countersign::ai_sdk::{DONE, KEEP_ALIVE};
+/// assert!(DONE.ends_with("\n\n") && KEEP_ALIVE.starts_with(':'));
+/// ```
 pub const DONE: &str = "data: [DONE]\n\n";
 
 /// The comment that an idle stream sends, so that no proxy closes the connection. Clients ignore comments.

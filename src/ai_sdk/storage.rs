@@ -1,4 +1,14 @@
 //! The storage of chats between two requests, and the lease on a chat while a response is made.
+//!
+//! | | in the ledger | sealed with the client |
+//! |---|---|---|
+//! | who has the state | the server | the client, in a data part of the last message |
+//! | two servers at once | one has the lease, the other says 409 | both go on |
+//! | an old state is posted | refused: the chat has gone on | accepted |
+//! | needs | a store | keys |
+//!
+//! The last line but one is why the second is called `danger_sealed`: an approval that runs once in the ledger runs
+//! once *per posted state* without it.
 
 use std::time::{Duration, SystemTime};
 
@@ -40,6 +50,9 @@ pub(super) struct Sealed {
 }
 
 /// The claims that the seal of a chat covers.
+///
+/// The state is beside the seal in clear text and only its digest in it: a token has a limit of length, and a chat has
+/// none.
 #[derive(Serialize, Deserialize)]
 struct SealedClaims {
     chat: String,
@@ -208,6 +221,8 @@ impl Sealed {
 }
 
 /// The state and the seal of the last sealed chat in a message.
+///
+/// The last one of the last message that has any: earlier messages carry earlier states.
 fn sealed(message: &UiMessage) -> Option<(&str, &str)> {
     message.parts.iter().rev().find_map(|part| {
         let UiPart::Other(part) = part else { return None };

@@ -30,6 +30,13 @@ impl ClientVersion {
     pub const V7: Self = Self::new(7, 0, 0);
 
     /// The version with these numbers. Versions before 6.0.0 are served like 6.0.0.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::ClientVersion;
+    /// assert!(ClientVersion::new(7, 0, 70) > ClientVersion::V7);
+    /// assert_eq!(ClientVersion::new(7, 0, 70).to_string(), "7.0.70");
+    /// assert!("5.0.0".parse::<ClientVersion>().is_err());
+    /// ```
     #[must_use]
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }

@@ -1,4 +1,16 @@
 //! The writer: turns the events of a run into chunks.
+//!
+//! Clients accept chunks in certain orders only, and end the stream at the first one that does not fit. The rules, as
+//! far as they can be seen from outside:
+//!
+//! | rule | kept by |
+//! |---|---|
+//! | text and calls are in a step, which is opened and closed | `open`, `close` |
+//! | a call is announced before its arguments are final, and both before its outcome | `begin`, `available`, `outcome` |
+//! | a call has one outcome | the copy of the message knows |
+//! | a result is refused for a call that this user has denied | `returned` writes an error |
+//! | `tool-output-denied` is accepted only after this user's denial | `denied` writes an error for others |
+//! | a client that sends answers by itself looks at the calls of the last step | an agent's call and its sub-agent's are in two steps; a stream whose last calls are all answered ends with an empty step |
 
 use std::collections::HashMap;
 
@@ -58,12 +70,30 @@ enum StepState {
 
 impl ChunkWriter {
     /// Creates a writer for a new message.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{Chunk, ChunkWriter, ClientVersion};
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let mut chunks = Vec::new();
+    /// let mut writer = ChunkWriter::new(ClientVersion::V6);
+    /// writer.start("m1", &mut chunks);
+    /// writer.show(&ToolCall::new("c1", "delete_file", json!({"path": "a.log"})), false, &mut chunks);
+    /// writer.ask("c1", "ask-5b1c", Some("deletes a file".to_owned()), &mut chunks);
+    /// assert_eq!(writer.message().tools().map(|call| call.state.as_str()).collect::<Vec<_>>(), ["approval-requested"]);
+    /// // Version 6 does not know a reason, so it is left out.
+    /// assert!(chunks.iter().all(|chunk| !matches!(chunk, Chunk::ToolApprovalRequest { reason: Some(_), .. })));
+    /// ```
     #[must_use]
     pub fn new(client: ClientVersion) -> Self {
         Self::resume(client, &UiMessage::new("", Role::Assistant))
     }
 
     /// Creates a writer that continues a message, given the client's copy of it.
+    ///
+    /// The copy has to be the client's: a call that the client has, and the copy does not, would be announced a second
+    /// time.
     #[must_use]
     pub fn resume(client: ClientVersion, message: &UiMessage) -> Self {
         Self {
@@ -99,6 +129,14 @@ impl ChunkWriter {
 
     /// Shows a call in the part with this id from now on. A call that is asked about again needs a new part, as clients
     /// accept only one answer for each part.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{ChunkWriter, ClientVersion};
+    /// let mut writer = ChunkWriter::new(ClientVersion::V7);
+    /// assert_eq!(writer.part("c1"), "c1");
+    /// writer.rename("c1", "c1#2");
+    /// assert_eq!(writer.part("c1"), "c1#2");
+    /// ```
     pub fn rename(&mut self, call: &str, part: &str) {
         self.parts.insert(call.to_owned(), part.to_owned());
     }
@@ -200,6 +238,9 @@ impl ChunkWriter {
     }
 
     /// Ends the stream, because the user has stopped the response.
+    ///
+    /// Calls without an outcome stay without one in the stream: clients show calls of a stream that was stopped in
+    /// their own way.
     pub fn abort(&mut self, out: &mut Vec<Chunk>) {
         self.show_rest(out);
         self.end_text(out);
@@ -227,6 +268,8 @@ impl ChunkWriter {
     }
 
     /// Drops the text of a response that the model starts again from the beginning.
+    ///
+    /// Text that was streamed and then given up (a retry of the provider) would be shown twice.
     fn restart(&mut self, out: &mut Vec<Chunk>) {
         if self.text.is_none() {
             return;
@@ -339,6 +382,20 @@ impl ChunkWriter {
     }
 
     /// Ends a call without a result, for this reason. A call that has its outcome keeps it.
+    ///
+    /// ```
+    /// use countersign::ai_sdk::{ChunkWriter, ClientVersion};
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let mut chunks = Vec::new();
+    /// let mut writer = ChunkWriter::new(ClientVersion::V6);
+    /// writer.show(&ToolCall::new("c1", "pay", json!({})), false, &mut chunks);
+    /// writer.fail("c1", "The bank does not answer.", &mut chunks);
+    /// let written = chunks.len();
+    /// writer.fail("c1", "A second outcome is not written.", &mut chunks);
+    /// assert_eq!(chunks.len(), written);
+    /// ```
     pub fn fail(&mut self, part: &str, reason: &str, out: &mut Vec<Chunk>) {
         self.outcome(part, Chunk::tool_output_error(part, reason), out);
     }

@@ -1,4 +1,20 @@
 //! The one text of a JSON value: RFC 8785, except that integers keep every digit.
+//!
+//! # Why not RFC 8785 to the letter
+//!
+//! The RFC knows only doubles: `9007199254740993` and `9007199254740992` have one canonical text there. An approval is
+//! bound to that text, so a model could get one account approved and use another. Here an integer keeps every digit,
+//! and only numbers with a point or an exponent are written as the RFC says.
+//!
+//! | value | text |
+//! |---|---|
+//! | `{"b": 1, "a": [1.0, 1e2]}` | `{"a":[1,100],"b":1}` |
+//! | `9007199254740993` | `9007199254740993` |
+//! | `0.1` | `0.1` |
+//! | `"é\u0007"` | `"é\u0007"` |
+//!
+//! The text is the same under every feature of serde_json that a user's program may switch on (`preserve_order`,
+//! `arbitrary_precision`), as keys are sorted here and numbers are written here.
 
 use std::fmt::Write as _;
 

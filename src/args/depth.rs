@@ -1,4 +1,11 @@
 //! Limits on how deeply values are nested.
+//!
+//! Deep values are refused where they enter, and not where they hurt: a value of 128 levels is accepted by serde_json
+//! when it is built in memory, written without complaint, and cannot be read back. A run that was suspended with such a
+//! value would be lost at the moment at which it is stored, with its approvals (rule L7).
+//!
+//! 64 levels for arguments, 120 for a whole stored state: the difference is what a state adds around the arguments, for
+//! each level of agents behind tools.
 
 use std::io;
 
@@ -49,6 +56,9 @@ pub(crate) fn check_state(state: &impl Serialize) -> Result<(), UserError> {
 }
 
 /// A writer that counts the levels of the JSON that is written to it, and keeps none of it.
+///
+/// Counting brackets is enough, as the writer is given valid JSON only; in strings they do not count, and behind a
+/// backslash no quote ends a string.
 #[derive(Default)]
 struct Levels {
     open: usize,

@@ -62,6 +62,17 @@ impl Args {
     /// [`ArgsError`] when the text is not a JSON object, repeats a key (two parsers would keep different values), is
     /// nested more than 64 levels deep, or contains a number that would lose digits before the decimal point, become
     /// zero or overflow to infinity.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// assert_eq!(Args::parse(r#"{"path": "a"}"#)?.str("path"), Some("a"));
+    /// assert_eq!(Args::parse("")?, Args::new(), "models send nothing for a tool without arguments");
+    /// assert!(Args::parse(r#"{"to": "ann", "to": "eve"}"#).unwrap_err().to_string().contains("twice"));
+    /// assert!(Args::parse(r#"{"account": 123456789012345678901}"#).is_err(), "it would lose digits");
+    /// assert!(Args::parse("[1]").is_err());
+    /// # Ok::<(), countersign::args::ArgsError>(())
+    /// ```
     pub fn parse(text: &str) -> Result<Self, ArgsError> {
         text::parse(text)
     }
@@ -73,6 +84,13 @@ impl Args {
     }
 
     /// The value of `name`, if it is a string.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// let args = Args::new().with("path", "a.log").with("count", 3);
+    /// assert_eq!((args.str("path"), args.str("count"), args.str("nothing")), (Some("a.log"), None, None));
+    /// ```
     #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
@@ -119,6 +137,15 @@ impl Args {
     }
 
     /// The same arguments with `name` set to `value`.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// let first = Args::new().with("path", "a.log");
+    /// let second = first.clone().with("path", "b.log").with("force", true);
+    /// assert_eq!(first.str("path"), Some("a.log"), "a clone is copied when it is changed");
+    /// assert_eq!(second.without("force").iter().count(), 1);
+    /// ```
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         Arc::make_mut(&mut self.0).insert(name.into(), value.into());
@@ -151,6 +178,21 @@ impl Args {
     /// # Errors
     /// A text that names the field that does not fit, by its path, and what was expected, without the value (rule S2).
     /// The message of a hand-written `Deserialize` is passed on unchanged.
+    ///
+    /// ```
+    /// use countersign::Args;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Payment { account: Account }
+    /// #[derive(serde::Deserialize)]
+    /// struct Account { number: u32 }
+    ///
+    /// let good = Args::parse(r#"{"account": {"number": 7}}"#)?;
+    /// assert_eq!(good.deserialize::<Payment>().unwrap().account.number, 7);
+    /// let bad = Args::parse(r#"{"account": {"number": "hunter2"}}"#)?;
+    /// assert_eq!(bad.deserialize::<Payment>().err().unwrap(), "`account.number`: expected u32");
+    /// # Ok::<(), countersign::args::ArgsError>(())
+    /// ```
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, String> {
         serde_path_to_error::deserialize(self.as_map()).map_err(|error| {
             let path = error.path().to_string();
@@ -168,6 +210,9 @@ impl Args {
     }
 
     /// Whether both are the same object in memory: a fast positive test. Equal arguments may be different objects.
+    ///
+    /// It saves the canonical text in the common case that no layer changes anything: the arguments of a call are one
+    /// object, from the model's response to the tool's body.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,4 +1,24 @@
 //! The one reader of JSON. A text that two readers would understand differently is an error.
+//!
+//! # What is refused, and why
+//!
+//! | text | one reader sees | another sees |
+//! |---|---|---|
+//! | `{"path": "a", "path": "b"}` | `a` | `b` |
+//! | `{"id": 9007199254740993}` in doubles | …993 | …992 |
+//! | `{"x": 1e400}` | an error | infinity, or `null` |
+//! | `{"x": 1e-400}` | the number | zero |
+//! | `{"$serde_json::private::Number": "5"}` | an object | the number 5 |
+//!
+//! The approver, the layers, the tool and a service behind the tool may each use another reader. If they disagree about
+//! one value, what was approved is not what runs.
+//!
+//! # How the digits are seen
+//!
+//! serde_json gives a visitor a number, not its text, so that lost digits cannot be found there. In the exact mode
+//! every value is taken as a [`RawValue`] first: a number is compared with its own text before it is read, and an
+//! object or array is read from its text by the same visitor, one level deeper. So a text of n levels is scanned n
+//! times, at most 64.
 
 use std::fmt;
 
@@ -163,6 +183,18 @@ fn check_number(token: &str) -> Result<(), String> {
 }
 
 /// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
+///
+/// The digits of the text before the decimal point, shifted by the exponent, have to be those of the value that was
+/// read:
+///
+/// | text | digits, point at | before the point | read as | result |
+/// |---|---|---|---|---|
+/// | `12.5` | `125`, 2 | `12` | 12.5 | kept |
+/// | `1e3` | `1`, 4 | `1000` | 1000 | kept |
+/// | `0.1` | `01`, 1 | `0` | 0.1 | kept |
+/// | `12345678901234567890.5` | …, 20 | `12345678901234567890` | 12345678901234567000 | refused |
+///
+/// Behind the point a double is rounded, which every reader does alike, and which no one mistakes for another amount.
 fn keeps_digits(token: &str, value: f64) -> bool {
     let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -8,6 +8,13 @@ use super::strict::Strict;
 use super::{Args, depth};
 
 /// Why a text is not valid as the arguments of a call. The message is for the model, which is told to try again.
+///
+/// ```
+/// use countersign::Args;
+///
+/// let error = Args::parse(r#"{"a": 1, "a": 2}"#).unwrap_err();
+/// assert_eq!(error.to_string(), "the key `a` appears twice in one object");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError(String);
 

@@ -1,4 +1,7 @@
 //! The layers around an agent, which decide about the calls of that agent too (rule T7).
+//!
+//! The trait is here, below the middleware, because a call record holds the layers that its call has passed, and
+//! records know nothing of middleware. Layers are compared by address: two layers of one type around one agent are two.
 
 use std::borrow::Cow;
 use std::sync::Arc;

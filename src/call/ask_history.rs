@@ -1,4 +1,18 @@
 //! The history of a run's questions to people: the calls they have denied, and the number of pending calls (rule D11).
+//!
+//! A model that is told no often tries the same call again, and an approver who has to say no ten times says yes at the
+//! eleventh. So a denial is remembered for the run, by tool and arguments, and after `max_repeats` the call is denied
+//! without asking. One varied byte in the arguments defeats this, which is why the number of pending calls is limited,
+//! too.
+//!
+//! | event | effect on the entry of the call |
+//! |---|---|
+//! | a person denies it | count + 1, once per batch; the message replaces the reason unless it is the default text |
+//! | a policy or an expiry denies it | none |
+//! | a person approves it | the entry is removed |
+//! | the run is stored and resumed | the denials are kept, the counts of the batch are not |
+//!
+//! The key is a digest and not the arguments, so that a stored run does not keep what was denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,6 +36,14 @@ pub struct DeniedBefore {
     reason: String,
 }
 
+/// ```
+/// use countersign::call::DeniedBefore;
+///
+/// let before = DeniedBefore::new(2, "keep the cache");
+/// assert_eq!(before.to_string(), "denied twice before: keep the cache");
+/// assert_eq!(DeniedBefore::new(5, "").to_string(), "denied 5 times before");
+/// assert_eq!(format!("{before:?}"), "DeniedBefore(2 times)"); // the reason may quote arguments
+/// ```
 impl DeniedBefore {
     /// A count of denials with the reason given last, for tests of handlers and pages. The library makes its own
     /// values.
@@ -109,6 +131,10 @@ impl AskHistory {
     }
 
     /// Adds stored denials. An entry that is already there wins over the stored one.
+    ///
+    /// An entry in memory is newer than the stored one: the same history is shared by the agent and its sub-agents, and
+    /// a sub-agent's stored state is read again when it continues, with the counts of the time at which it was
+    /// suspended.
     pub(crate) fn extend(&self, stored: &Denied) {
         let mut state = self.lock();
         for (key, before) in stored {
@@ -156,6 +182,9 @@ impl AskHistory {
     }
 
     /// Adds one pending call and returns `true`, unless `max` calls are pending already.
+    ///
+    /// Counting and comparing are one step under the lock, as the calls of a response are deferred by concurrent
+    /// passes.
     pub(crate) fn ask(&self, max: u32) -> bool {
         let mut state = self.lock();
         let may = state.pending < max as usize;

@@ -3,6 +3,42 @@
 //! `tests/loom` checks this file over all interleavings of three attempts, one of them dropped, and a close. So it has
 //! wakers of its own, under the mutex that holds the state: the state cannot change between the check and the
 //! registration of a waker.
+//!
+//! # States
+//!
+//! ```text
+//!                  claim                     end(result)
+//!  NotStarted ────────────► Running ─────────────────────► Finished(result)
+//!       ▲                    │    │                              │
+//!       └──── give_up ───────┘    └── dropped ──► Unknown        │ claim, if the result may be repeated
+//!                                                   │            │ and the attempt did not wait
+//!                            Running ◄──────────────┴────────────┘
+//! ```
+//!
+//! `closed` is a flag beside the state: a body that has begun before the close still ends, and its end is recorded,
+//! while no further attempt gets the right to execute.
+//!
+//! # What each attempt is told
+//!
+//! | state | an attempt that arrives | an attempt that waited |
+//! |---|---|---|
+//! | `NotStarted` | runs | runs, where the first one gave up |
+//! | `Running` | waits | waits |
+//! | `Finished`, may be repeated | runs | gets the recorded result |
+//! | `Finished`, otherwise | gets the recorded result | gets the recorded result |
+//! | `Unknown`, idempotent | runs | runs |
+//! | `Unknown`, otherwise | is told that it may have run | is told that it may have run |
+//! | closed | is refused | is refused |
+//!
+//! The column on the right is what makes `hedge` safe. A hedging layer sends a second attempt while the first one runs;
+//! the second waits here and gets the result of the first, also if that is a failure which a retry would repeat: it was
+//! not sent because of that failure.
+//!
+//! # Why there are two counters beside the state
+//!
+//! `started` can be read without the lock, by layers that ask for each outcome. `bodies` counts running bodies, which
+//! may be more than zero in every state: blocking code goes on after its future was dropped. A sequential tool waits
+//! for `bodies` to fall to zero (rule T1), not for the state.
 
 use std::future::poll_fn;
 use std::sync::PoisonError;
@@ -193,6 +229,9 @@ impl<T: Clone, E> ExecutionCell<T, E> {
 
 impl<T, E> Inner<T, E> {
     /// Registers a task for the next change. The waker of a task that was dropped stays until then.
+    ///
+    /// A task may be polled again without having been woken, so the same waker is not stored twice. A waker of a
+    /// dropped task is woken once for nothing, which is cheaper than a registration that is removed on drop.
     fn wait(&mut self, cx: &Context<'_>) {
         if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.waiting.push(cx.waker().clone());
@@ -207,6 +246,9 @@ impl<O: HasCell> ExecutionGuard<O> {
     }
 
     /// Gives the right back without having started the body, so that another attempt may claim it.
+    ///
+    /// For a claim that is not used after all: a limit is reached, or the journal refuses. Dropping the guard instead
+    /// would record that the tool may have run, which is not so.
     pub(crate) fn give_up(mut self) {
         self.ended = true;
         self.owner.cell().started.store(false, Ordering::Release);

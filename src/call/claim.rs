@@ -1,4 +1,14 @@
 //! Claiming the execution of a call for one attempt at the gate, and counting the bodies that run.
+//!
+//! | result of the attempt before | idempotent tool | no question about the call | a question was answered |
+//! |---|---|---|---|
+//! | a value, a denial, a deferral | no | no | no |
+//! | a failure, a retry, an unknown end as its outcome, an error | repeats | repeats | no |
+//! | dropped, its end not seen | repeats | no | no |
+//!
+//! The third column is the reason for the type: what a person has approved is one execution. A retry layer that the
+//! host put around the tool may repeat a call that nobody was asked about, since the host has decided that; it may not
+//! repeat an approved one, because the approver has not.
 
 use std::sync::Arc;
 

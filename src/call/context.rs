@@ -15,6 +15,41 @@ use crate::error::UserError;
 use crate::outcome::ApprovalRequired;
 
 /// Which pass through the stack a call is on.
+///
+/// ```
+/// use countersign::call::Phase;
+/// use countersign::{
+///     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
+///     schemars, tool_fn,
+/// };
+/// use serde_json::json;
+/// use std::sync::{Arc, Mutex};
+///
+/// struct Phases(Arc<Mutex<Vec<Phase>>>);
+///
+/// impl ToolMiddleware for Phases {
+///     async fn before_tool_call(&self, cx: &RunContext, _call: &ToolCall) -> Decision {
+///         self.0.lock().unwrap().push(cx.phase());
+///         Decision::ask("sure?")
+///     }
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let phases = Arc::new(Mutex::new(Vec::new()));
+/// let tools = FunctionToolset::new()
+///     .tool(tool_fn("delete", "Deletes a file", delete))
+///     .layered(Phases(Arc::clone(&phases)).into_layer());
+/// let turn = Turn::new(tools);
+/// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+/// let answers = suspended.requests().answer().approve("c1").build()?;
+/// turn.resume(suspended, answers).await?;
+/// assert_eq!(*phases.lock().unwrap(), [Phase::First, Phase::Approved]);
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -29,6 +64,14 @@ pub enum Phase {
 ///
 /// Every middleware hook, predicate, handler and tool body gets a context. A handler is asked about several calls, so
 /// that in its context the accessors about a call return `None` or `false`.
+///
+/// | who gets it | run | call | approval |
+/// |---|---|---|---|
+/// | a middleware hook | yes | yes | on the approved pass |
+/// | a tool body, through its [`Permit`](crate::Permit) | yes | yes | if there is one |
+/// | a handler | yes | no: its requests have the calls | no |
+/// | a filter or wrapper of tools | yes | no | no |
+/// | a test | `RunContext::default()`, with [`with_deps`](Self::with_deps) | no | no |
 #[derive(Clone, Default)]
 pub struct RunContext {
     run: Arc<RunInfo>,
@@ -70,6 +113,23 @@ pub(crate) struct CallInfo {
 }
 
 /// What one layer decided about a call, recorded when the turn is asked to [explain](crate::Turn::explain).
+///
+/// ```
+/// use countersign::decision::ToolDecision;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required();
+/// let report = Turn::new(tools).explain().run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?;
+/// let said = &report.calls()[0].said()[0];
+/// assert_eq!((said.layer.as_str(), said.decision), ("approval_required", ToolDecision::Ask));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// The name of the layer that decided.
@@ -102,6 +162,17 @@ impl RunContext {
 
     /// Adds a dependency, for tests of middleware and handlers. A run gets its dependencies from its
     /// [turn](crate::Turn::deps) or [agent](crate::Agent::deps).
+    ///
+    /// ```
+    /// use countersign::RunContext;
+    ///
+    /// struct Tenant(&'static str);
+    ///
+    /// let cx = RunContext::default().with_deps(Tenant("acme"));
+    /// assert_eq!(cx.deps::<Tenant>()?.0, "acme");
+    /// assert!(cx.deps::<String>().unwrap_err().to_string().contains("String"));
+    /// # Ok::<(), countersign::UserError>(())
+    /// ```
     #[must_use]
     pub fn with_deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.run).deps.insert(value);
@@ -115,6 +186,8 @@ impl RunContext {
     }
 
     /// The id of the run.
+    ///
+    /// The same for every response of a run and after every resume. Empty in a context that no turn has made.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run.run_id
@@ -209,6 +282,9 @@ impl RunContext {
 
     /// How often the call has reached the gate in this pass, including the current attempt: 0 before the gate, and more
     /// than 1 only inside of a layer that sends calls again.
+    ///
+    /// A body may use it to choose a longer time for a second attempt. It says nothing about executions in other passes
+    /// or processes.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.as_ref().map_or(0, |call| call.attempts.load(Ordering::Relaxed))
@@ -223,6 +299,27 @@ impl RunContext {
 
     /// The metadata that the answer has for the tool: `DeferredToolResults.metadata` of this call, and nothing else
     /// (rule A5).
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Payment { euros: u32 }
+    /// async fn pay(cx: RunContext, payment: Payment) -> Result<String, ToolError> {
+    ///     let account = cx.tool_call_metadata().and_then(|it| it.get("account")).cloned().unwrap_or_default();
+    ///     Ok(format!("{} euros from {account}", payment.euros))
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("pay", "Pays", pay)).approval_required());
+    /// let suspended = turn.run(vec![ToolCall::new("c1", "pay", json!({"euros": 5}))]).await?.into_suspended().unwrap();
+    /// let chosen = serde_json::Map::from_iter([("account".to_owned(), json!(7))]); // by the approver, never by the model
+    /// let answers = suspended.requests().answer().approve("c1").metadata("c1", chosen).build()?;
+    /// let report = turn.resume(suspended, answers).await?;
+    /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "5 euros from 7");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn tool_call_metadata(&self) -> Option<&Map<String, Value>> {
         self.approval()?.metadata.as_ref()
@@ -256,6 +353,10 @@ impl RunContext {
 
     /// A key that is the same for every execution of this call, for an idempotent tool to pass to the service it calls.
     /// `None` outside a call.
+    ///
+    /// It is made of the run, the response, the agent's path and the call's id, as one JSON text, so that no two of
+    /// them are mixed up by a separator in an id. It does not depend on the arguments: edited arguments are another
+    /// execution of the same call, and a service that has seen the key refuses them, which is what at-most-once means.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<String> {
         let call = self.call.as_ref()?;

@@ -1,4 +1,20 @@
 //! The definition of a tool, as a toolset makes it, wrappers change it and a gate ties it.
+//!
+//! A definition is made by a toolset, tied to a gate, changed by wrappers, and read by the turn. The parts that only
+//! the toolset may set are copied into the [`Leaf`] when the gate ties the definition, and every reader that matters
+//! for safety reads the stricter of both. So a wrapper that builds a definition anew, with `idempotent` set or an
+//! approval left out, has changed what the model is shown and nothing else.
+//!
+//! | field | who may change it above the gate | what counts |
+//! |---|---|---|
+//! | name, description, schema | wrappers | the outermost, for the model |
+//! | kind, declared approval | wrappers, stricter | the strictest of all |
+//! | sequential | wrappers, to `true` | whether any says so |
+//! | retries | wrappers, lower | the lowest |
+//! | idempotent, journaled, server | only the toolset | the toolset's |
+//!
+//! The identity of a tool is its set, its name there and a digest of its schema without prose, so that a better
+//! description asks about no pending call again, and another type of an argument does (rules A1, L0).
 
 use std::any::Any;
 use std::fmt;
@@ -13,6 +29,16 @@ use crate::args::{Args, digest};
 use crate::decision::Question;
 
 /// How a tool's calls are executed.
+///
+/// ```
+/// use countersign::call::ToolKind;
+/// use countersign::ToolDefinition;
+/// use serde_json::json;
+///
+/// let plain = ToolDefinition::new("rm", json!({"type": "object"}));
+/// assert_eq!(plain.kind(), ToolKind::Function);
+/// assert_eq!(plain.with_kind(ToolKind::Unapproved).kind(), ToolKind::Unapproved);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolKind {
@@ -151,6 +177,22 @@ impl ToolDefinition {
     }
 
     /// Sets the description that the model reads.
+    ///
+    /// ```
+    /// use countersign::ToolDefinition;
+    /// use serde_json::json;
+    ///
+    /// let definition = ToolDefinition::new("delete_file", json!({"type": "object"}))
+    ///     .with_description("Deletes a file")
+    ///     .with_sequential(true)
+    ///     .with_idempotent(true)
+    ///     .with_max_retries(2)
+    ///     .with_metadata("group", "files");
+    /// assert_eq!((definition.name(), definition.description()), ("delete_file", "Deletes a file"));
+    /// assert!(definition.is_sequential() && definition.is_idempotent());
+    /// assert_eq!(definition.max_retries(), Some(2));
+    /// assert_eq!(definition.metadata()["group"], "files");
+    /// ```
     #[must_use]
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
@@ -215,6 +257,19 @@ impl ToolDefinition {
 
     /// Sets the name of the MCP server that the tool comes from, as the user's configuration names it. Only the toolset
     /// can declare it; a wrapper that sets it has no effect.
+    ///
+    /// ```
+    /// use countersign::call::ToolSource;
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{ToolDefinition, Turn};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let definition = ToolDefinition::new("read", json!({"type": "object"})).with_server("files");
+    /// let listed = Turn::new(ExternalToolset::new("mcp:files", [definition])).definitions().await?;
+    /// assert_eq!(listed[0].source(), Some(ToolSource::server("files", "read")));
+    /// # Ok::<(), countersign::Error>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn with_server(mut self, name: impl Into<Arc<str>>) -> Self {
         self.server = Some(name.into());
@@ -426,6 +481,9 @@ fn without_prose(schema: &Value) -> Value {
     }
 }
 
+/// The value of `properties` is a map from the user's own names to schemas, so the names in it are kept whatever they
+/// are: a tool may have an argument called `title`. In a schema itself, `title` is prose. The two levels look alike in
+/// JSON, and treating them alike would drop an argument from the digest.
 fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
     let value = match key.as_str() {
         "$comment" | "$schema" | "description" | "examples" | "title" => return None,

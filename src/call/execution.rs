@@ -7,6 +7,22 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 
 /// What the gate knows about the execution of a call.
+///
+/// | value | what a host may say about the call |
+/// |---|---|
+/// | [`NotStarted`](Self::NotStarted) | it did not run |
+/// | [`Unknown`](Self::Unknown) | it may have run; do not repeat it without a person |
+/// | [`Finished`](Self::Finished) | it ran, with this outcome, whatever a layer made of it |
+/// | [`FinishedWithError`](Self::FinishedWithError) | it ran, and the run ends with its error |
+///
+/// ```
+/// use countersign::call::Execution;
+/// use countersign::Outcome;
+///
+/// assert!(!Execution::NotStarted.started());
+/// assert!(Execution::Unknown.started());
+/// assert!(Execution::Finished(Outcome::failed("no such file")).started());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Execution {

@@ -1,5 +1,23 @@
 //! The durable record of executions: a gate claims an execution before the tool body runs, and settles the claim when
 //! the body has ended (rule L2). The call record covers one pass in one process; the journal covers all processes.
+//!
+//! # Order
+//!
+//! ```text
+//!  the execution cell grants an attempt     (one process, one pass)
+//!    └─ claim in the journal                (all processes): Go(token) │ Recorded │ Denied │ AskAgain │ Unknown
+//!         └─ the body runs; the lease is renewed every third of its length
+//!              └─ settle with the outcome, under the token
+//! ```
+//!
+//! The cell comes first, as it is cheap and keeps concurrent attempts of one pass from claiming twice. A claim that is
+//! not settled (the process died) expires with its lease; what it ran is unknown from then on.
+//!
+//! # Why a token
+//!
+//! A worker may be stopped for longer than its lease (a laptop that sleeps) and come back after another worker has
+//! claimed the call. Each claim gets a number higher than the one before, and settling needs the number, so that a late
+//! worker of a superseded claim cannot overwrite the outcome of a newer one (rule L2).
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -103,6 +121,13 @@ pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
 
 /// Renews a lease while a future runs, every third of the lease's length by tokio's clock. The future is also polled
 /// during a renewal: in a store that runs one transaction at a time, the renewal may wait for one of the future's own.
+///
+/// Every third of the length leaves two chances to renew before the lease ends, so that one lost connection is no lost
+/// claim.
+///
+/// The renewal is polled together with the future and not before it. In SQLite one connection runs one transaction at a
+/// time: a body that is in the middle of one of its own transactions holds what the renewal waits for, and awaiting the
+/// renewal alone would stop both for ever.
 pub(crate) async fn keeping<T, R: Future<Output = ()>>(
     lease: Duration,
     going: impl Future<Output = T>,

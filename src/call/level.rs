@@ -5,6 +5,34 @@
 //! passes the call on decrements the number, if it equals its own. A call that skipped no middleware leaves the level
 //! with the number below the innermost one: the floor of the level. The number is a field of the call, so that a clone
 //! keeps the progress it had when it was cloned, and no lock is needed.
+//!
+//! # An example
+//!
+//! Two levels around a gate: `layered([A, B])` inside, `layered([C])` outside. The inner level is applied first and
+//! gets the numbers 1 to 3, the outer one 4 and 5:
+//!
+//! | | floor | numbers, from inside |
+//! |---|---|---|
+//! | inner level | 1 | B = 2, A = 3 |
+//! | outer level | 4 | C = 5 |
+//!
+//! | step | progress of the call |
+//! |---|---|
+//! | enters the outer level | 5 |
+//! | C passes it on | 4, the outer floor |
+//! | enters the inner level: the level outside is at its floor | 3 |
+//! | A passes it on | 2 |
+//! | B passes it on | 1, the inner floor |
+//! | the gate | every level is at its floor: the call may run |
+//!
+//! A call that C has kept and sends to a gate directly arrives with 4, and the gate finds that the innermost level on
+//! its way was never entered: it reports A. A clone that was taken before A and sent after it has 3, and A is reported,
+//! too. A layer outside cannot repair this by sending another call's clone, as the number belongs to the clone.
+//!
+//! # What the number is not
+//!
+//! It is no secret and no signature. A layer is code of the host and is trusted not to lie; the number finds mistakes
+//! (a cached inner service, a forwarded clone), which are easy to make and invisible in the outcome.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,6 +54,10 @@ impl Progress {
     pub(super) const AT_BODY: Self = Self(u64::MAX);
 
     /// Records that the middleware at this place has passed the call on, if it was the next one.
+    ///
+    /// The comparison makes passing idempotent: a retry layer sends the call twice through the same middleware, and the
+    /// second time its clone has the number of before. A middleware that is not the next one (a clone that has passed
+    /// it already) leaves the number unchanged, so that no number is skipped by passing a layer twice.
     #[inline]
     pub(super) fn pass(&mut self, place: &Place) {
         if self.0 == place.0.load(Ordering::Relaxed) {
@@ -93,6 +125,11 @@ impl Drop for PutBack {
 
 impl Level {
     /// Applies layers. Returns the service that they made and the level of the middleware in it.
+    ///
+    /// The middleware announce themselves through a thread-local while the layers are applied, as tower's
+    /// `Layer::layer` has no parameter for it, and a foreign layer may wrap ours to any depth. Applying is synchronous,
+    /// so that everything between the two lines belongs to this level. A level inside of a level (a layer that builds
+    /// another set of tools) has the list of the outer one put back when it is done.
     pub(crate) fn apply<S>(layers: impl FnOnce() -> S) -> (S, Self) {
         let outer = PutBack(APPLYING.replace(Some(Vec::new())));
         let service = layers();
@@ -195,6 +232,10 @@ impl Way {
     }
 
     /// The name of the outermost middleware that a call at the gate has not passed, if any.
+    ///
+    /// Looks from the gate outward for the level that the call is in. If it is in the innermost one, at its floor,
+    /// nothing was skipped. Where the call is in a level further out, every level inside of that was skipped, and the
+    /// outermost of their middleware is the one to name: it is the first that the call should have met.
     pub(super) fn skipped(&self, at: Progress) -> Option<Cow<'static, str>> {
         let mut inside: Option<&Level> = None;
         for level in self.levels() {

@@ -78,6 +78,19 @@ pub use usage::{Usage, UsageLimits};
 /// let text = ToolCall::new("call_2", "delete_file", json!("{\"path\": \"a.log\"}")); // text, as providers send it
 /// assert_eq!(text.args(), call.args());
 /// ```
+///
+/// # What travels with a call
+///
+/// | part | who sets it | visible to |
+/// |---|---|---|
+/// | id, name | the model; wrappers rename for the levels inside | everyone |
+/// | arguments | the model; layers, for the layers inside | everyone; the gate requires that all have decided on the final ones |
+/// | extensions | layers | layers inside and the body; neither stored nor approved |
+/// | the record | the turn | the library only |
+/// | the progress through the levels | our layers | the gate (rule D9) |
+///
+/// A call that a layer builds with [`new`](Self::new) has no record, and the gate refuses it with
+/// [`UserError::NoPass`]. Change the call that you were given instead.
 #[derive(Clone)]
 pub struct ToolCall {
     head: Arc<Head>,
@@ -101,6 +114,14 @@ impl ToolCall {
     /// A call as the model made it. `args` may be an object of at most 64 levels, the text of one, or nothing (`null`,
     /// empty text). Any other value is kept as it was sent (a value with more levels as text), and the turn tells the
     /// model to try again (rule T5).
+    ///
+    /// ```
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "delete_file", json!({"path": "a.log"}));
+    /// assert_eq!((call.id(), call.name(), call.args().str("path")), ("c1", "delete_file", Some("a.log")));
+    /// ```
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let sent = args.into();
@@ -119,6 +140,9 @@ impl ToolCall {
 
     /// A call read from storage. Unlike [`new`](Self::new) it takes objects of more than 64 levels, which earlier
     /// versions accepted and stored.
+    ///
+    /// A call that was pending when the limit was introduced has to be answerable: refusing to read it would block its
+    /// run, and the arguments were approved as they are.
     fn stored(id: Arc<str>, name: Arc<str>, args: Value) -> Self {
         match args {
             Value::Object(map) => Self::new(id, name, Value::Null).with_args(map),
@@ -153,6 +177,17 @@ impl ToolCall {
     }
 
     /// The same call with other arguments. Layers inside see them; layers outside decide again (rule D3).
+    ///
+    /// ```
+    /// use countersign::{Args, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "search", json!({"text": "cats"}));
+    /// let limited = call.clone().with_args(call.args().clone().with("limit", 10));
+    /// assert_eq!(limited.args()["limit"], 10);
+    /// assert_eq!(call.args()["limit"], json!(null), "a clone is another value");
+    /// assert_eq!(call.with_args(Args::new()).args(), &Args::new());
+    /// ```
     #[must_use]
     pub fn with_args(mut self, args: impl IntoArgs) -> Self {
         self.args = args.into_args();
@@ -171,6 +206,16 @@ impl ToolCall {
 
     /// The values that layers have attached, for a layer to add its own. Layers inside see them; they are neither
     /// stored nor part of an approval.
+    ///
+    /// ```
+    /// use countersign::ToolCall;
+    ///
+    /// struct Priority(u8);
+    ///
+    /// let mut call = ToolCall::new("c1", "search", serde_json::json!({}));
+    /// call.extensions_mut().insert(Priority(3));
+    /// assert_eq!(call.extensions().get::<Priority>().map(|it| it.0), Some(3));
+    /// ```
     pub fn extensions_mut(&mut self) -> &mut Extensions {
         &mut self.extensions
     }

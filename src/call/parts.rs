@@ -4,6 +4,29 @@ use std::borrow::Cow;
 
 /// The names under which a middleware asks, and the tools that it selects by name. Collected by
 /// [`ToolMiddleware::parts`](crate::ToolMiddleware::parts) when the tools are listed.
+///
+/// A composite of your own lists its members, so that the names are known before any call is made:
+///
+/// ```
+/// use countersign::call::Parts;
+/// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
+///
+/// struct Both<A, B>(A, B);
+///
+/// impl<A: ToolMiddleware, B: ToolMiddleware> ToolMiddleware for Both<A, B> {
+///     fn parts(&self, parts: &mut Parts) {
+///         parts.members(|parts| {
+///             self.0.parts(parts);
+///             self.1.parts(parts);
+///         });
+///     }
+///
+///     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+///         self.0.before_tool_call(cx, call).await.and(self.1.before_tool_call(cx, call).await)
+///     }
+/// }
+/// # let _ = Both((), ());
+/// ```
 #[derive(Debug, Default, Clone)]
 pub struct Parts {
     askers: Vec<Cow<'static, str>>,

@@ -2,6 +2,28 @@
 //!
 //! It only grows. A layer may clone, rebuild, restore or retry a call: a question stays asked, a denial stays denied,
 //! and what was started stays started.
+//!
+//! # What the stack cannot do to it
+//!
+//! | a layer … | and the record … |
+//! |---|---|
+//! | clones the call, or sends a clone later | is shared by all clones |
+//! | replaces a denied outcome by another one | still has the denial: the turn reports it |
+//! | swallows the deferral of an ASK | still has the question: the call stays pending |
+//! | retries the call | gives the second attempt the first result, unless it may be repeated |
+//! | answers without calling the tool | has no execution: the answer counts only if no question is open (rule A1) |
+//! | drops the call in the middle | records that it may have run |
+//! | keeps the call and sends it after the pass | is closed: nothing runs (rule T6) |
+//!
+//! # How it finds changed arguments (rule D3)
+//!
+//! `passed_on` holds the arguments that the first middleware passed on. If each later one and the gate see the same
+//! ones, all have decided on what runs, and no lock was taken. As soon as one sees others, `mixed` is set, and the gate
+//! sends the turn back with the arguments it has got (`again`). "Same" is the same object in memory in the fast path,
+//! and the same canonical text otherwise: a layer that rebuilds equal arguments has changed nothing.
+//!
+//! The middleware that changed arguments are listed by name, for the message of a denial. A tower layer has no name, so
+//! that of the first middleware *inside* of it is given, as the one that saw the change.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -218,6 +240,9 @@ impl CallRecord {
 
     /// Records an attempt at the gate. `Err` if a middleware has decided on other arguments than these: the turn then
     /// repeats the pass (rule D3).
+    ///
+    /// The state is written in any case: a layer that answers for the tool later does so with the arguments of the
+    /// latest attempt.
     pub(crate) fn arrives(&self, args: &Args) -> Result<(), ()> {
         self.cx.arrives();
         let settled = self.passed_on.get().is_none_or(|first| first.equal(args));
@@ -284,6 +309,11 @@ impl CallRecord {
     }
 
     /// Closes the record and returns the result of the pass.
+    ///
+    /// The cell is closed first, so that an attempt which a layer has detached finds a closed record from here on and
+    /// what is taken is final. The arguments are those at the gate; for a pass that did not get there, the latest that
+    /// a middleware has passed on, and in the end those it began with: whatever an approver is shown has been decided
+    /// on by the layers that the call has passed.
     pub(crate) fn take(&self) -> Closed {
         self.cell.close();
         let mut state = self.lock();

@@ -16,6 +16,16 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!((source.set(), source.tool()), ("github", "create_issue"));
 /// assert_ne!(source, ToolSource::toolset("github", "create_issue"));
 /// ```
+///
+/// Its `Display` is for people:
+///
+/// ```
+/// use countersign::call::ToolSource;
+///
+/// assert_eq!(ToolSource::server("github", "create_issue").to_string(), "`create_issue` of MCP server `github`");
+/// assert_eq!(ToolSource::toolset("files", "rm").to_string(), "`rm` of toolset `files`");
+/// assert!(ToolSource::server("a", "b").is_server());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ToolSource {
     server: bool,
@@ -38,6 +48,13 @@ impl ToolSource {
     }
 
     /// Whether the tool is one of an MCP server.
+    ///
+    /// ```
+    /// use countersign::call::ToolSource;
+    /// let (ours, theirs) = (ToolSource::toolset("files", "read"), ToolSource::server("files", "read"));
+    /// assert!(theirs.is_server() && !ours.is_server());
+    /// assert_ne!(ours, theirs, "a server cannot take the place of a toolset by its name");
+    /// ```
     #[must_use]
     pub fn is_server(&self) -> bool {
         self.server

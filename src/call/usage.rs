@@ -1,4 +1,9 @@
 //! Requests and tool calls of a run: counts and limits.
+//!
+//! A limit is taken before the work and given back if the work does not happen, so that concurrent calls never exceed
+//! it: of ten calls at a limit of three, three start. A sub-agent's count is also taken from every run above it, from
+//! the inside outward. If a run further out refuses, what was taken inside is given back; for the length of that moment
+//! a sibling may be refused that would just have fitted, which a limit may do, while exceeding it may not happen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +19,9 @@ use crate::error::UsageLimitExceeded;
 /// let limits = UsageLimits::new().requests(20).tool_calls(50);
 /// # let _ = limits;
 /// ```
+///
+/// What happens at a limit: a request beyond it ends the run with an error, from which it can be resumed under a higher
+/// limit. A call beyond it does not run, and ends the run with the same error after the calls beside it have finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use]
 pub struct UsageLimits {
@@ -35,6 +43,12 @@ impl UsageLimits {
 
     /// Sets how many calls may be executed. A call counts when its tool is started. A call that is denied or pending,
     /// or whose tool defers it, does not count.
+    ///
+    /// ```
+    /// use countersign::call::UsageLimits;
+    /// let limits = UsageLimits::new().requests(20).tool_calls(100);
+    /// # let _ = limits;
+    /// ```
     pub fn tool_calls(mut self, max: u32) -> Self {
         self.tool_calls = Some(max);
         self
@@ -42,6 +56,13 @@ impl UsageLimits {
 }
 
 /// The requests and tool calls of a run so far, with those of its sub-agents and of the time before it was suspended.
+///
+/// ```
+/// use countersign::call::Usage;
+///
+/// let stored = serde_json::to_value(Usage::default()).unwrap();
+/// assert_eq!(stored, serde_json::json!({"requests": 0, "tool_calls": 0}));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {

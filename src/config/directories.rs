@@ -30,6 +30,13 @@ impl Directories {
     ///
     /// # Errors
     /// [`ConfigError::Setting`] when the user has no home directory.
+    ///
+    /// ```
+    /// use countersign::config::Directories;
+    /// let directories = Directories::of_user()?;
+    /// assert!(directories.config().ends_with("countersign") && directories.home().is_absolute());
+    /// # Ok::<(), countersign::config::ConfigError>(())
+    /// ```
     pub fn of_user() -> Result<Self, ConfigError> {
         let home = env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
             ConfigError::Setting("the user has no home directory: set `HOME`".to_owned())

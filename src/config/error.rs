@@ -6,6 +6,13 @@ use crate::error::BoxError;
 use crate::ledger::StoreError;
 
 /// Why a configuration, or what it names, cannot be used. Nothing was written.
+///
+/// ```
+/// use countersign::config::{ConfigError, StoreUrl};
+/// let refused = "mysql://ann:secret@db/asks".parse::<StoreUrl>();
+/// let Err(error @ ConfigError::Setting(_)) = refused else { panic!() };
+/// assert!(error.to_string().contains("mysql://db/asks") && !error.to_string().contains("secret"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

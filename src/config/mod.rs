@@ -87,6 +87,22 @@ impl Config {
     /// [`ConfigError::File`] when the file cannot be read, is not TOML, or has an unknown key;
     /// [`ConfigError::NotPrivate`] when another user could change it; [`ConfigError::Setting`] when a variable of the
     /// environment cannot be used.
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let directories = Directories::below(home.path());
+    /// let path = home.path().join("countersign.toml");
+    /// std::fs::write(&path, "principal = \"ann\"\n[inbox]\nlisten = \"127.0.0.1:8788\"\n").unwrap();
+    /// let config = Config::load(&directories, Some(&path))?;
+    /// assert_eq!(config.inbox.listen.map(|address| address.port()), Some(8788));
+    ///
+    /// // A key that nothing reads is an error, with its line and without its text.
+    /// std::fs::write(&path, "principle = \"ann\"\n").unwrap();
+    /// assert!(Config::load(&directories, Some(&path)).is_err_and(|error| error.to_string().contains("line 1")));
+    /// # Ok::<(), countersign::config::ConfigError>(())
+    /// ```
     pub fn load(directories: &Directories, path: Option<&Path>) -> Result<Self, ConfigError> {
         let named =
             path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from));
@@ -153,12 +169,26 @@ impl Config {
     /// # Errors
     /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be
     /// read or created, or when its content is no key.
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let directories = Directories::below(home.path());
+    /// let config = Config::default();
+    /// config.seal_keys(&directories)?; // made
+    /// config.seal_keys(&directories)?; // and read again
+    /// assert_eq!(std::fs::metadata(directories.state().join("seal.key")).unwrap().len(), 32);
+    /// # Ok::<(), countersign::config::ConfigError>(())
+    /// ```
     pub fn seal_keys(&self, directories: &Directories) -> Result<SealKeys, ConfigError> {
         key::seal_keys(directories)
     }
 
     /// The name under which this user decides: that of this configuration, or else the name of the account, or else its
     /// number.
+    ///
+    /// Not proved: it is what the process says about its user, for a machine on which the user is trusted.
     #[must_use]
     pub fn principal(&self) -> String {
         let account = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name));

@@ -106,6 +106,17 @@ impl StoreUrl {
     ///
     /// # Errors
     /// [`ConfigError::Store`] when the store cannot be reached or opened.
+    ///
+    /// ```
+    /// use countersign::config::StoreUrl;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let url: StoreUrl = dir.path().join("asks.db").to_string_lossy().parse()?;
+    /// let ledger = url.open().await?;
+    /// assert!(ledger.list(None, 1).await.unwrap().records.is_empty());
+    /// # Ok::<(), countersign::config::ConfigError>(()) }).unwrap();
+    /// ```
     pub async fn open(&self) -> Result<Ledger, ConfigError> {
         Ok(match self {
             Self::Memory => Ledger::new(MemoryStore::new()),

@@ -8,6 +8,26 @@ use crate::error::BoxError;
 
 /// The return type of the closures of [`decide_fn`](crate::decide_fn) and [`from_fn`](crate::from_fn): a [`Decision`],
 /// [`Args`] (ALLOW with these), a [`ToolBlocked`] (DENY), or a `Result` of one of them, whose `Err` is a DENY.
+///
+/// | returned | means |
+/// |---|---|
+/// | [`Decision`] | itself |
+/// | [`Args`] or a JSON map | ALLOW with these arguments |
+/// | [`ToolBlocked`] | DENY, with its reason for the model |
+/// | `Ok` of any of them | the same |
+/// | `Err(ToolBlocked)`, also boxed | DENY, with its reason for the model |
+/// | any other `Err` | DENY; the model is told only which layer failed, the host gets the text (rule D4) |
+///
+/// ```
+/// use countersign::decision::{IntoDecision, ToolBlocked, ToolDecision};
+/// use countersign::{Args, BoxError};
+///
+/// assert_eq!(Args::new().with("limit", 10).into_decision().decision(), ToolDecision::Allow);
+/// let failed: Result<Args, BoxError> = Err("the directory does not answer".into());
+/// assert_eq!(failed.into_decision().denied().unwrap().detail(), Some("the directory does not answer"));
+/// let blocked: Result<Args, BoxError> = Err(ToolBlocked::new("not on fridays").into());
+/// assert_eq!(blocked.into_decision().reason(), "not on fridays");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no decision about a tool call",
     label = "returns no decision",

@@ -9,6 +9,32 @@
 //! // Of several decisions the strictest wins, and the questions of both are kept.
 //! assert_eq!(ask.and(deny).decision(), ToolDecision::Deny);
 //! ```
+//!
+//! # Where a decision goes
+//!
+//! A decision is a value that a middleware returns. The layer that runs the middleware fills in its name, records the
+//! decision in the call record, and forgets it. From then on the *record* counts: no layer can take a question or a
+//! denial back, and an ALLOW has no effect on the decisions of others (rule D1).
+//!
+//! | decision | with arguments | the call |
+//! |---|---|---|
+//! | ALLOW | they replace the call's | continues inward |
+//! | ASK | they are what the approver sees, and what runs | continues inward; the gate defers it |
+//! | DENY | ignored | stops; the model gets the reason verbatim (rule D2) |
+//!
+//! # Questions
+//!
+//! An ASK has one question, and an ASK of a composite has one for each member that asks. A question is *the same* as
+//! another one if layer, key and pins are equal; an approval covers exactly the questions that were shown. So the parts
+//! have different tasks:
+//!
+//! | part | for | changes between passes |
+//! |---|---|---|
+//! | reason | the approver | may, if there is a key |
+//! | key | the identity of the question | must not |
+//! | pins | the content that the question is about | a change makes it a new question |
+//! | metadata | handlers and surfaces | may |
+//! | previews | the approver; their digests are pins | a change makes it a new question |
 
 mod conversion;
 mod preview;
@@ -105,6 +131,15 @@ pub(crate) enum Verdict {
 }
 
 /// Why a call was denied, and by which layer.
+///
+/// ```
+/// use countersign::Decision;
+///
+/// let decision = Decision::deny("not on fridays");
+/// let denial = decision.denied().unwrap();
+/// assert_eq!((denial.reason(), denial.detail()), ("not on fridays", None));
+/// assert_eq!(denial.layer(), "", "the service that runs the middleware fills it in");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The name of the layer; empty until the service that runs the middleware fills it in.
@@ -147,11 +182,26 @@ impl Decision {
     }
 
     /// ASK: the call needs an approval. The approver sees `reason`, the final arguments and the name of the layer.
+    ///
+    /// A reason says what the layer knows and the call does not show: not "calls delete_file", but "the folder is
+    /// shared with the team". An empty reason is allowed; then the approver sees the call alone.
+    ///
+    /// ```
+    /// use countersign::decision::ToolDecision;
+    /// use countersign::Decision;
+    ///
+    /// let ask = Decision::ask("the folder is shared with the team");
+    /// assert_eq!(ask.decision(), ToolDecision::Ask);
+    /// assert_eq!(ask.questions()[0].key(), "the folder is shared with the team", "without a key the reason is the key");
+    /// ```
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Ask(vec![Question::new(reason)]), args: None }
     }
 
     /// DENY: the call is not executed, and the model gets `reason` verbatim. An empty reason means the default text.
+    ///
+    /// The model reads the reason and acts on it, so say what it may do instead, and nothing that it must not know: the
+    /// text goes into the conversation.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::denial(reason.into(), None)
     }
@@ -173,6 +223,14 @@ impl Decision {
     ///
     /// A middleware that changes arguments must be deterministic and must not change its own result again (rule D3);
     /// [`testing::rewrites_once`](crate::testing::rewrites_once) checks that.
+    ///
+    /// ```
+    /// use countersign::{Args, Decision};
+    ///
+    /// let decision = Decision::ask("sends a mail").with_args(Args::new().with("to", "ann").with("bcc", "archive"));
+    /// assert_eq!(decision.args().unwrap()["bcc"], "archive");
+    /// assert_eq!(Decision::allow().args(), None, "the call keeps its arguments");
+    /// ```
     pub fn with_args(mut self, args: impl IntoArgs) -> Self {
         self.args = Some(args.into_args());
         self
@@ -180,6 +238,18 @@ impl Decision {
 
     /// Sets a stable key for the question of an ASK, so that an approval still covers the question when the text of the
     /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
+    ///
+    /// The key is stored with pending calls, so it should be short and stay the same across versions: `"pay"`,
+    /// `"new-recipient"`. Two questions of one layer with one key are one question, whatever their reasons say. It has
+    /// no effect on ALLOW and DENY.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    ///
+    /// let monday = Decision::ask("balance is 102.3").with_key("pay");
+    /// let tuesday = Decision::ask("balance is 97.1").with_key("pay");
+    /// assert_eq!(monday.questions()[0].id(), tuesday.questions()[0].id());
+    /// ```
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let key = key.into();
@@ -190,6 +260,14 @@ impl Decision {
 
     /// Adds a value to the request's metadata, for handlers and surfaces; [`metadata`](crate::deferred::metadata) lists the keys
     /// with a defined meaning. The tool does not get the value (rule A5). Only an ASK carries metadata.
+    ///
+    /// ```
+    /// use countersign::deferred::metadata;
+    /// use countersign::Decision;
+    ///
+    /// let ask = Decision::ask("production is frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
+    /// assert_eq!(ask.questions()[0].metadata()["approval_policy"], "blocked");
+    /// ```
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (key, value) = (key.into(), value.into());
@@ -202,6 +280,15 @@ impl Decision {
 
     /// Pins the question of an ASK to the content of something it is about, for example a file: another digest on the
     /// approved pass makes it a new question (rule A1). `what` names the content.
+    ///
+    /// ```
+    /// use countersign::args::digest;
+    /// use countersign::Decision;
+    /// use serde_json::json;
+    ///
+    /// let ask = |config: &str| Decision::ask("applies the configuration").with_key("apply").with_pin("config", digest(&json!(config)));
+    /// assert_ne!(ask("a = 1").questions()[0].id(), ask("a = 2").questions()[0].id());
+    /// ```
     pub fn with_pin(mut self, what: impl Into<String>, digest: impl Into<String>) -> Self {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (what, digest) = (what.into(), digest.into());
@@ -390,6 +477,22 @@ impl fmt::Debug for Decision {
 }
 
 /// A DENY as an error: a middleware returns it as an `Err`, or converts it into a [`Decision`].
+///
+/// In a middleware with fallible steps it is the error that means "no", among errors that mean "could not decide":
+///
+/// ```
+/// use countersign::decision::{ToolBlocked, ToolDecision};
+/// use countersign::{BoxError, Decision};
+///
+/// fn check(balance: Result<u32, BoxError>, amount: u32) -> Result<Decision, BoxError> {
+///     if balance? < amount {
+///         return Err(ToolBlocked::new("not enough money").into()); // the model gets this text
+///     }
+///     Ok(Decision::allow())
+/// }
+/// assert_eq!(Decision::from(check(Ok(5), 10)).reason(), "not enough money");
+/// assert_eq!(Decision::from(check(Err("no connection".into()), 10)).reason(), "", "the model gets the layer's name only");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ToolBlocked {

@@ -1,4 +1,14 @@
 //! Previews: what a call would change or is about, shown beside the call (rule S7).
+//!
+//! # What is stored and what is pinned
+//!
+//! The digest is of the *full* content, while what is stored ends at 2 000 lines or 64 KiB. So a change behind the cut
+//! still asks again, and a stored batch does not grow with the size of a file. Each part of a digest is written with
+//! its length and each missing part as such: `diff(None, Some(""))` creates an empty file, `diff(Some(""), Some(""))`
+//! changes nothing, and the two must not be equal.
+//!
+//! A difference that takes longer than 250 ms to compute is larger than it need be, as the algorithm stops looking for
+//! a smaller one. It still shows every changed line.
 
 use std::fmt;
 use std::time::Duration;
@@ -54,6 +64,15 @@ pub struct Preview {
 }
 
 /// The content of a preview, as far as it is stored. It is not escaped; [`show`](crate::show) does that.
+///
+/// ```
+/// use countersign::decision::{Preview, PreviewContent};
+///
+/// match Preview::table("transfers", ["to", "euros"], [["ann", "5"]]).content() {
+///     PreviewContent::Table { columns, rows } => assert_eq!((columns.len(), rows.len()), (2, 1)),
+///     _ => unreachable!(),
+/// }
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -80,6 +99,18 @@ pub enum PreviewContent {
 }
 
 /// What a call does to a text.
+///
+/// ```
+/// use countersign::decision::{Change, Preview, PreviewContent};
+///
+/// let change = |old: Option<&'static str>, new: Option<&'static str>| match Preview::diff("a", old, new).content() {
+///     PreviewContent::Diff { change, .. } => *change,
+///     _ => unreachable!(),
+/// };
+/// assert_eq!(change(None, Some("")), Change::Created);
+/// assert_eq!(change(Some("a"), None), Change::Deleted);
+/// assert_eq!(change(Some("a"), Some("a")), Change::Unchanged);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -320,6 +351,9 @@ impl Room {
     }
 
     /// Reserves the space of a line; `false` if there is none left, for this line and all later ones.
+    ///
+    /// Once a line has not fitted, no later one is kept, also where it is shorter: a text with a hole would be read as
+    /// a whole one.
     fn takes(&mut self, bytes: usize) -> bool {
         if self.cut > 0 || self.lines == 0 || bytes > self.bytes {
             self.cut += 1;

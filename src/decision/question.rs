@@ -13,6 +13,19 @@ use super::Preview;
 ///
 /// Two questions with the same layer, key and pins are the same question. The reason is for people, and may change
 /// between passes (rule A1).
+///
+/// ```
+/// use countersign::decision::Preview;
+/// use countersign::Decision;
+///
+/// let ask = Decision::ask("writes a file").with_key("write").with_preview(Preview::text("a.txt", "new text"));
+/// let question = &ask.questions()[0];
+/// assert_eq!((question.key(), question.reason()), ("write", "writes a file"));
+/// assert_eq!(question.previews().len(), 1);
+/// let (layer, key, pins) = question.id();
+/// assert_eq!((layer, key), ("", "write"), "the layer is filled in by the service that runs the middleware");
+/// assert!(pins.contains_key("preview of a.txt"));
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "One question about a call: which layer asks, why, and under which key.")]
 pub struct Question {
@@ -86,6 +99,9 @@ impl Question {
     }
 
     /// Adds a preview, and its digest as a pin. Where the name of the pin is taken, it gets a number.
+    ///
+    /// Two previews with one title have two pins (`preview of a.txt`, `preview of a.txt (2)`): if the second replaced
+    /// the first, a change of the first file would not be noticed.
     pub(crate) fn attach(&mut self, preview: Preview) {
         if let Some(digest) = preview.digest() {
             let title = format!("preview of {}", preview.title());

@@ -1,4 +1,16 @@
 //! The answer to one pending call.
+//!
+//! One type serves every way in which an answer arrives: from a handler, from the JSON of another service, from the
+//! ledger, where it was recorded by another process. An answer that was *recorded* is final, so it is never refused
+//! when it does not fit; it becomes the strict reading of itself:
+//!
+//! | recorded answer | the call needs an approval | the call needs a result |
+//! |---|---|---|
+//! | approve | runs | fails: "what was asked for is an answer" |
+//! | deny | denied | fails, with the message |
+//! | a result | denied: "what was asked for is an approval" | is the result |
+//!
+//! An answer that arrives *now* and does not fit is an error (rule A4), as the one who gives it can still give another.
 
 use std::fmt;
 
@@ -13,6 +25,19 @@ use crate::outcome::{DeferralKind, ToolDenied, ToolFailed};
 ///
 /// An approval is answered with [`Approve`](Self::Approve) or [`Deny`](Self::Deny), a call that is executed elsewhere with
 /// [`Result`](Self::Result), or with a denial, which fails it.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::{Args, DeferredToolResults};
+/// use serde_json::json;
+///
+/// let edited = Answer::Approve { args: Some(Args::new().with("path", "b.log")) };
+/// assert_eq!(edited.word(), "edit");
+/// assert_eq!(serde_json::to_value(&edited)?, json!({"verdict": "approve", "args": {"path": "b.log"}}));
+/// let denied = DeferredToolResults::new().deny("c1", "keep the log").answer_to("c1");
+/// assert_eq!(denied, Some(Answer::Deny { message: "keep the log".into() }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -142,6 +167,24 @@ impl DeferredToolResults {
 }
 
 /// How a pending call was answered, and by whom, if the answers name a person.
+///
+/// ```
+/// use countersign::deferred::Answered;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+/// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+/// let answers = suspended.requests().answer().approve("c1").answered_by("ann").build()?;
+/// let report = turn.resume(suspended, answers).await?;
+/// assert_eq!(report.calls()[0].answered(), Some(&Answered::Approved { by: Some("ann".into()), edited: false }));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

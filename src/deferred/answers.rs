@@ -1,4 +1,9 @@
 //! Building the answers to one batch.
+//!
+//! The builder takes answers in any order and checks them once, at the end, so that a surface can build them from
+//! clicks. It is made from the requests and not from ids alone, which is how the answers get the batch id and the
+//! fingerprints of what was *shown*: an answer that a person gave to an earlier state of a call does not fit a later
+//! one (rule A6).
 
 use serde_json::{Map, Value};
 
@@ -11,6 +16,21 @@ use crate::outcome::ToolDenied;
 /// Builds the answers to one batch, binds them to what was shown, and checks them.
 ///
 /// A call may be answered once; [`build`](Self::build) returns an error that names the calls answered twice.
+///
+/// ```
+/// use countersign::{AnswerError, DeferredToolRequests, ToolCall};
+/// use serde_json::json;
+///
+/// let call = |id: &str, tool: &str| ToolCall::new(id, tool, json!({}));
+/// let requests = DeferredToolRequests::new([call("c1", "read_file"), call("c2", "rm")], [call("c3", "render")]);
+///
+/// let answers = requests.answer().approve_tool("read_file").deny("c2", "keep it").result("c3", "sea.png").build()?;
+/// assert_eq!((answers.approvals.len(), answers.calls.len()), (2, 1));
+///
+/// let error = requests.answer().approve("c1").approve("c9").build().unwrap_err();
+/// assert!(matches!(error, AnswerError::Several { .. }), "c2 and c3 have no answer, and c9 is not in the batch");
+/// # Ok::<(), AnswerError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "answers do nothing until they are built and given back"]
 pub struct Answers<'a> {
@@ -39,6 +59,22 @@ impl<'a> Answers<'a> {
     }
 
     /// Approves a call with these arguments in place of the ones that were shown.
+    ///
+    /// The edited arguments replace all of the shown ones; to change one, begin with `call.args().clone().with(…)`.
+    /// They pass the whole stack before the call runs, and are asked about again if a layer changes them (rule A2).
+    ///
+    /// ```
+    /// use countersign::deferred::ToolApproval;
+    /// use countersign::{Args, DeferredToolRequests, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let requests = DeferredToolRequests::new([ToolCall::new("c1", "pay", json!({"euros": 500, "to": "ann"}))], []);
+    /// let shown = requests.get("c1").unwrap().args().clone();
+    /// let answers = requests.answer().approve_with("c1", shown.with("euros", 50)).build()?;
+    /// let ToolApproval::Approved(approved) = &answers.approvals["c1"] else { unreachable!() };
+    /// assert_eq!(approved.override_args, Some(Args::new().with("euros", 50).with("to", "ann")));
+    /// # Ok::<(), countersign::AnswerError>(())
+    /// ```
     pub fn approve_with(self, id: impl Into<String>, args: impl IntoArgs) -> Self {
         self.approval(id, ToolApproved::with_args(args))
     }
@@ -67,6 +103,9 @@ impl<'a> Answers<'a> {
     }
 
     /// Leaves a call to the next handler or to the caller.
+    ///
+    /// Leaving is an answer to the question "what shall become of this call now?", which is why forgetting a call is an
+    /// error and leaving it is not (rule A4).
     pub fn leave(mut self, id: impl Into<String>) -> Self {
         self.results = self.results.leave(id);
         self
@@ -81,6 +120,18 @@ impl<'a> Answers<'a> {
     }
 
     /// Denies every call that has no answer yet; one executed elsewhere fails with the message.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolRequests, Outcome, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = |id: &str| ToolCall::new(id, "rm", json!({}));
+    /// let requests = DeferredToolRequests::new([call("c1"), call("c2")], [call("c3")]);
+    /// let answers = requests.answer().approve("c1").deny_rest("not now").build()?;
+    /// assert!(!answers.approvals.contains_key("c3"), "a call that is executed elsewhere gets a result");
+    /// assert_eq!(Outcome::from(answers.calls["c3"].clone()).word(), "failed");
+    /// # Ok::<(), countersign::AnswerError>(())
+    /// ```
     pub fn deny_rest(mut self, message: &str) -> Self {
         for id in self.open() {
             self = match self.requests.approvals.iter().any(|call| call.id() == id) {
@@ -113,6 +164,11 @@ impl<'a> Answers<'a> {
     }
 
     /// Sets who answered, for every call that already has an answer and no name yet.
+    ///
+    /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2",
+    /// "no").answered_by("bob")`. With a ledger the name is what quorum and "not the requester" are checked against, so
+    /// take it from a session and never from the request. A name that begins with `policy` marks the answer of a rule,
+    /// which does not count as a person's no (rule D11).
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());
         for id in ids {

@@ -11,6 +11,18 @@ use crate::args::{Args, IntoArgs, unique};
 use crate::outcome::ToolDenied;
 
 /// The answer to a call that needs an approval. `true` and `false` convert to it; no other plain value does.
+///
+/// ```
+/// use countersign::deferred::ToolApproval;
+/// use serde_json::json;
+///
+/// let read = |value| serde_json::from_value::<ToolApproval>(value);
+/// assert_eq!(read(json!(true))?, ToolApproval::from(true));
+/// assert!(matches!(read(json!({"kind": "tool-denied", "message": "no"}))?, ToolApproval::Denied(_)));
+/// assert!(read(json!({"kind": "tool-approved", "overide_args": {}})).is_err(), "a misspelt key is no approval");
+/// assert!(read(json!("yes")).is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind")]
 pub enum ToolApproval {
@@ -23,6 +35,14 @@ pub enum ToolApproval {
 }
 
 /// An approval, of the arguments that were shown or of edited ones.
+///
+/// ```
+/// use countersign::Args;
+/// use countersign::deferred::ToolApproved;
+///
+/// assert_eq!(ToolApproved::new().override_args, None);
+/// assert_eq!(ToolApproved::with_args(Args::new()).override_args, Some(Args::new()), "runs with no arguments");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolApproved {
     /// The arguments to run with instead of the ones shown. They replace all of them: `{}` runs the call with none. The

@@ -1,4 +1,19 @@
 //! The result of one call that was executed elsewhere.
+//!
+//! A result is any JSON value, and three objects with a `kind` are something else than themselves. That makes reading
+//! ambiguous, so a value that *claims* a kind has to have its shape:
+//!
+//! | JSON | read as |
+//! |---|---|
+//! | `"sea.png"`, `{"file": "sea.png"}` | a value |
+//! | `{"kind": "tool-return", "return_value": 3}` | the value 3, with content and metadata if it has them |
+//! | `{"kind": "model-retry", "message": "…"}` | the model should try again |
+//! | `{"kind": "tool-failed", "message": "…"}` | the call failed |
+//! | `{"kind": "tool-return"}` | an error: no `return_value` |
+//! | `{"kind": "tool-denied"}`, `{"part_kind": "retry-prompt"}` | an error: it says that the call did not run |
+//! | `{"kind": "invoice", …}` | a value: the kind is not one of these |
+//!
+//! Writing is the inverse: a plain value that would be read as one of the three is written inside of a `tool-return`.
 
 use std::borrow::Cow;
 
@@ -11,6 +26,18 @@ use crate::args::unique;
 use crate::outcome::{ModelRetry, Outcome, ToolFailed, ToolReturn};
 
 /// The result of a call that was executed elsewhere.
+///
+/// ```
+/// use countersign::deferred::CallResult;
+/// use countersign::outcome::ModelRetry;
+/// use serde_json::json;
+///
+/// let read = |value| serde_json::from_value::<CallResult>(value);
+/// assert_eq!(read(json!("sea.png"))?, CallResult::from("sea.png"));
+/// assert_eq!(read(json!({"kind": "model-retry", "message": "again"}))?, ModelRetry::new("again").into());
+/// assert!(read(json!({"kind": "tool-denied"})).is_err(), "read as a value, a denial would be a success");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallResult {
     /// The call succeeded with this value.

@@ -1,4 +1,20 @@
 //! Checks that answers fit the batch they are for: every call, and no others (rules A4, A6).
+//!
+//! All answers are checked before any takes effect. A batch that was applied up to the first error would have run some
+//! calls, and the approver, who sees an error, would send it again.
+//!
+//! Every problem of a batch is reported at once, each call with one of them:
+//!
+//! | problem | means |
+//! |---|---|
+//! | unknown | the answer is for a call that is not in the batch |
+//! | contradictory | one call is approved, has a result and is left, or two of these |
+//! | wrong kind | an approval for a call that needs a result, or the reverse |
+//! | missing | the call is neither answered nor left |
+//! | another batch | bound answers, made for something else that was shown |
+//!
+//! Answers are bound to the batch *and*, for each call, to its fingerprint. The batch id alone would not do for answers
+//! that are joined from several people, of whom one was shown an earlier state of one call.
 
 use std::collections::HashSet;
 
@@ -14,6 +30,19 @@ impl DeferredToolRequests {
     ///
     /// # Errors
     /// [`AnswerError`](crate::AnswerError), with the ids of the calls.
+    ///
+    /// ```
+    /// use countersign::{AnswerError, DeferredToolRequests, DeferredToolResults, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let requests = DeferredToolRequests::new([ToolCall::new("c1", "rm", json!({}))], []);
+    /// assert_eq!(requests.check(&DeferredToolResults::new().approve("c1")), Ok(()));
+    /// assert_eq!(
+    ///     requests.check(&DeferredToolResults::new().result("c1", "done")),
+    ///     Err(AnswerError::WrongKind { ids: vec!["c1".into()] }),
+    /// );
+    /// assert_eq!(requests.check(&DeferredToolResults::new()), Err(AnswerError::Missing { ids: vec!["c1".into()] }));
+    /// ```
     pub fn check(&self, answers: &DeferredToolResults) -> Result<(), AnswerError> {
         check(self, answers, false)
     }

@@ -1,4 +1,19 @@
 //! The fingerprint of a pending call, which binds an answer to what was shown (rules A1, A6, L0).
+//!
+//! | part | without it, an approval would also cover |
+//! |---|---|
+//! | version of the format | what another version means by the same bytes |
+//! | run, response | an equal call of another run, or a later one of this run |
+//! | path of agents, call id | an equal call of another agent, or a second one of the response |
+//! | identity of the tool | another tool of the same name |
+//! | canonical arguments | other arguments |
+//! | questions: layer, key, pins | a question that was not shown, or one about other content |
+//!
+//! Reasons, previews and metadata are not part of it: they are for people and may be worded anew. The content of a
+//! preview is, by its digest among the pins. The questions are sorted, so that a stack whose layers ask in another
+//! order has the same fingerprint, and kept once, as two layers that ask the same make one question for a person.
+//!
+//! The values are golden: a test holds them, since a change would make every pending call of every user unanswerable.
 
 use serde_json::json;
 

@@ -9,6 +9,15 @@
 //! let never = Decision::ask("production is frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED);
 //! # let _ = never;
 //! ```
+//!
+//! | key | value | read by |
+//! |---|---|---|
+//! | [`APPROVAL_DESCRIPTION`], [`APPROVAL_REASON`] | a text | surfaces |
+//! | [`APPROVAL_POLICY`] | [`BLOCKED`] or [`NEEDS_APPROVAL`] | handlers: a blocked call is denied without asking (rule A5) |
+//! | [`TOOLSET_ID`], [`WORKER`] | a name | surfaces |
+//! | [`EVERY_TIME`] | `true` | grants: never answered in advance (rule G2) |
+//! | [`GRANTABLE`] | `true` | grants: may be answered in advance |
+//! | [`RULE`] | an object | surfaces and logs |
 
 /// A description of the action for people.
 pub const APPROVAL_DESCRIPTION: &str = "approval_description";

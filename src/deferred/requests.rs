@@ -77,6 +77,17 @@ impl<'de> Deserialize<'de> for DeferredToolRequests {
 impl DeferredToolRequests {
     /// Requests without fingerprints, as a test of a handler needs them. The approvals come first, as people are asked
     /// about them; PydanticAI's constructor and the JSON have `calls` first.
+    ///
+    /// ```
+    /// use countersign::outcome::DeferralKind;
+    /// use countersign::{DeferredToolRequests, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = |id: &str| ToolCall::new(id, "render", json!({}));
+    /// let requests = DeferredToolRequests::new([call("c1")], [call("c2")]);
+    /// assert_eq!((requests.kind("c1"), requests.kind("c2")), (Some(DeferralKind::Approval), Some(DeferralKind::External)));
+    /// assert_eq!(requests.batch(), None, "no turn has made it, so answers to it are not bound");
+    /// ```
     #[must_use]
     pub fn new(
         approvals: impl IntoIterator<Item = ToolCall>,
@@ -181,6 +192,9 @@ impl DeferredToolRequests {
 
     /// The tool of a call as people should see it: the name, prefixed with the path of the agent if the call is a
     /// sub-agent's (`root/cleaner/delete_file`).
+    ///
+    /// Surfaces show the path and not the name, because a sub-agent may have a tool of the same name as the run's own
+    /// agent, and the two may do different things.
     #[must_use]
     pub fn path(&self, id: &str) -> Option<String> {
         let name = self.get(id)?.name();
@@ -194,6 +208,9 @@ impl DeferredToolRequests {
     }
 
     /// The id of this batch; `None` for one that no turn has made.
+    ///
+    /// It changes with every call that is asked about again, so that a surface can tell by it whether what it shows is
+    /// the current state.
     #[must_use]
     pub fn batch(&self) -> Option<&str> {
         self.bound.as_ref().map(|bound| bound.batch.as_str())
@@ -201,6 +218,18 @@ impl DeferredToolRequests {
 
     /// Whether any layer that asks about this call blocks it, with `approval_policy: "blocked"` in the metadata (rule
     /// A5).
+    ///
+    /// ```
+    /// use countersign::deferred::metadata;
+    /// use countersign::{DeferredToolRequests, ToolCall};
+    /// use serde_json::{Map, json};
+    ///
+    /// let mut requests = DeferredToolRequests::new([ToolCall::new("c1", "deploy", json!({}))], []);
+    /// assert!(!requests.is_blocked("c1"));
+    /// let blocked = Map::from_iter([(metadata::APPROVAL_POLICY.to_owned(), json!(metadata::BLOCKED))]);
+    /// requests.metadata.insert("c1".into(), blocked);
+    /// assert!(requests.is_blocked("c1"));
+    /// ```
     #[must_use]
     pub fn is_blocked(&self, id: &str) -> bool {
         let said = |metadata: &Map<String, Value>| {

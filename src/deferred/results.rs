@@ -19,6 +19,17 @@ use crate::outcome::ToolDenied;
 /// Build them with [`requests.answer()`](DeferredToolRequests::answer), which checks them and binds them to what was
 /// shown. Unbound answers, made with [`new`](Self::new) or read from PydanticAI's JSON, are matched by call id only; a
 /// turn can [refuse](crate::Turn::require_bound_answers) them.
+///
+/// ```
+/// use countersign::DeferredToolResults;
+/// use serde_json::json;
+///
+/// // As a Python service writes them:
+/// let answers: DeferredToolResults = serde_json::from_value(json!({"approvals": {"c1": true}, "calls": {"c2": "done"}}))?;
+/// assert!(!answers.is_bound(), "they are matched by id alone");
+/// assert_eq!(answers, DeferredToolResults::new().approve("c1").result("c2", "done"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(description = "The answers to one batch of pending calls, by call id.")]
 pub struct DeferredToolResults {
@@ -161,6 +172,10 @@ impl DeferredToolResults {
     }
 
     /// Whether the answers carry the id of the batch that they were made for (rule A6).
+    ///
+    /// Bound answers are refused where anything was shown differently, so prefer them wherever the requests are at
+    /// hand. Answers that travel without the requests, as PydanticAI's do, are unbound; a turn that serves strangers
+    /// refuses them ([`Turn::require_bound_answers`](crate::Turn::require_bound_answers)).
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.extra.batch.is_some()
@@ -187,6 +202,15 @@ impl DeferredToolResults {
 
     /// Takes the answers for the calls of a sub-agent, whose ids have this prefix, and binds them to the sub-agent's
     /// own batch. A call without an answer is left, as the batch of the parent may have been answered in part.
+    ///
+    /// | in the parent's batch | in the agent's own |
+    /// |---|---|
+    /// | `call_1/call_2`: approve | `call_2`: approve |
+    /// | `call_1/call_3`: – | `call_3`: left |
+    /// | `call_4`: deny | stays with the parent |
+    ///
+    /// The agent's answers are bound to its own batch here, because the parent's were checked against the parent's
+    /// batch, of which the agent's calls are a part.
     pub(crate) fn take_for_agent(&mut self, prefix: &str, requests: &DeferredToolRequests) -> Self {
         let mut own = Self::default();
         own.bind(requests);
@@ -334,6 +358,10 @@ impl DeferredToolResults {
 
     /// Removes the leaves and persons of the calls that the other set answers, and metadata that the other set
     /// replaces.
+    ///
+    /// Both directions are given way in before the maps are joined, so that the result does not depend on the order of
+    /// the sets: a name beside a left call is dropped if the other set answers that call, as the name would claim that
+    /// answer.
     fn give_way_to(&mut self, other: &Self) {
         self.extra.left.retain(|id| !other.answers(id));
         self.answered_by.retain(|id, _| !other.answers(id));

@@ -1,4 +1,17 @@
 //! Errors of a request to a provider: how the client's errors are classified, and how they are shown.
+//!
+//! The client's errors quote what they were about: the request with the conversation, the response, the address with a
+//! key in it. So the texts that are shown are written here, from a closed list of problems, and what is taken from the
+//! provider is a status and a code of letters and underscores. The rest is in [`GenaiError::detail`], for a person who
+//! asks for it (rule S2).
+//!
+//! | problem | example | is worth a retry |
+//! |---|---|---|
+//! | status 408, 409, 425, 429, 5xx | overloaded | yes, but not `insufficient_quota` |
+//! | no connection, time over, lost in the middle | | yes |
+//! | no end, nothing said, unreadable | a proxy that cuts streams | yes |
+//! | status 400, 401, 403, 404 | a wrong key or model | no |
+//! | cut off at the limit of tokens, withheld | | no: the same would happen again |
 
 use crate::error::with_causes;
 use std::error::Error;
@@ -287,6 +300,9 @@ impl GenaiError {
 
 /// Downcasts to the error type that a variant of `webc::Error` wraps. The type is inferred from the variant's
 /// constructor, since it comes from a crate that is no dependency of this one.
+///
+/// `webc::Error::Reqwest` holds an error of another version of `reqwest` than this crate may have, so its type has no
+/// name here.
 fn as_inside<'a, T: Error + 'static>(
     _: impl Fn(T) -> webc::Error,
     error: &'a (dyn Error + Send + Sync + 'static),
@@ -296,6 +312,8 @@ fn as_inside<'a, T: Error + 'static>(
 
 /// Whether a text looks like an error code, such as `rate_limit_error`: at most 48 ASCII letters and underscores, so
 /// that neither a key nor a sentence of the conversation gets through.
+///
+/// Providers put anything into the field: a sentence with a part of the key in it was seen.
 fn is_code(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphabetic() || c == '_';
     (1..=48).contains(&text.len()) && text.chars().all(fits)

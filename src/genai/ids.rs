@@ -1,4 +1,12 @@
 //! Call ids and tool names in the form that a provider accepts.
+//!
+//! A conversation may have begun at another provider, be written by another program, or hold a call of a tool that the
+//! model has invented. Each provider checks ids and names in another way and refuses the whole conversation for one of
+//! them, also when it is forty messages back. What is replaced is replaced in the request only: the history, the ledger
+//! and the person see the original.
+//!
+//! Calls are numbered in the order of the conversation, so the same history gives the same ids in each request, which
+//! also keeps the provider's cache of the conversation valid.
 
 use std::collections::{HashMap, HashSet};
 

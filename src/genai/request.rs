@@ -1,4 +1,18 @@
 //! Converts a conversation into the client's request, in an order that every provider accepts.
+//!
+//! The strictest provider decides the shape for all:
+//!
+//! - messages of the two roles alternate, so neighbours of one role are merged;
+//! - the results of a response follow directly after it, before any text;
+//! - no text is blank, and no list of tools is empty;
+//! - reasoning goes back only to the provider that has produced it.
+//!
+//! ```text
+//! history                             sent
+//! user "Hi", user "Delete a.log"      user "Hi" + "Delete a.log"
+//! model (blank), call c1              model call c1
+//! result of c1, user "And now?"       results: c1 | user "And now?"   (one message at Anthropic)
+//! ```
 
 use ::genai::adapter::AdapterKind;
 use ::genai::chat::{
@@ -141,6 +155,8 @@ fn is_anthropic(kind: AdapterKind) -> bool {
 }
 
 /// The result of a call as a part of the client's message; `None` for a part that is no result.
+///
+/// A failure has a mark, as "no such file" could be the content of a file.
 fn result(part: &RequestPart, ids: &SentIds<'_>, kind: AdapterKind) -> Option<ContentPart> {
     let RequestPart::ToolReturn { tool_name, content, tool_call_id, outcome } = part else {
         return None;
@@ -193,6 +209,8 @@ fn model(parts: &[&ResponsePart], ids: &SentIds<'_>, kind: AdapterKind) -> ChatM
 }
 
 /// A reasoning part, if this provider produced it and needs it back; otherwise nothing.
+///
+/// Signed reasoning is refused by any other provider, and by the same one where a character of it has changed.
 fn thought(part: &ResponsePart, kind: AdapterKind) -> Vec<ContentPart> {
     let ResponsePart::Thinking { content, signature, id, provider_name } = part else {
         return Vec::new();

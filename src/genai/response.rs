@@ -1,4 +1,8 @@
 //! Converts the client's stream or response into a [`ModelResponse`].
+//!
+//! A short answer and a broken one look the same in a stream, but for its end. So only a stream that ends with a stop
+//! reason is a response. Without this rule, a call whose arguments were cut off at `{"path": "/tmp` could be repaired
+//! by some parser into a call that nobody has made.
 
 use std::collections::HashMap;
 
@@ -24,6 +28,9 @@ pub(super) fn call_of(number: usize) -> String {
 }
 
 /// The text of the arguments of each call, as the model wrote it.
+///
+/// The client parses arguments itself and keeps one of two equal keys. The text as it came lets the turn refuse such
+/// arguments.
 type Written = HashMap<String, String>;
 
 /// Reads the stream to its end, and forwards text deltas as they arrive.

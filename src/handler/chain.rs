@@ -1,4 +1,12 @@
 //! Several handlers in sequence.
+//!
+//! A chain begins with every call left, and each handler can only turn left calls into answered ones: it is shown
+//! nothing else, and its answers are checked against what it was shown before they are joined. So a rule in front of a
+//! person saves the person questions, and a rule behind one answers what the person left, but neither can change what
+//! the other has said.
+//!
+//! An error of one handler ends the chain and the run; answers of the handlers before it have no effect by then. Wrap a
+//! handler that may fail in [`FailClosed`](super::FailClosed).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,6 +28,24 @@ use crate::error::BoxError;
 ///     .with(handler_fn_sync(|_cx, requests| requests.answer().approve_tool("read_file").leave_rest().build()))
 ///     .with(DenyAll::default());
 /// # let _ = handler;
+/// ```
+///
+/// ```
+/// use countersign::handler::{DenyAll, HandlerChain, handler_fn_sync};
+/// use countersign::{DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let reads = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
+///     requests.answer().approve_tool("read_file").leave_rest().answered_by("policy: reads").build()
+/// });
+/// let chain = HandlerChain::new().with(reads).with(DenyAll::new("not in the pipeline"));
+///
+/// let call = |id: &str, tool: &str| ToolCall::new(id, tool, json!({}));
+/// let requests = DeferredToolRequests::new([call("c1", "read_file"), call("c2", "rm")], []);
+/// let answers = chain.handle(&RunContext::default(), &requests).await?;
+/// assert_eq!((&*answers.answered_by["c1"], &*answers.answered_by["c2"]), ("policy: reads", "deny all"));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
 /// ```
 #[derive(Clone, Default)]
 pub struct HandlerChain {

@@ -1,4 +1,9 @@
 //! A handler that sends batches over a channel and receives the answers.
+//!
+//! The handler waits for two things, and each may never come: room in the channel, and the answer. Both are bounded by
+//! the run, not by a time: dropping the run drops the handler, and the batch in the channel says so
+//! ([`Batch::is_abandoned`], [`Batch::abandoned`]), for a surface to withdraw the question. A surface that goes away
+//! drops the receiver or the batch, which ends the run with an error instead of leaving it waiting for ever.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,6 +44,32 @@ pub struct ChannelHandler {
 
 /// A batch of pending calls, sent by a [`ChannelHandler`]. A batch that is dropped without an answer ends the run with
 /// an error, and no deferred call has been executed.
+///
+/// ```
+/// use countersign::handler::channel;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let (handler, mut batches) = channel(1);
+/// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required();
+/// let turn = Turn::new(tools).deferred_tool_handler(handler);
+/// let run = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]);
+/// let surface = async {
+///     let batch = batches.recv().await.unwrap();
+///     let answers = batch.requests().answer().approve("c1").answered_by("ann").build().unwrap();
+///     assert!(!batch.is_abandoned());
+///     batch.answer(answers)
+/// };
+/// let (report, heard) = tokio::join!(run, surface);
+/// assert!(heard);
+/// assert_eq!(report?.calls()[0].outcome().content().unwrap(), "deleted a");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Batch {
     cx: RunContext,

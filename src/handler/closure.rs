@@ -1,4 +1,8 @@
 //! Handlers made from closures.
+//!
+//! There are two forms over the batch, and not one that takes both: a sync closure borrows the requests, and a future
+//! cannot borrow from a closure's arguments without a type that the caller would have to name. So the async form gets
+//! clones, which share their arguments.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,6 +23,10 @@ use crate::error::BoxError;
 /// approver is available").build() });
 /// # let _ = handler;
 /// ```
+///
+/// # Errors
+/// An error ends the run; none of the calls has been executed, and the error carries the state to resume from (rules
+/// A4, T9). To deny instead, wrap the handler in [`FailClosed`](super::FailClosed).
 pub fn handler_fn<F, Fut, E>(handle: F) -> HandlerFn<F>
 where
     F: Fn(RunContext, DeferredToolRequests) -> Fut + Send + Sync + 'static,
@@ -61,6 +69,24 @@ where
 ///     requests.answer().approve_tool("read_file").deny_rest("reads only").build()
 /// });
 /// # let _ = handler;
+/// ```
+///
+/// ```
+/// use countersign::handler::handler_fn_sync;
+/// use countersign::{DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let small = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
+///     let cheap = |call: &&ToolCall| call.args().u64("euros").is_some_and(|euros| euros < 10);
+///     let approved = requests.approvals.iter().filter(cheap).map(ToolCall::id);
+///     approved.fold(requests.answer(), |answers, id| answers.approve(id)).leave_rest().build()
+/// });
+/// let pay = |id: &str, euros: u64| ToolCall::new(id, "pay", json!({"euros": euros}));
+/// let requests = DeferredToolRequests::new([pay("c1", 5), pay("c2", 500)], []);
+/// let answers = small.handle(&RunContext::default(), &requests).await?;
+/// assert!(answers.approvals.contains_key("c1") && answers.is_left("c2"));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
 /// ```
 pub fn handler_fn_sync<F, E>(handle: F) -> HandlerFnSync<F>
 where

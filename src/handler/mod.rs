@@ -24,6 +24,15 @@
 //! let handler = HandlerChain::new().with(reads).with(countersign::handler::DenyAll::new("not now"));
 //! # let _ = handler;
 //! ```
+//!
+//! # What a handler is not
+//!
+//! - **It is no policy.** A layer decides, with ALLOW, ASK and DENY; a handler answers the calls that some layer asks
+//!   about. An approval answers the questions that were shown, and no layer's DENY (rule D1).
+//! - **It is not asked twice.** A call that is asked about again after its approval goes back to the caller, so that a
+//!   rule that approves everything cannot loop with a layer that changes its mind (rule T4).
+//! - **It measures nothing.** No timeout, limit or retry of the stack runs while it waits: the calls are not in the
+//!   stack then.
 
 mod chain;
 mod channel;
@@ -68,6 +77,15 @@ use crate::error::BoxError;
 ///     }
 /// }
 /// ```
+///
+/// # Errors
+///
+/// | a handler returns | the calls | the run |
+/// |---|---|---|
+/// | answers for every call, or leaves | run, are denied, or stay pending | continues, or is suspended |
+/// | answers that do not fit | none has run | ends with [`Error::Answers`](crate::Error::Answers) |
+/// | [`Stopped`] | none has run | ends with [`Error::Stopped`](crate::Error::Stopped) (rule S8) |
+/// | any other error, or panics | none has run | ends with [`Error::Handler`](crate::Error::Handler) |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no deferred tool handler",
     note = "implement `DeferredToolHandler`, or wrap a closure in `handler_fn` (async) or `handler_fn_sync`"
@@ -132,6 +150,9 @@ pub(crate) const POLICY: &str = "policy";
 
 /// Whether a rule gave the answer: `policy`, `policy: …`, or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
 /// rule do not count as a person's (rule D11).
+///
+/// By the name and not by a type, as answers are stored and sent as text, and a rule of another service has only a name
+/// to give. A person whose name is `policy` is therefore a rule here, which errs on the side of asking again.
 pub(crate) fn is_policy(by: Option<&str>) -> bool {
     let Some(by) = by else { return false };
     let named = by.strip_prefix(POLICY).is_some_and(|it| it.is_empty() || it.starts_with(':'));

@@ -17,6 +17,18 @@ pub(super) const FAIL_CLOSED: &str = "fail closed";
 /// let handler = DenyAll::new("approvals are off in this environment");
 /// # let _ = handler;
 /// ```
+///
+/// ```
+/// use countersign::handler::DenyAll;
+/// use countersign::{DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let requests = DeferredToolRequests::new([ToolCall::new("c1", "rm", json!({}))], []);
+/// let answers = DenyAll::new("approvals are off").handle(&RunContext::default(), &requests).await?;
+/// assert_eq!(answers, requests.answer().deny("c1", "approvals are off").answered_by("deny all").build()?);
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct DenyAll {
     message: String,
@@ -83,6 +95,21 @@ impl DeferredToolHandler for ApproveAll {
 /// let reads = handler_fn_sync(|_cx, requests| Ok::<_, std::io::Error>(requests.answer().approve_tool("read_file").unchecked()));
 /// let handler = FailClosed::new(reads); // everything but reads is denied
 /// # let _ = handler;
+/// ```
+///
+/// ```
+/// use countersign::handler::{FailClosed, handler_fn_sync};
+/// use countersign::{DeferredToolHandler, DeferredToolRequests, DeferredToolResults, RunContext, ToolCall};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let broken = handler_fn_sync(|_: &RunContext, _: &DeferredToolRequests| {
+///     Err::<DeferredToolResults, _>("the directory does not answer")
+/// });
+/// let requests = DeferredToolRequests::new([ToolCall::new("c1", "rm", json!({}))], []);
+/// let answers = FailClosed::new(broken).handle(&RunContext::default(), &requests).await?;
+/// assert_eq!(answers.answered_by["c1"], "fail closed");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone)]
 pub struct FailClosed<H> {

@@ -1,4 +1,17 @@
 //! An ASK of a hook: its call is parked, decided by a person, and its approval spent once.
+//!
+//! A hook is a new process for each call, so all that it knows of earlier calls is in the ledger. The life of one ask:
+//!
+//! | what happens | the ask | the call |
+//! |---|---|---|
+//! | the first call | parked, number 1 | waits for as long as the client waits |
+//! | nobody answers in time | stays pending | denied: call again when it is approved |
+//! | an equal call comes | joined | waits for the same answer |
+//! | approved | claimed, once | runs |
+//! | denied | closed, after the denial was told | denied |
+//! | an equal call after that | a new ask, number 2 | is asked about anew |
+//!
+//! A late answer thereby is of use (the model calls again and finds it) and an approval is of use once.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +28,16 @@ use crate::turn::SuspendedTurn;
 
 /// How long a claim lasts without an event that the call has ended. An hour, as nothing renews it; the client's event
 /// may come later, and then still counts.
+///
+/// The hook process is gone when the tool runs, so nobody can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
 /// How many open asks a requester may have; more calls are denied without asking (rule D11).
 const MAX_PENDING: u32 = 1000;
 
 /// How often a person denies a call before it is denied without asking (rule D11).
+///
+/// Counted over equal calls only: a changed argument is another question.
 const MAX_DENIALS: u64 = 3;
 
 /// How often the layers may ask again about an approved call, for example when an edit raises another question.
@@ -50,6 +67,9 @@ enum AskResult {
 impl Asking<'_> {
     /// Asks until the call may run, and gives the arguments in the client's names if they have changed. The error is
     /// the reason of a denial.
+    ///
+    /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may
+    /// have edited. An edit that raises another question ends this approval and begins another ask.
     pub(super) async fn answered(
         &self,
         mut pending: SuspendedTurn,
@@ -110,6 +130,9 @@ impl Asking<'_> {
     }
 
     /// Where the call comes from, as a question of the hook itself, which carries the client's payload.
+    ///
+    /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
+    /// and is not sent to the tool.
     fn origin(&self) -> Option<Question> {
         let call = self.stack.call;
         let directory = call.directory.display();
@@ -134,6 +157,9 @@ impl Asking<'_> {
     }
 
     /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
+    ///
+    /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of
+    /// reads.
     async fn current(&self, key: &CallKey, ask: &Ask) -> Result<Record, String> {
         let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
         let mut last = None;
@@ -238,6 +264,9 @@ impl Asking<'_> {
     }
 
     /// The time is over without an answer.
+    ///
+    /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
+    /// could let it run.
     async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();
@@ -255,6 +284,8 @@ impl Asking<'_> {
     }
 
     /// Spends an approval: the claim is recorded before the client is answered. `None` when another call was first.
+    ///
+    /// The arguments are restored before the claim: a change that the client cannot take must not use the approval up.
     async fn spend(
         &self,
         approved: &Record,
@@ -276,6 +307,8 @@ fn is_open(record: &Record) -> bool {
 }
 
 /// The reason of a denial when the store fails.
+///
+/// Fails closed: no store, no approval (rule D1).
 #[expect(clippy::needless_pass_by_value, reason = "it is the function of `map_err`")]
 fn store(error: LedgerError) -> String {
     format!(

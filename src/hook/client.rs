@@ -1,4 +1,7 @@
 //! The coding agents that call a hook, and what differs between them.
+//!
+//! Everything that depends on a client and can be written as data is here and in [`tools`](super::tools); what is left
+//! are the answers, in [`reply`](super::reply). A client that is added has to be added in these three places.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +33,14 @@ pub enum Client {
 
 impl Client {
     /// All clients, in the order of their declaration.
+    ///
+    /// ```
+    /// use countersign::hook::Client;
+    /// for client in Client::ALL {
+    ///     assert_eq!(client.name().parse(), Ok(client));
+    /// }
+    /// assert!("vim".parse::<Client>().is_err());
+    /// ```
     pub const ALL: [Self; 5] =
         [Self::Claude, Self::Codex, Self::Gemini, Self::Copilot, Self::Opencode];
 
@@ -46,6 +57,14 @@ impl Client {
     }
 
     /// The oldest version of the client that was tested with this version of the hook.
+    ///
+    /// Payloads and answers are not specified by most clients, and change between versions. A newer version probably
+    /// works; an older one may run a tool that was denied.
+    ///
+    /// ```
+    /// use countersign::hook::Client;
+    /// assert!(Client::ALL.iter().all(|client| client.tested_version().contains('.')));
+    /// ```
     #[must_use]
     pub fn tested_version(self) -> &'static str {
         match self {
@@ -59,6 +78,15 @@ impl Client {
 
     /// How long the client waits for a hook whose configuration has no time limit. All of them run the tool when a hook
     /// takes longer, except opencode, which has no limit of its own.
+    ///
+    /// So the hook has to answer before the limit, with a denial if nobody has: an answer that comes too late is an
+    /// allow.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::hook::Client;
+    /// assert_eq!(Client::Copilot.default_limit(), Duration::from_secs(30));
+    /// ```
     #[must_use]
     pub fn default_limit(self) -> Duration {
         Duration::from_secs(match self {

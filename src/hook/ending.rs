@@ -1,4 +1,9 @@
 //! The end of a call or a session, as the client reports it.
+//!
+//! An event after a call is a report and not a question: the tool has run. So nothing here denies, and every problem is
+//! a remark on stderr. What is reported is matched with a claim, first by all of the call (id and arguments), then by
+//! the id alone: where only the id fits, the client has run something else than was approved, which is recorded and
+//! said.
 
 use std::time::Duration;
 
@@ -57,6 +62,9 @@ fn is_same_call(one: &str, other: &str) -> bool {
 }
 
 /// Ends the leases of all calls of a session whose end was not seen, so that their outcome is unknown.
+///
+/// Ending the lease and claiming once makes the ledger record that the outcome is unknown, which otherwise happens an
+/// hour later, when somebody looks.
 pub(super) async fn session(
     client: Client,
     session: &str,

@@ -16,6 +16,8 @@ use crate::ledger::Ask;
 
 /// The SHA-256 of the canonical form of these values. Each value stays a JSON value of its own, so that two lists of
 /// texts never have one digest.
+///
+/// Uses the fingerprint of an ask for its canonical form (rule L0), with a text that tells this use from all others.
 pub(super) fn digest(values: Value) -> String {
     Ask::new("countersign hook 1", "", "").with_args(Args::new().with("of", values)).fingerprint()
 }
@@ -32,6 +34,9 @@ fn short(digest: &str) -> &str {
 }
 
 /// A call as it is asked about.
+///
+/// The questions are a part of it, with their pins: a rule that was changed since, or a file that has another content,
+/// makes another ask, which an earlier approval does not answer (rule A2).
 pub(super) struct CallKey {
     pub(super) run: String,
     agent: String,

@@ -70,6 +70,11 @@ pub struct Hook {
 
 impl Hook {
     /// A hook for this client that asks about every call.
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Hook};
+    /// assert_eq!(format!("{:?}", Hook::new(Client::Codex)), "Hook { client: Codex, .. }");
+    /// ```
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { client, stack: None, principal: None, event: None, explicit: false }
@@ -88,6 +93,9 @@ impl Hook {
     }
 
     /// Sets the person that the agent works for, who is the requester of its asks.
+    ///
+    /// The ledger can refuse that this person approves the call
+    /// ([`Ask::with_quorum`](crate::ledger::Ask::with_quorum)).
     #[must_use]
     pub fn with_principal(mut self, name: impl Into<String>) -> Self {
         self.principal = Some(name.into());
@@ -96,6 +104,19 @@ impl Hook {
 
     /// Sets the event that the hook is configured for, for clients whose payloads do not name it. A payload that names
     /// another event is denied.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use countersign::hook::{Client, Hook};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let hook = Hook::new(Client::Copilot).with_event("postToolUse");
+    /// let payload = br#"{"hookName": "preToolUse", "sessionId": "s", "cwd": "/src", "toolName": "bash", "toolArgs": {}}"#;
+    /// let reply = hook.answer(payload, Instant::now(), async { Ok(Ledger::new(MemoryStore::new())) }).await;
+    /// assert!(reply.is_denial(), "a payload of another event than the configured one");
+    /// # });
+    /// ```
     #[must_use]
     pub fn with_event(mut self, event: impl Into<String>) -> Self {
         self.event = Some(event.into());
@@ -105,6 +126,8 @@ impl Hook {
     /// Sets whether ALLOW answers for the client's own rules as well. By default the hook has no opinion about allowed
     /// calls, so that the client's own rules still count. The approval of a person always answers for them, where the
     /// client has such an answer.
+    ///
+    /// Leave it off where the client's own rules are stricter in places: an explicit allow answers for them, too.
     #[must_use]
     pub fn with_explicit_allow(mut self, explicit: bool) -> Self {
         self.explicit = explicit;
@@ -116,6 +139,26 @@ impl Hook {
     ///
     /// Every problem is a denial that this client obeys: a payload that cannot be read, an unknown event, a layer that
     /// fails, a store that cannot be opened. Problems with events that decide nothing are remarks on stderr.
+    ///
+    /// A call that nobody answers, with a store that holds the ask:
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use countersign::hook::{Client, Hook};
+    /// use countersign::ledger::{AskState, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let payload = br#"{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c1",
+    ///     "tool_name": "Bash", "tool_input": {"command": "make"}}"#;
+    /// let store = ledger.clone();
+    /// let reply = Hook::new(Client::Claude).answer(payload, Instant::now(), async { Ok(store) }).await;
+    /// assert!(reply.is_denial() && reply.stderr().contains("waits for approval"));
+    ///
+    /// let pending = ledger.list(Some(AskState::Pending), 10).await?.records;
+    /// assert_eq!(pending.first().map(|record| record.ask.tool()), Some("shell"));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn answer(
         &self,
         payload: &[u8],

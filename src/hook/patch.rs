@@ -1,4 +1,8 @@
 //! The files that a patch changes.
+//!
+//! The reader is deliberately less strict than any client: it may find a path that the patch does not change, which
+//! costs a question, and must not miss one that it does. A line that begins with `***` and is neither a known operation
+//! nor a known mark makes the patch doubtful, and so asked about.
 
 /// The paths of a patch, as the patch writes them.
 pub(super) struct Paths {

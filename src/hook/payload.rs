@@ -1,4 +1,10 @@
 //! The payload that a client writes to the hook's stdin.
+//!
+//! Reading is strict, since a payload is what the client believes to run. Two readers that differ (of a key that is
+//! there twice, a number with more digits than a float has, a NUL in a path) could approve one call and run another.
+//!
+//! What is missing is refused where it matters: a call without `cwd` would be judged by another directory than it runs
+//! in. A session may be missing; then an approval cannot wait for a later call.
 
 use std::path::PathBuf;
 
@@ -102,6 +108,8 @@ pub(super) fn read(
 }
 
 /// The name of the event. Copilot leaves it out, so that the shape of the payload has to say it.
+///
+/// The command line counts only where the payload is silent; where both speak, they have to agree.
 fn event(
     client: Client,
     fields: &Map<String, Value>,

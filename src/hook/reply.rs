@@ -27,6 +27,18 @@ pub struct HookReply {
 impl HookReply {
     /// The denial that a client obeys, for this reason, which the model is told. `event` is the event that is denied, if
     /// it is known.
+    ///
+    /// An empty reason becomes a fixed text, as Codex takes a denial without a reason for an allow.
+    ///
+    /// ```
+    /// use countersign::hook::{Client, HookReply};
+    ///
+    /// for client in Client::ALL {
+    ///     let denial = HookReply::denial(client, None, "  ");
+    ///     assert!(denial.is_denial());
+    ///     assert_eq!(denial.stderr(), "denied by countersign\n");
+    /// }
+    /// ```
     #[must_use]
     pub fn denial(client: Client, event: Option<&str>, reason: &str) -> Self {
         let reason = match reason.trim() {
@@ -55,6 +67,9 @@ impl HookReply {
 
     /// Lets the call run. `explicit` says that the client's own rules need not be asked any more; Codex has no such
     /// answer. `args` replaces the arguments of the call.
+    ///
+    /// Silence with status 0 is "no opinion" in all clients with command hooks, so it is what an allowed call gets
+    /// unless more has to be said: other arguments, or that the client's own rules need not be asked.
     pub(super) fn allow(client: Client, args: Option<Map<String, Value>>, explicit: bool) -> Self {
         let reason = "allowed by countersign";
         let answer = match (client, args) {
@@ -99,12 +114,16 @@ impl HookReply {
     }
 
     /// What is written to stdout, as one write and nothing else.
+    ///
+    /// Some clients read only what was there with the first read.
     #[must_use]
     pub fn stdout(&self) -> &[u8] {
         &self.stdout
     }
 
     /// What is written to stderr, before stdout.
+    ///
+    /// Before stdout, as a client may stop reading when it has its answer.
     #[must_use]
     pub fn stderr(&self) -> &str {
         &self.stderr

@@ -1,4 +1,20 @@
 //! Commands that open a shell or an interpreter whose input no hook sees.
+//!
+//! A rule that allows `python3 test.py` must not allow `python3`, which reads program text from its input: what is
+//! typed into it later is no tool call that a hook sees. So a command that starts a reader without telling it what to
+//! run is asked about, whatever the rules say.
+//!
+//! | command | asked, because |
+//! |---|---|
+//! | `python3` | it reads its input |
+//! | `python3 test.py`, `python3 --version` | not asked |
+//! | `bash -i -c ls` | `-i` reads input as well |
+//! | `sudo -u ann bash` | the program among the operands of a wrapper is judged, too |
+//! | `ls; sh` | each simple command of the text is judged |
+//! | `eval "$(cat x"` | it cannot be read |
+//!
+//! The list of readers cannot be complete; it holds what agents are known to use. Rules are still what decides about a
+//! program.
 
 use crate::shell::{Commands, Dialect, SimpleCommand};
 
@@ -35,6 +51,9 @@ pub(super) fn doubt(command: &str, has_terminal: bool) -> Option<(&'static str, 
 }
 
 /// The program that reads its input, if this command starts one without telling it what to run.
+///
+/// Behind a wrapper each word could be the program, as the options of wrappers take values in many forms, so all of
+/// them are tried. A file with the name of a shell costs a question.
 fn opens(command: &SimpleCommand) -> Option<String> {
     let words: Vec<_> = command.words().iter().map(|word| word.literal().unwrap_or("?")).collect();
     let mut rest = words.as_slice();

@@ -1,4 +1,8 @@
 //! The decision about a call: a turn over one tool that records with which arguments it may run.
+//!
+//! The layers run as in any turn, around a tool that does nothing but record the arguments it was given. So everything
+//! that holds for layers (their order, edits, questions and their coverage) holds here without being written again. The
+//! innermost layer asks about what the hook is not certain of, behind all others, where no rule can allow it away.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -87,6 +91,8 @@ impl CallStack<'_> {
 }
 
 /// Asks about what the hook itself is not certain of.
+///
+/// Judged again from the arguments of the moment, as a layer may have put another command there.
 fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
     let mut doubts = doubts.to_vec();
     // A layer inside may have changed the command.

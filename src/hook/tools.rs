@@ -1,4 +1,7 @@
 //! The tools that each client has of its own.
+//!
+//! Names are the clients', and nothing promises that they stay. A tool that is not in these lists is unknown, and asked
+//! about, so a client that renames a tool costs questions and opens nothing.
 
 use super::client::Client;
 use super::payload::HookCall;
@@ -55,6 +58,9 @@ const SAME: &[(&str, &str)] = &[];
 const FILE: &[(&str, &str)] = &[("file_path", "path")];
 
 /// What is known about the tool of a call; `None` for tools of MCP servers and unknown ones.
+///
+/// A tool that the client says is of an MCP server is never taken for the client's own, even with the same name: `Bash`
+/// of a server is not the shell.
 pub(super) fn known(call: &HookCall) -> Option<KnownTool> {
     // The client says that the tool belongs to an MCP server, so its name says nothing about what it does.
     if call.server.is_some() {

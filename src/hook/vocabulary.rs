@@ -10,6 +10,13 @@
 //! | `fetch`, `web_search` | as the client names them; `fetch` mostly has a `url` |
 //! | `spawn_agent` | `prompt` or the client's name for it |
 //! | a tool of an MCP server | its own arguments |
+//!
+//! A translation has to be one that can be undone: a layer or a person may change arguments, and the client gets them
+//! back in its own names ([`Normal::restore`]). What was added here (a default `workdir`, the `paths` of a patch)
+//! cannot be changed, as the client has no place for it; such a change is an error and not lost.
+//!
+//! Claude's `{"file_path": "notes.md"}` in `/src` becomes `{"path": "/src/notes.md"}`, and goes back as `notes.md` if
+//! nobody has changed it, or under `file_path` with the new path if somebody has.
 
 use std::path::Path;
 
@@ -58,6 +65,8 @@ impl Normal {
     }
 
     /// Renames an argument, unless the client sends one of the common name as well.
+    ///
+    /// With both names present it is unknown which one the client uses, so it is asked about and neither is touched.
     fn rename(&mut self, from: &'static str, to: &'static str) {
         if from == to {
             return;
@@ -159,6 +168,9 @@ impl Normal {
 }
 
 /// Why a path may not be the one that it seems to be: clients expand some texts.
+///
+/// `~/x`, `$HOME/x` and `@file` are texts that some clients expand; joined to the directory they would look like
+/// harmless files in it.
 fn doubtful(path: &str) -> Option<String> {
     let expanded = path.starts_with(['~', '@', '$', '%']) || path.trim() != path;
     let is_url = path.contains("://") || path.starts_with("file:");
@@ -257,6 +269,9 @@ fn mcp(call: &HookCall, this: &mut Normal) {
 }
 
 /// The two parts of a name, if there is one way to split it. A server or a tool may have the separator in its name.
+///
+/// `a__b__c` can be the tool `b__c` of `a` or the tool `c` of `a__b`, and a rule about one must not count for the
+/// other.
 fn split(name: &str, separator: &str) -> Option<(String, String)> {
     let places =
         (0..name.len()).filter(|at| name.get(*at..).is_some_and(|it| it.starts_with(separator)));

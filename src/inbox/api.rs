@@ -32,6 +32,9 @@ use super::{files, guard, history, numbers, run};
 use crate::ledger::Millis;
 
 /// The interval of keep-alive comments on an event stream.
+///
+/// Proxies close a connection that is silent for half a minute or so, and the page would take that for a server that is
+/// gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// The largest number of asks in one request for their states.
@@ -68,6 +71,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 /// The principal that is logged in, and the configuration of the page.
+///
+/// The only route that answers somebody who is not logged in, with nothing but the way to the login.
 async fn me(
     State(app): State<Arc<App>>,
     who: Result<Approver, ApiError>,
@@ -92,6 +97,10 @@ async fn me(
 
 /// A page of the pending asks with their number, and the rows that cannot be decided because they were changed outside
 /// of the ledger.
+///
+/// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more.
+/// Rows that were changed outside of the ledger have no readable owner, so everybody is told that there are some, and
+/// nothing of what they say (rule L8).
 async fn pending(
     State(app): State<Arc<App>>,
     who: Approver,
@@ -134,6 +143,9 @@ struct Known {
 }
 
 /// The asks among these that have changed since the client read them.
+///
+/// The page sends what it shows, and gets what has changed. A list that was asked for anew would move under the hand of
+/// a person who is about to press a button.
 async fn states(State(app): State<Arc<App>>, who: Approver, Sent(known): Sent<Known>) -> ApiReply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
@@ -167,6 +179,9 @@ async fn one(State(app): State<Arc<App>>, who: Approver, params: RawPathParams) 
 }
 
 /// Sends a server-sent event for each change, as long as the client listens.
+///
+/// An event carries nothing: the page looks again, with the rights of its person. So a person who may not see an ask
+/// learns only that something happened.
 async fn changes(State(app): State<Arc<App>>, _: Approver) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());

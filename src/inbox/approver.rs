@@ -31,6 +31,11 @@ pub struct Approver {
 
 impl Approver {
     /// A person with this name who may see and decide every ask, and may verify and export the log.
+    ///
+    /// ```
+    /// use countersign::inbox::Principal;
+    /// assert_eq!(Principal::new("ann").with_audit(false).name(), "ann");
+    /// ```
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into().into(), sees: None, decides: None, audits: true }
@@ -39,6 +44,30 @@ impl Approver {
     /// Limits what this person sees to the asks for which the function returns `true`; others are unknown to them, in
     /// lists, in the history and by their ids. As the log is of all asks, this also takes away the right to audit:
     /// [`with_audit`](Self::with_audit) gives it back.
+    ///
+    /// The function is called for each ask of each request, also for ten thousand in a list: it has to be quick, and to
+    /// decide from the record alone.
+    ///
+    /// ```
+    /// use axum::body::Body;
+    /// use axum::http::Request;
+    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use tower::ServiceExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let parked = ledger.park(Ask::new("run-1", "root/c1", "transfer")).await?;
+    /// let app = Inbox::new(ledger, async |_| {
+    ///     Ok::<_, Rejection>(Principal::new("bob").with_sees(|record| record.ask.tool() != "transfer"))
+    /// })
+    /// .into_router();
+    /// // For bob there is no such ask, also by its id.
+    /// let one = Request::get(format!("/api/asks/{}", parked.ask.id())).body(Body::empty())?;
+    /// assert_eq!(app.oneshot(one).await?.status(), 404);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with_sees(mut self, sees: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
         self.sees = Some(Arc::new(sees));
@@ -48,6 +77,8 @@ impl Approver {
 
     /// Limits what this person decides to the asks for which the function returns `true`. The others are shown without
     /// buttons, and a decision about one is refused with `403`.
+    ///
+    /// An ask that cannot be seen cannot be decided either, whatever this function says.
     #[must_use]
     pub fn with_decides(
         mut self,
@@ -58,6 +89,8 @@ impl Approver {
     }
 
     /// Sets whether this person may verify and export the log of the whole ledger.
+    ///
+    /// The export holds the arguments of all calls.
     #[must_use]
     pub fn with_audit(mut self, audits: bool) -> Self {
         self.audits = audits;
@@ -104,6 +137,12 @@ pub struct AuthorizeError {
 
 impl AuthorizeError {
     /// A rejection with a status from 400 to 599; any other one becomes 500.
+    ///
+    /// ```
+    /// use countersign::inbox::Rejection;
+    /// assert_eq!(Rejection::new(429, "too many requests").status(), 429);
+    /// assert_eq!(Rejection::new(200, "not a rejection").status(), 500);
+    /// ```
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         let status = if (400..=599).contains(&status) { status } else { 500 };
@@ -131,6 +170,8 @@ impl AuthorizeError {
     }
 
     /// The sentence that the client is sent.
+    ///
+    /// It is shown to people, so it says what to do and nothing of how the login works.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

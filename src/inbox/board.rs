@@ -1,4 +1,7 @@
 //! The pending asks, as this process has read them last.
+//!
+//! A board is a value that does not change. A reader has the board of one moment, however long it takes; changes make
+//! another one, which shares the items that are the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +14,8 @@ use crate::ledger::{Ask, Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
 /// The time after which an ask without a deadline counts as due.
+///
+/// Without it, asks without a deadline would stand behind all others for ever.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 
 /// All pending asks, newest first.
@@ -28,6 +33,9 @@ pub(super) struct BoardItem {
     /// preview that was cut, which is answered by itself (rule S7).
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
+    ///
+    /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint:
+    /// the key saves reading, and no check.
     pub(super) key: String,
     /// The time at which the ask expires, or should be decided.
     pub(super) due: Millis,
@@ -43,6 +51,9 @@ impl Board {
     }
 
     /// The board after these asks have changed: the pending ones among them are replaced, and the others removed.
+    ///
+    /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a
+    /// decision in an inbox of ten thousand asks does not read them all again.
     pub(super) fn with(
         &self,
         ledger: &Ledger,

@@ -1,4 +1,8 @@
 //! The body of a request, read strictly.
+//!
+//! Unknown fields are refused everywhere: a client that writes `finger_print` would otherwise decide without the
+//! binding that it believes to have. The error names a place and no value, as a body may hold arguments with secrets
+//! (rule S2).
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};

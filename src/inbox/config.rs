@@ -22,6 +22,35 @@ use crate::ledger::{Ledger, Record};
 ///
 /// Any number of inboxes, in any number of processes, can be over one store: of their decisions about one ask, the first
 /// counts (rule L1), and each shows the decisions of the others within a second.
+///
+/// A whole round, without a server: a call is parked, the page's API lists it, and a decision is bound to the
+/// fingerprint that was listed.
+///
+/// ```
+/// use axum::body::{Body, to_bytes};
+/// use axum::http::Request;
+/// use countersign::inbox::{Inbox, Principal, Rejection};
+/// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// let id = parked.ask.id();
+/// let app = Inbox::new(ledger.clone(), async |_| Ok::<_, Rejection>(Principal::new("ann"))).into_router();
+///
+/// let listed = app.clone().oneshot(Request::get("/api/asks").body(Body::empty())?).await?;
+/// let text = String::from_utf8(to_bytes(listed.into_body(), 1 << 20).await?.to_vec())?;
+/// assert!(text.contains("delete_file") && text.contains(&parked.fingerprint));
+///
+/// let decision = format!(r#"{{"verdict": "deny", "fingerprint": "{}", "message": "keep it"}}"#, parked.fingerprint);
+/// let decide = Request::post(format!("/api/asks/{id}/decision")).header("content-type", "application/json");
+/// let decided = app.oneshot(decide.body(Body::from(decision))?).await?;
+/// assert_eq!(decided.status(), 200);
+/// assert_eq!(ledger.get(id).await?.map(|record| record.state), Some(AskState::Decided));
+/// # Ok(()) }
+/// ```
 #[must_use = "an inbox does nothing until its router is served"]
 pub struct Inbox {
     ledger: Ledger,
@@ -65,12 +94,43 @@ impl Inbox {
     /// `127.0.0.1:8080` with a port that is not the default one. Requests to other names are refused, so that a foreign
     /// page whose name is made to point to this server (DNS rebinding) reads and decides nothing. Needed wherever the
     /// network is the only protection, as on `localhost`. Without names every `Host` is answered.
+    ///
+    /// ```
+    /// use axum::body::Body;
+    /// use axum::http::Request;
+    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use tower::ServiceExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let app = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    ///     .with_hosts(["inbox.example"])
+    ///     .into_router();
+    /// let ask = |host: &str| Request::get("/api/me").header("host", host).body(Body::empty());
+    /// assert_eq!(app.clone().oneshot(ask("inbox.example")?).await?.status(), 200);
+    /// assert_eq!(app.oneshot(ask("evil.example")?).await?.status(), 403);
+    /// # Ok(()) }
+    /// ```
     pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.hosts.extend(hosts.into_iter().map(|it| it.into().to_ascii_lowercase()));
         self
     }
 
     /// Sets the title of the page; `Approvals` by default.
+    ///
+    /// ```
+    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    ///     .with_title("Approvals of staging")
+    ///     .with_link("Runbook", "https://wiki.example/approvals")
+    ///     .with_login("/login")
+    ///     .with_logout("/logout");
+    /// assert!(format!("{inbox:?}").contains("staging"));
+    /// ```
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.settings.title = title.into();
         self
@@ -106,6 +166,18 @@ impl Inbox {
     /// process. A decision is final, and one with arguments that the tool
     /// does not take fails when the run resumes: check them here, as with
     /// [`Toolset::validate`](crate::Toolset::validate).
+    ///
+    /// ```
+    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    ///     .with_check(|tool, args| match (tool, args.str("path")) {
+    ///         ("delete_file", None) => Err("it needs a `path`".to_owned()),
+    ///         _ => Ok(()),
+    ///     });
+    /// # let _ = inbox;
+    /// ```
     pub fn with_check(
         mut self,
         check: impl Fn(&ToolCall) -> Result<(), String> + Send + Sync + 'static,
@@ -116,6 +188,9 @@ impl Inbox {
 
     /// Sets a function that is called after each decision that was made through this inbox, with the ask as it is then.
     /// Use it to wake the workers of this process; those of other processes look at the store.
+    ///
+    /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a
+    /// channel and do not work here. Votes of which others are still needed do not call it.
     pub fn with_on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.settings.told = Arc::new(told);
         self
@@ -138,6 +213,9 @@ impl Inbox {
     /// The router, to be served or nested at any path. It watches the store for pages and webhooks: from now on if this
     /// is called inside of a Tokio runtime, otherwise from the first request on. Watching ends when the router is
     /// dropped.
+    ///
+    /// The watching expires asks whose deadline is over, once a second (rule L4), so a process that serves an inbox
+    /// needs no other task for that.
     pub fn into_router(self) -> Router {
         let Self { ledger, webhooks, stop, settings } = self;
         let hub = Hub::new(ledger.clone(), webhooks, Shutdown::new(stop));

@@ -1,4 +1,18 @@
 //! Decisions: one, or many that are each bound to their own fingerprint.
+//!
+//! What stands between a click and a decision, in order:
+//!
+//! | check | refused with | because |
+//! |---|---|---|
+//! | the page's person is still logged in | `somebody_else` | a second login in another tab would sign the first person's click |
+//! | the ask is known and may be seen | `unknown_ask` | both look the same, so that ids tell nothing |
+//! | it is an approval, and not blocked | `not_an_approval`, `blocked` | rule A5 |
+//! | edited arguments are JSON, and the tool takes them | `bad_args` | a decision is final |
+//! | the person may decide it | `not_allowed` | |
+//! | the ledger: fingerprint, deadline, requester, first | `mismatch`, `expired`, `not_allowed`, `already_decided` | rules A2, L1, L4 |
+//!
+//! Only the last line counts for safety, as other surfaces do not come here; the others answer before something final
+//! is done.
 
 use std::sync::Arc;
 
@@ -24,6 +38,8 @@ const MOST: usize = 500;
 
 /// A decision, with the fingerprint of the call that was shown. A page sends the name that it shows as the decider,
 /// because another person may have logged in from another tab since.
+///
+/// With arguments as JSON, a browser would read `9007199254740993` as a number and send back `9007199254740992`.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum PostedDecision {
@@ -109,6 +125,9 @@ pub(super) async fn decide(
 
 /// Takes many decisions, one after the other. Each has a result of its own: a refused decision does not affect the
 /// others.
+///
+/// One after the other and not together, so that the order in the log is the order on the page, and a store that fails
+/// in the middle leaves results for what was decided.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
     who: Approver,
@@ -221,6 +240,8 @@ fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<
 
 /// Reads these asks again, and notifies the pages and the function of the application
 /// ([`Inbox::with_on_decision`](super::Inbox::with_on_decision)).
+///
+/// What is told is read again and not what was sent: another person may have been first.
 async fn tell(app: &App, ids: &[String]) {
     let mut now = Vec::new();
     for id in ids {

@@ -1,5 +1,20 @@
 //! The order in which pending asks are listed, a page at a time: no requester's asks hidden behind another's, and equal
 //! calls of one run as one entry (rule S6).
+//!
+//! # Fairness
+//!
+//! An agent that runs wild can make a thousand asks with the soonest deadline. Sorted by time alone, the one ask of
+//! another person would be on page 21, and expire there. So entries are dealt in rounds:
+//!
+//! ```text
+//! by deadline:   A1 A2 A3 … A1000 B1        (A has made 1000, B one)
+//! in rounds:     A1 … A10 B1 | A11 … A20 | A21 …
+//! ```
+//!
+//! # Pages
+//!
+//! A place says where an entry stands (round, time, id), and the next page begins behind it. A number of entries to
+//! skip would be wrong as soon as one of them was decided: the rest moves up, and one entry is never shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +28,8 @@ use crate::ledger::Millis;
 
 /// The number of entries of one requester in each round: the next ones come in the next round, after the entries of all
 /// others.
+///
+/// A fifth of a page: enough that a person who has a batch can decide it without turning pages.
 const SHARE: usize = 10;
 
 /// The order of the entries.
@@ -53,6 +70,7 @@ impl fmt::Display for EntryPlace {
 }
 
 impl FromStr for EntryPlace {
+    /// The run comes last, as it may contain dots; `splitn` leaves them in it.
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -111,6 +129,7 @@ fn share(entries: &mut [ListEntry], by_run: bool) {
     }
 }
 
+/// The first of the order speaks for the group, so a group stands where its soonest deadline is.
 fn grouped(items: Vec<Arc<BoardItem>>, sort: Sort) -> Vec<ListEntry> {
     let (mut entries, mut known): (Vec<ListEntry>, HashMap<String, usize>) = Default::default();
     for item in items {

@@ -1,4 +1,7 @@
 //! The files of the page, which are compiled into the program.
+//!
+//! Compiled in, so that an inbox has no folder to be configured, moved or written to. Every file has the version in its
+//! address and may be kept for a year; the page itself may not be kept and names the version.
 
 use std::sync::{Arc, LazyLock};
 
@@ -78,6 +81,8 @@ pub(super) async fn file(params: RawPathParams) -> Result<Response, ApiError> {
 }
 
 /// A text between the quotes of an attribute, or between tags.
+///
+/// The title and the path come from the configuration, and the path possibly from the request.
 fn attribute(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,16 @@
 //! The checks of every request: the host it was sent to, the site it comes from, its content type, and the version of
 //! the page that sent it.
+//!
+//! | attack | what stops it |
+//! |---|---|
+//! | a page of another site posts a form | forms cannot send `application/json` without asking first, and nothing answers that question |
+//! | it posts with `fetch` and no CORS | `Origin` and `Sec-Fetch-Site` are of another site |
+//! | its name points to this machine (DNS rebinding) | `Host` is not among the configured names |
+//! | it shows the inbox in a frame, under its own buttons | `frame-ancestors 'none'` |
+//! | a text of a call is markup | no inline script, no HTML from text (`require-trusted-types-for`) |
+//! | a page of before an update means something else | its version is compared before it changes anything |
+//!
+//! A header that is there twice counts as absent: which one a proxy in front has looked at is unknown.
 
 use std::sync::Arc;
 
@@ -35,6 +46,8 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Checks a request before any handler, and sets the headers of its response.
+///
+/// The headers are also on refusals, as a page of an error is a page.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let mut response = match check(&app.settings.hosts, request.method(), request.headers()) {
         Ok(()) => next.run(request).await,

@@ -1,4 +1,7 @@
 //! The log of the ledger: verified, and exported.
+//!
+//! A whole export is one that ends with `{"end": true, …}`: a connection that breaks leaves a file without a last line,
+//! which is otherwise hard to tell from a short log.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,6 +21,8 @@ use super::refused::{ApiError, ApiReply};
 use crate::ledger::LedgerError;
 
 /// The number of lines of an export that are buffered for a slow client.
+///
+/// Bounds the memory of an export to these lines, whatever the size of the log and the speed of the client.
 const AHEAD: usize = 256;
 
 fn may_audit(who: &Approver) -> Result<(), ApiError> {

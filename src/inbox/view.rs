@@ -1,4 +1,8 @@
 //! Asks as the API returns them. Texts for people are made by [`show`], so that they are safe to print (rule S1).
+//!
+//! Two shapes of one ask go to the page. The *view* is text to be read: escaped, masked, cut, with a mark where
+//! something is left out. The *arguments*, only with one ask and on request, are text to be edited: whole, and
+//! unmasked. Mixing them would mean that an edit sends back `•••` in place of a password.
 
 use std::collections::BTreeMap;
 
@@ -116,6 +120,9 @@ impl<'a> Looker<'a> {
     }
 
     /// The votes that count (rule A8), grouped by the arguments that would run: an edit is a proposal of its own.
+    ///
+    /// Two people who approve different edits approve two different calls, so they are shown as two proposals, each
+    /// with its own count, and neither has a quorum until one is approved twice (rule A8).
     fn proposals(&self, record: &Record, limits: Limits) -> Vec<Value> {
         let mut by: BTreeMap<&str, Vec<&Vote>> = BTreeMap::new();
         for vote in record.counting_votes(self.now) {

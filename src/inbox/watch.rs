@@ -1,4 +1,18 @@
 //! Watches the store and caches the pending asks. Pages get an event when any process has changed something.
+//!
+//! Three speeds, by what is known to have changed:
+//!
+//! | what | how soon | cost |
+//! |---|---|---|
+//! | a decision through this inbox | at once | none: it is put into the board |
+//! | a new ask, or a run whose log has grown | 150 ms while a page is open | the newest 32 asks, or the asks of that run |
+//! | anything else, deadlines among it | 1 s, or ten times as long as reading takes | all pending asks |
+//!
+//! # A reading that is older than a change
+//!
+//! Reading ten thousand asks takes a while, and a decision may be made meanwhile. The reading would bring the decided
+//! ask back, and the page would show it again for a second. So each change has a number (the epoch), a reading
+//! remembers the number at its beginning, and the changes behind it are applied to what was read.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +35,8 @@ const GLANCE: Duration = Duration::from_millis(150);
 /// The interval of complete readings, which apply deadlines and find the changes of other processes.
 const LOOK: Duration = Duration::from_secs(1);
 /// The share of the time that reading may take: one tenth.
+///
+/// A slow store is thereby never kept busy by the inbox that watches it.
 const REST: u32 = 10;
 /// A board that can be read faster than this is read for each request.
 const QUICK: Duration = Duration::from_millis(25);
@@ -151,6 +167,8 @@ impl Inner {
         kept.read.is_some_and(|(_, took)| took > QUICK)
     }
 
+    /// A request that came while another was reading may use that result only if the reading had *begun* after it came:
+    /// otherwise a client that has just decided elsewhere, and then asks, could be shown the state of before.
     async fn read(&self) -> Result<Arc<Board>, LedgerError> {
         let asked = Instant::now();
         let _one = self.reading.lock().await;
@@ -187,6 +205,8 @@ impl Inner {
     }
 
     /// Adds the asks that are newer than the board.
+    ///
+    /// Where all of the newest are new, there may be more of them, and everything is read.
     async fn glance(&self) -> Result<(), LedgerError> {
         let newest = self.ledger.list(Some(AskState::Pending), NEWEST).await?.records;
         let board = self.kept();
@@ -302,6 +322,8 @@ struct Runs {
 
 impl Runs {
     /// Watches the logs of exactly these runs. Returns whether the set has changed.
+    ///
+    /// At most a hundred runs are waited for: each wait is a task, and with some stores a subscription.
     fn follow(&mut self, ledger: &Ledger, open: HashSet<String>) -> bool {
         self.watched.retain(|run, waits| {
             let stays = open.contains(run);

@@ -1,4 +1,13 @@
 //! An outgoing webhook: notifies a chat or a service about asks, and never decides one (rule S10).
+//!
+//! Three properties are from experience with targets that fail:
+//!
+//! - **A queue that does not grow.** It holds counts, and at most twenty names of each kind. A target that is away for
+//!   a day gets one message with "and 480 more", not five hundred messages.
+//! - **The latest event about an ask counts.** An ask that was announced as new and decided before the message is sent
+//!   appears as decided only.
+//! - **The signature covers the time.** A recorded message cannot be sent again after five minutes; a message that is
+//!   sent again by this crate has a new time and the old id of the delivery, by which the target can recognize it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,6 +34,8 @@ const SIGNATURE: &str = "countersign-signature";
 /// The header that carries the id of a message, the same for each attempt to deliver it.
 const DELIVERY: &str = "countersign-delivery";
 /// How long events are collected before a message is sent.
+///
+/// A batch of calls is one message and not twenty.
 const COLLECT: Duration = Duration::from_secs(2);
 /// How long a target may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -98,6 +109,15 @@ impl Webhook {
     ///
     /// # Errors
     /// [`WebhookError`]; it never contains the address.
+    ///
+    /// ```
+    /// use countersign::inbox::{Webhook, WebhookError};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// assert!(matches!(Webhook::new("ftp://hooks.example", &[7; 32]), Err(WebhookError::Url)));
+    /// assert!(matches!(Webhook::new("https://hooks.example", b"short"), Err(WebhookError::Secret)));
+    /// # });
+    /// ```
     pub fn new(url: &str, secret: &[u8]) -> Result<Self, WebhookError> {
         let url = Url::parse(url).map_err(|_| WebhookError::Url)?;
         if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
@@ -113,6 +133,8 @@ impl Webhook {
     }
 
     /// Sets the address of the inbox, which each message links to.
+    ///
+    /// Without a token: who opens it logs in, and then decides.
     #[must_use]
     pub fn with_link(mut self, url: impl Into<String>) -> Self {
         self.link = Some(url.into());
@@ -120,6 +142,9 @@ impl Webhook {
     }
 
     /// Sets how long before its deadline an ask is announced as expiring; ten minutes by default.
+    ///
+    /// Once for each ask. An ask that is valid for a shorter time than this is announced as new and as expiring in one
+    /// message.
     #[must_use]
     pub fn with_expiring_before(mut self, lead: Duration) -> Self {
         self.lead = lead;
@@ -133,6 +158,24 @@ impl Webhook {
     /// ```
     /// use countersign::inbox::Webhook;
     /// assert!(!Webhook::verify(b"a secret of 16 bytes", "t=1700000000,v1=00", b"{}", 1_700_000_000));
+    /// ```
+    ///
+    /// A whole check, as a target does it. The hexadecimal part is HMAC-SHA256 over `1700000000.{}`, and is compared in
+    /// constant time:
+    ///
+    /// ```
+    /// use countersign::inbox::Webhook;
+    /// use hmac::{Hmac, KeyInit, Mac};
+    ///
+    /// let (secret, body) = (b"a secret of 16 bytes", b"{}");
+    /// let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret)?;
+    /// mac.update(b"1700000000.{}");
+    /// let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    /// let signature = format!("t=1700000000,v1={hex}");
+    /// assert!(Webhook::verify(secret, &signature, body, 1_700_000_100));
+    /// assert!(!Webhook::verify(secret, &signature, body, 1_700_000_400), "too old");
+    /// assert!(!Webhook::verify(secret, &signature, b"{ }", 1_700_000_100), "another body");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn verify(secret: &[u8], signature: &str, body: &[u8], now: u64) -> bool {
@@ -401,6 +444,8 @@ impl EventBatch {
 }
 
 /// A block of text in which Slack reads no markup.
+///
+/// Plain text, so that a tool named `*bold* <!channel>` is shown as that, and calls nobody.
 fn plain(text: &str) -> Value {
     // A block has at most 3 000 characters.
     let text: String = text.chars().take(2_990).collect();

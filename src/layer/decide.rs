@@ -1,5 +1,25 @@
 //! The service of [`decide_fn`](crate::decide_fn): statically dispatched, without allocation, as ready as the service
 //! inside.
+//!
+//! # Why it is not a [`MiddlewareService`](super::MiddlewareService)
+//!
+//! A sync closure needs no future of its own, so its service has none to box: the inner future is polled in place. Most
+//! calls are allowed by most layers, and of such a layer only three things remain: the record's fast path (no lock,
+//! when the arguments are the ones that the first middleware passed on), the number of the layer in its level (rule
+//! D9), and one branch for the logging. Everything else is in functions that are `#[cold]`, so that it does not fill
+//! the caches of a plain ALLOW.
+//!
+//! # Order of the steps
+//!
+//! 1. The record is taken from the call. A call without one ends here with an error, before the closure sees it.
+//! 2. Around an agent the layer is inherited, *before* the closure decides: also a layer that denies this attempt
+//!    decides about the calls of an agent that another attempt of the same call has started (rule T7).
+//! 3. The closure decides. A panic is a DENY that names the layer (rule D4).
+//! 4. The decision is recorded, then the call passes the layer's number, and only then the inner service is called.
+//!
+//! A DENY that is returned without having been recorded would be lost by a layer outside that turns outcomes into
+//! others. So the outcome is made from the record's answer, which is the *first* denial of the pass, and not
+//! necessarily this one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,6 +41,9 @@ use crate::outcome::Outcome;
 use crate::telemetry;
 
 /// Decides with a closure, then calls the inner service unless the decision is a DENY.
+///
+/// It is ready when the inner service is, as the closure takes no time: a layer of this kind may stand between `buffer`
+/// and a limit without changing what either of them measures.
 pub struct DecideService<F, S> {
     decide: Arc<DecideFn<F>>,
     inner: S,
@@ -122,6 +145,9 @@ fn allowed(record: &CallRecord, call: &ToolCall, layer: impl Fn() -> Cow<'static
 }
 
 /// Whether a plain ALLOW has to be reported, to trace logging or to an explanation.
+///
+/// It is asked before any text is made: the name of a layer may have to be allocated, and a report of an ALLOW is read
+/// only where someone looks for it. The metrics are counted in any case, under a name that is made lazily.
 #[inline]
 fn is_heard(record: &CallRecord) -> bool {
     LevelFilter::current() == LevelFilter::TRACE || record.context().explains()
@@ -151,6 +177,16 @@ fn note(
 /// Denies a call instead of asking when a second middleware on its path has the same name: an answer to one question
 /// would cover the other one (rule D10). A layer that asks in the name of a member has to list that member, because
 /// only listed names are known to be unique.
+///
+/// | questions of | listed under that name on the call's way | result |
+/// |---|---|---|
+/// | the layer itself | once (itself) | asked |
+/// | the layer itself | twice | denied: the two would share an answer |
+/// | a member, under the member's name | once | asked |
+/// | a member, under the member's name | never | denied: nothing shows that the name is the only one |
+///
+/// The check is made at the time of the ASK and not only when the tools are listed, because a layer that never asks may
+/// share a name with any other, and whether one asks is known only here.
 fn distinct(
     record: &CallRecord,
     decision: Decision,

@@ -19,6 +19,19 @@
 //! );
 //! # let _ = tools;
 //! ```
+//!
+//! # What the service of a middleware does with a call
+//!
+//! | step | hook | on a failure |
+//! |---|---|---|
+//! | 1 | `before_tool_call` decides | a panic or a time-out denies (rule D4) |
+//! | 2 | the decision is recorded; a DENY ends the pass here | – |
+//! | 3 | readiness of the inner service is awaited, then it is called | its error goes to step 5 |
+//! | 4 | `after_tool_call` sees the outcome of an execution (rule D8) | a panic withholds the result |
+//! | 5 | `on_tool_error` sees an error from inside | a panic is an error that names the layer |
+//!
+//! A call that no turn has sent is refused before step 1, as it has no record: in a test, send calls through a
+//! [`Turn`](crate::Turn), or ask the middleware itself, as the hooks are ordinary methods.
 
 mod decide;
 mod service;
@@ -38,6 +51,36 @@ use crate::middleware::{
 /// Methods of every [`ToolMiddleware`].
 pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     /// Creates a [`tower::Layer`] that runs this middleware around each call.
+    ///
+    /// ```
+    /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn};
+    /// use countersign::{ToolError, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// struct ReadsOnly;
+    ///
+    /// impl ToolMiddleware for ReadsOnly {
+    ///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+    ///         match call.name().starts_with("read_") {
+    ///             true => Decision::allow(),
+    ///             false => Decision::deny("this assistant only reads"),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let tools = FunctionToolset::new()
+    ///     .tool(tool_fn("delete", "Deletes a file", delete))
+    ///     .layered(ReadsOnly.into_layer());
+    /// let report = Turn::new(tools).run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?;
+    /// assert_eq!(report.calls()[0].outcome().text().unwrap(), "this assistant only reads");
+    /// assert_eq!(report.calls()[0].denied_by(), Some("ReadsOnly"));
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn into_layer(self) -> MiddlewareLayer<Self> {
         MiddlewareLayer::new(self)
     }
@@ -61,6 +104,40 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
 
     /// Limits the time for the decision; after that time the call is denied, naming this layer (rule D4). Unlike the
     /// time of a timeout layer, it does not include the tool.
+    ///
+    /// Give a limit to every middleware that asks another service. Without one, a server that does not answer holds the
+    /// call, and with it the response, for as long as the server likes; a timeout layer around it would cut off tool
+    /// bodies too.
+    ///
+    /// ```
+    /// use countersign::{
+    ///     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
+    ///     schemars, tool_fn,
+    /// };
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// struct Directory; // asks a server which does not answer
+    ///
+    /// impl ToolMiddleware for Directory {
+    ///     async fn before_tool_call(&self, _cx: &RunContext, _call: &ToolCall) -> Decision {
+    ///         std::future::pending().await
+    ///     }
+    /// }
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Mail { to: String }
+    /// async fn send(mail: Mail) -> Result<String, ToolError> { Ok(mail.to) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let tools = FunctionToolset::new()
+    ///     .tool(tool_fn("send", "Sends a mail", send))
+    ///     .layered(Directory.deciding_within(Duration::from_millis(1)).into_layer());
+    /// let report = Turn::new(tools).run(vec![ToolCall::new("c1", "send", json!({"to": "ann"}))]).await?;
+    /// let outcome = report.calls()[0].outcome();
+    /// assert_eq!(outcome.text().unwrap(), "Not executed: the layer `Directory` failed to decide about this call.");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn deciding_within(self, limit: Duration) -> Adjusted<Self> {
         Adjusted::new(self).with_limit(limit)
     }

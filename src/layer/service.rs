@@ -1,4 +1,18 @@
 //! The service that runs a middleware around a stack.
+//!
+//! # Why readiness is awaited late
+//!
+//! tower's contract is that a service is called after it was polled ready, and that readiness may hold something: a
+//! slot of a concurrency limit, a place in a buffer. A middleware that decides between the two would hold that slot
+//! while it asks a server, or even for ever, where the decision is a DENY and the slot is never used. So this service
+//! is always ready itself, decides first, and awaits the readiness of its own clone of the inner service after that.
+//! The clone that was polled ready is the one that is called.
+//!
+//! # Why the inner service is dropped before its future is awaited
+//!
+//! The clone of the stack inside is needed for the call only. Holding it while the tool runs would keep every limit and
+//! buffer inside alive for the time of the slowest call, and the memory of a deep stack once per concurrent call and
+//! level.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -154,6 +168,10 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
 }
 
 /// Whether `after_tool_call` runs: only on the outcome of an execution (rule D8).
+///
+/// Not the outcome decides, but the record: an outcome of kind `Returned` that a cache inside has made is no execution,
+/// and a `Denied` that a layer inside has made of an executed call does not pass either, because the hook would then
+/// take a call for not executed that was.
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
         && call.known_record().is_some_and(|record| record.started())

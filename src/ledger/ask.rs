@@ -1,4 +1,9 @@
 //! One ask: a pending call as it is parked in the ledger, and what its answers are bound to.
+//!
+//! The id of an ask is a digest of the run, the response, the path of the call and the number of its deferral, so that
+//! any process that has the suspended run finds the ask without having stored its id. It does not contain the
+//! arguments: a call that looks different than when it was parked has the same id and another fingerprint, and that
+//! difference is what a worker finds after a crash (the call is parked under the next number then).
 
 use std::fmt;
 
@@ -69,6 +74,21 @@ pub struct Ask {
 
 /// How many people must approve an ask, and whether the requester may be one of them. By default one approval is
 /// enough, and the first answer is the decision.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore, Quorum};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let two = Quorum { approvals: 2, not_the_requester: true };
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "transfer").with_principal("ann").with_quorum(two)).await?;
+/// let yes = async |by: &str| ledger.decide(ask.ask.id(), &ask.fingerprint, by, Answer::Approve { args: None }).await;
+/// assert_eq!(yes("Ann ").await?, Decided::NotAllowed, "a name is compared in its canonical form");
+/// assert_eq!(yes("bob").await?, Decided::Recorded { approvals: 1, needed: 2, again: false });
+/// assert_eq!(yes("eve").await?, Decided::Won { again: false });
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
     /// The number of distinct people who must approve.
@@ -93,6 +113,13 @@ impl Quorum {
 
     /// Whether this person may not approve. Where the requester is excluded and has no name, everyone is refused, as
     /// anyone might be the requester: nothing fails open (rule D4).
+    ///
+    /// | excluded | requester | approver | refused |
+    /// |---|---|---|---|
+    /// | no | any | any | no |
+    /// | yes | `ann` | `Ann ` | yes: one person |
+    /// | yes | `ann` | `bob` | no |
+    /// | yes | none, or blank | any | yes |
     pub(super) fn refuses(self, requester: Option<&str>, who: &str, names: &Names) -> bool {
         let requester = requester.filter(|requester| !names.is_blank(requester));
         self.not_the_requester && requester.is_none_or(|requester| names.are_one(requester, who))
@@ -181,6 +208,15 @@ impl Ask {
     }
 
     /// Sets the questions that people are asked about the call.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::ledger::Ask;
+    ///
+    /// let asked = Decision::ask("sends mail to a new address").with_key("new-recipient");
+    /// let ask = Ask::new("run-1", "root/c1", "send_mail").with_questions(asked.questions().to_vec());
+    /// assert_ne!(ask.fingerprint(), Ask::new("run-1", "root/c1", "send_mail").fingerprint(), "questions are part of it");
+    /// ```
     #[must_use]
     pub fn with_questions(mut self, questions: impl IntoIterator<Item = Question>) -> Self {
         self.questions = questions.into_iter().collect();
@@ -211,6 +247,19 @@ impl Ask {
 
     /// Sets how long the ask may be pending; by default for ever. An ask without a decision by then expires: its call
     /// is denied, and no person is recorded as having denied it (rule L4).
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "deploy").with_expires_in(Duration::ZERO)).await?;
+    /// let late = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    /// assert_eq!(late, Decided::Expired);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn with_expires_in(mut self, time: std::time::Duration) -> Self {
         self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
@@ -219,6 +268,10 @@ impl Ask {
 
     /// Sets how long an approval is valid, from its oldest vote to the claim; `None` means for ever. The default is the
     /// ledger's [`approvals_valid_for`](super::Ledger::approvals_valid_for) (rule A8).
+    ///
+    /// A short time suits calls whose reason may pass, such as a deployment in a window; for ever suits a call whose
+    /// arguments say everything. Whatever is set, expiry never un-runs a call: an approval that was claimed in time
+    /// runs to its end.
     #[must_use]
     pub fn with_valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());

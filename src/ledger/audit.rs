@@ -1,4 +1,24 @@
 //! Verifying the log against the rows, and exporting it.
+//!
+//! # What a verification compares
+//!
+//! 1. **Within a log**: each entry has the next place, the hash of the entry before it, and a hash that fits its
+//!    content.
+//! 2. **Against earlier ends**: the log contains every entry that a checkpoint, or the caller, has noted as its end
+//!    before. A log that was cut and continued has other entries there.
+//! 3. **Against the rows**: the last entry about each row has the digest of that row, no row is without an entry, and
+//!    no entry about a row is without the row.
+//!
+//! # Reading while others write
+//!
+//! Rows and logs are not read in one snapshot, as a snapshot over a whole store would block a busy server. A mismatch
+//! therefore counts only if neither side has changed since it was read; otherwise the run is read again, up to a
+//! hundred times. A run that changes faster than that is reported as such, which is no statement about its log.
+//!
+//! # Pruned logs
+//!
+//! [`Ledger::prune`] leaves one entry of a run, whose `prev` is the hash of the last entry that was removed. An earlier
+//! end directly before it can still be compared with that hash; ends further back cannot, as their entries are gone.
 
 use std::collections::BTreeMap;
 
@@ -220,6 +240,8 @@ pub(super) async fn export(
 }
 
 /// The id of the row that an entry of a run's log is about.
+///
+/// An entry names its row by the id of an ask or a grant; an entry about a run needs no id, as the log is the run's.
 fn about(run: &str, body: &Value) -> Option<String> {
     match body.get("ask").and_then(Value::as_str) {
         Some(ask) => Some(ask.to_owned()),

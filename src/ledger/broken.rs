@@ -8,6 +8,21 @@ use super::handle::Ledger;
 use super::store::Entry;
 
 /// The first place where verification found that a log, or a row beside it, is not as the ledger wrote it.
+///
+/// ```
+/// use countersign::ledger::{Ask, Ledger, LedgerError, MemoryStore};
+/// use std::collections::BTreeMap;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// // The heads of an earlier verification, of which this store knows nothing:
+/// let earlier = BTreeMap::from([("run-0".to_owned(), (7, "abc".to_owned()))]);
+/// let Err(LedgerError::Broken(broken)) = ledger.verify(&earlier).await else { unreachable!() };
+/// assert_eq!((broken.run.as_str(), broken.seq), ("run-0", Some(7)));
+/// assert!(broken.to_string().contains("the whole log is gone"));
+/// # Ok::<(), LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
     /// The run that the log belongs to.

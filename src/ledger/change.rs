@@ -1,5 +1,24 @@
 //! Transactions of the ledger, and one state transition of one ask in a transaction: expiry is applied first, then the
 //! transition; row and log entries are written together.
+//!
+//! Every operation on an ask has this shape, in one transaction:
+//!
+//! ```text
+//!  look the row up ─► compare it with its last log entry (rule L8)
+//!                  ─► pass the time: a deadline or a lease that is over changes the state first (rule L4)
+//!                  ─► the transition, a pure function of `rules`
+//!                  ─► write the row and the entries, or nothing
+//! ```
+//!
+//! The work is a closure that a store may call several times: an optimistic store runs it on what it has read, and
+//! again if another process was faster. So it must not have effects of its own, and only its last result counts.
+//!
+//! Expiry comes first so that it does not depend on a timer. A decision that arrives one millisecond after the deadline
+//! finds an expired ask whether a service has called [`Ledger::expire`] or not, by the clock of the store, within the
+//! transaction.
+//!
+//! Where an operation has no event, the row is still written if it changed, without an entry: that is how a lease is
+//! renewed every few seconds without growing the log.
 
 use super::ask::{Ask, Millis};
 use super::codec::{Writing, check_run, read, there};
@@ -83,6 +102,9 @@ pub(super) async fn change<T: Send>(
 
 /// The ask in the store, or a new one where there is none; the flag says whether it is new. A new ask of a dropped run
 /// is refused, as its call may have run before.
+///
+/// The row of the run is looked up beside the row of a new ask. After [`Ledger::prune`] the asks of a run are gone, and
+/// a snapshot that was kept elsewhere would park its calls again: they may have run before, and are refused.
 fn found(
     rows: Vec<Lookup>,
     how: &Transition<'_>,

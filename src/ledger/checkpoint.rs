@@ -1,4 +1,18 @@
 //! Checkpoints: the ends of all logs at a point of time, noted in a log of their own.
+//!
+//! A chain shows that an entry in the middle was changed, and does not show that its end is missing: a shorter chain is
+//! a chain, and no chain at all is one, too. So the ends of all logs are noted from time to time, in a log that is
+//! chained itself. Its own end is the one value that has to be kept outside of the store.
+//!
+//! | attack on the store | found by the chain | by a checkpoint | by a checkpoint's head, kept elsewhere |
+//! |---|---|---|---|
+//! | an entry is changed | yes (with a key) | – | – |
+//! | the last entries of a log are removed | no | yes | – |
+//! | a run is removed with its rows | no | yes | – |
+//! | the checkpoints are removed, too | no | no | yes |
+//! | the whole store is replaced by an old copy | no | no | yes |
+//!
+//! An entry notes at most 512 logs, so that a checkpoint of a large store is many small transactions and blocks none.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +33,20 @@ const AT_ONCE: usize = 512;
 pub(super) type Ends = BTreeMap<String, Vec<(i64, String)>>;
 
 /// A checkpoint that [`Ledger::checkpoint`] has written.
+///
+/// ```
+/// use countersign::ledger::{Ask, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+/// let first = ledger.checkpoint().await?;
+/// let second = ledger.checkpoint().await?;
+/// assert_eq!((first.changed, second.changed), (1, 0), "an entry without ends says that nothing has changed");
+/// assert!(ledger.verify(&second.to_heads()).await.is_ok());
+/// assert!(Ledger::new(MemoryStore::new()).verify(&second.to_heads()).await.is_err(), "an emptied store");
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The place of the last entry in the log of the checkpoints.

@@ -1,4 +1,27 @@
 //! The stored form of asks and runs, and the comparison of a row with the log (rules L7, L8).
+//!
+//! # The row and the log
+//!
+//! The last log entry about a row contains the digest of that row. Reading compares the two, so that nothing acts on a
+//! row that another program has written, or that came back from a backup. Three values are outside of the digest:
+//!
+//! | value | why | what covers it |
+//! |---|---|---|
+//! | the end of a lease | it is renewed without a log entry | a seal of its own, with the row and the token |
+//! | `due_at` | follows from the document | compared when the row is read |
+//! | `requester` | follows from the document | compared when the row is read |
+//!
+//! # The text of a document
+//!
+//! The lease is the last member of the document, as text: `{…,"lease":{"until":…,"seal":"…"}}`. The digest is taken of
+//! the text before it, byte for byte. Nothing is parsed and written again for a comparison, as another version of a
+//! JSON library may write the same value differently, and every row of the store would be refused.
+//!
+//! # Limits
+//!
+//! A document may have 64 MiB and 160 levels, the id of a run 1 KiB. They are the strictest of all stores, so that a
+//! ledger can move from one to another; a value beyond them is refused when it is written, with a text that says what
+//! to do (rule L7). Reading has no recursion limit of serde_json's, since the depth of the text was counted before.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -94,6 +117,10 @@ impl<'l> Writing<'l> {
     }
 
     /// Limits the writes to the time before this one, by the store's clock: later they are not made at all.
+    ///
+    /// A store may need long to get its transaction through, and an approval or a grant may be over by then. The writes
+    /// therefore carry the last time at which they may be made, and a store that is later runs the work again, with the
+    /// new time.
     pub(super) fn not_after(&mut self, over: Millis) {
         let last = over.saturating_sub(1);
         self.writes.until = Some(self.writes.until.map_or(last, |until| until.min(last)));
@@ -152,6 +179,9 @@ pub(super) fn document(
 }
 
 /// Splits a document into the text before its lease, and the end and the seal of the lease.
+///
+/// A document in which a user's text contains `,"lease":` is split at the last one only, and only if what follows has
+/// exactly the form of a lease: a text that ends like one would have to end the document, which a JSON string cannot.
 fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
     let split = || {
         let (body, lease) = doc.rsplit_once(LEASE)?;
@@ -319,6 +349,9 @@ const LONGEST: usize = 512;
 
 /// The requester as it is in the column of a row: at most the first 512 bytes of the name. Longer names with the same
 /// beginning are counted together.
+///
+/// The name is cut at a character, so that the column is valid text. The whole name stays in the document; the column
+/// is only for counting.
 pub(super) fn counted(requester: Option<&str>) -> &str {
     let name = requester.unwrap_or_default();
     let fits =

@@ -1,4 +1,19 @@
 //! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
+//!
+//! The ledger has decisions by ask, a turn needs answers by call. This is the way from one to the other, for a process
+//! that resumes:
+//!
+//! | ask | answer |
+//! |---|---|
+//! | decided | the decision, by the people who gave it |
+//! | pending | none: the call stays pending |
+//! | expired, no decision | a denial by the policy "nobody decided in time" |
+//! | expired, with a decision | the approval, which the next claim finds too old (rule A8) |
+//! | cancelled, or closed without a decision | a denial by the policy |
+//! | claimed | none: another worker executes the call and settles it |
+//! | executed, unknown | the decision: the claim of the approved pass returns the outcome |
+//!
+//! Denials by expiry carry the name of the policy, so that they never count as a person's no (rule D11).
 
 use super::durability::{expired, withdrawn};
 use super::error::LedgerError;
@@ -143,6 +158,8 @@ pub(crate) async fn recorded(
 }
 
 /// The outcome of an execution that was started, which is unknown where none is recorded; `None` when none was started.
+///
+/// For a run that is given up: what was started has an outcome or an unknown end, and the model must be told which.
 fn came_of(record: &Record) -> Option<Outcome> {
     let unknown = || Outcome::unknown(MAY_HAVE_RUN);
     match record.state {

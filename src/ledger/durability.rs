@@ -1,5 +1,29 @@
 //! A turn with a ledger: pending calls are parked before people are asked, answers are recorded as decisions, and
 //! executions are claimed and settled (rules L2, L3).
+//!
+//! # A claim, and what becomes of the call
+//!
+//! | [`Claimed`] | the gate |
+//! |---|---|
+//! | claimed | runs the body under the token |
+//! | settled | returns the recorded outcome |
+//! | held by another worker | "may have run": that worker executes it now |
+//! | unknown, [`Ledger::ask_before_repeating`] | asks a person whether to run it again |
+//! | unknown, otherwise | "may have run" |
+//! | aged, void | asks anew, saying why (rules A8, G2) |
+//! | not decided, denied | "did not run", saying why |
+//!
+//! # Calls that no person was asked about
+//!
+//! A tool that is declared journaled is recorded too. The ask of such a call is parked and approved in the name of the
+//! policy in one go, and then claimed like any other. Its approval does not age, as the stack allows the call anew in
+//! each pass. If the same call was recorded before with other arguments, it does not run: two different executions
+//! would share one address.
+//!
+//! # Who is named
+//!
+//! An answer without a name is recorded as `unnamed`, which is a name like any other: it counts as one person, so that
+//! two unnamed answers never make a quorum of two.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -270,6 +294,10 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
 
 /// Whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask that
 /// another worker has parked already is not new.
+///
+/// The number is read once per batch and incremented here: a batch of a thousand calls would otherwise count the
+/// pending asks a thousand times. Another worker may park at the same moment, so that the limit can be exceeded by the
+/// size of one batch; it is there against floods, and not an exact bound.
 async fn is_full(ledger: &Ledger, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
     let Some(requester) = ask.principal() else { return Ok(false) };
     let pending = match shares.pending.get(requester) {

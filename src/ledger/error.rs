@@ -6,6 +6,25 @@ use super::broken::Broken;
 use super::store::StoreError;
 
 /// An error of the ledger or of its store.
+///
+/// | error | retry? | do |
+/// |---|---|---|
+/// | [`Store`](Self::Store) | yes | wait for the server or the disk |
+/// | [`Unreadable`](Self::Unreadable) | no | use the version of the crate that wrote the row |
+/// | [`Changed`](Self::Changed) | no | restore from a backup, and find out what wrote the row |
+/// | [`Unkeepable`](Self::Unkeepable) | no | make the value smaller, or the id shorter |
+/// | [`Broken`](Self::Broken) | no | keep the store as it is, and compare it with an export |
+///
+/// ```
+/// use countersign::ledger::{Ask, Ledger, LedgerError, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let refused = ledger.park(Ask::new("x".repeat(2_000), "root/c1", "rm")).await.unwrap_err();
+/// assert!(matches!(refused, LedgerError::Unkeepable { .. }));
+/// assert!(refused.to_string().contains("use a shorter one"));
+/// # });
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {

@@ -1,4 +1,27 @@
 //! A grant: a person's answer in advance, and which calls it answers (rules G1, G2).
+//!
+//! # What a grant compares
+//!
+//! A grant is made from one ask, and a later call is answered only if it is *like* that one, in every part:
+//!
+//! | part | must be |
+//! |---|---|
+//! | tool | the same set, name and schema |
+//! | arguments | equal, or within the pattern of a named field; no field more or less |
+//! | questions | among the original's, with the same pins (previews' only unless for any content) |
+//! | requester | the same person, by the canonical name, or none in both |
+//! | agent | the same path, or below it where that was chosen |
+//! | scope | the same run, session or project |
+//! | state | not expired, not revoked, uses left |
+//!
+//! Nothing is inherited from the text of the original question: a grant never says "this kind of call" in words.
+//!
+//! # What is never granted
+//!
+//! [`refusal`] lists it: calls that a layer blocks or wants to be asked about every time, that a layer asks about which
+//! has not agreed to answers in advance, that a person has denied in this run, and that are asked about a second time.
+//! The last two are about *this* call: a person has looked at it, or it has changed since they did, and a standing
+//! answer must not outvote that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -86,6 +109,20 @@ impl Grant {
     /// # Errors
     /// [`GrantError`] where no grant may answer such a call: a layer blocks it, wants to be asked every time, or has
     /// not agreed to answers in advance, or it waits for a result and not for an approval.
+    ///
+    /// ```
+    /// use countersign::deferred::metadata::{EVERY_TIME, GRANTABLE};
+    /// use countersign::ledger::{Ask, Grant, GrantScope};
+    /// use countersign::Decision;
+    ///
+    /// let grant = |asked: Decision| {
+    ///     let ask = Ask::new("run-1", "root/c1", "push").with_questions(asked.questions().to_vec());
+    ///     Grant::of(&ask, GrantScope::Session("s1".into())).map_err(|error| error.to_string())
+    /// };
+    /// assert!(grant(Decision::ask("pushes").with_metadata(GRANTABLE, true)).is_ok());
+    /// assert!(grant(Decision::ask("pushes")).unwrap_err().contains("has not agreed"));
+    /// assert!(grant(Decision::ask("pushes").with_metadata(EVERY_TIME, true)).unwrap_err().contains("every time"));
+    /// ```
     pub fn of(ask: &Ask, scope: GrantScope) -> Result<Self, GrantError> {
         if let Some(problem) = refusal(ask) {
             return Err(GrantError::new(problem));
@@ -116,6 +153,21 @@ impl Grant {
     ///
     /// # Errors
     /// [`GrantError`] if the original call does not fit the pattern: a grant covers the call that it was made from.
+    ///
+    /// ```
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, FieldPattern, Grant, GrantScope};
+    /// use countersign::{Args, Decision};
+    ///
+    /// let asked = Decision::ask("pays").with_metadata(GRANTABLE, true);
+    /// let ask = Ask::new("run-1", "root/c1", "pay")
+    ///     .with_args(Args::new().with("euros", 5).with("to", "bob"))
+    ///     .with_questions(asked.questions().to_vec());
+    /// let grant = || Grant::of(&ask, GrantScope::Session("s1".into())).unwrap();
+    /// assert!(grant().with_field("euros", FieldPattern::between(0, 10)).is_ok());
+    /// assert!(grant().with_field("euros", FieldPattern::between(10, 20)).is_err(), "it would not cover the call it came from");
+    /// assert!(grant().with_field("cents", FieldPattern::between(0, 99)).is_err(), "there is no such field");
+    /// ```
     pub fn with_field(
         mut self,
         field: impl Into<String>,
@@ -133,6 +185,10 @@ impl Grant {
     }
 
     /// Sets how many calls the grant answers, at least one.
+    ///
+    /// A use is taken with the decision, in one transaction, so that of two workers with one use left one is answered.
+    /// A use that was taken stays taken, also if the call is denied on its approved pass: what a person has limited is
+    /// the number of answers.
     #[must_use]
     pub fn with_uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses.max(1));

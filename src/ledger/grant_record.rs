@@ -1,4 +1,11 @@
 //! The record of a grant, and its row: like an ask's, with an entry in a log of its own for each event.
+//!
+//! Making, using, expiring and revoking each write the row and an entry, so that the log alone tells how often a grant
+//! was used and by which calls. The log of a grant is not that of a run: a grant outlives runs, and pruning one must
+//! not remove it.
+//!
+//! The state column of a standing grant is `standing` and a key made of the tool and the scope. So a store finds the
+//! grants that may answer a call by the column it has an index for, without knowing what a grant is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -12,6 +19,11 @@ use super::record::GrantUse;
 use super::store::{Found, Row, RowKind};
 
 /// The state of a grant.
+///
+/// ```
+/// use countersign::ledger::GrantState;
+/// assert_eq!(GrantState::UsedUp.as_str(), "used_up");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -28,6 +40,11 @@ pub enum GrantState {
 
 impl GrantState {
     /// The name of the state in the log and in JSON.
+    ///
+    /// ```
+    /// use countersign::ledger::GrantState;
+    /// assert_eq!(GrantState::UsedUp.as_str(), "used_up");
+    /// ```
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +57,25 @@ impl GrantState {
 }
 
 /// A grant as the ledger stores it: with its makers, its uses and its state.
+///
+/// ```
+/// use countersign::deferred::metadata::GRANTABLE;
+/// use countersign::ledger::{Ask, Grant, GrantScope, GrantState, Ledger, MemoryStore};
+/// use countersign::Decision;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+/// let asked = Decision::ask("sends mail").with_metadata(GRANTABLE, true);
+/// let ask = |run| Ask::new(run, "root/c1", "send_mail").with_questions(asked.questions().to_vec());
+/// let once = Grant::of(&ask("run-1"), GrantScope::Session("s1".into()))?.with_uses(1);
+/// let made = ledger.make_grant(once, &["ann"]).await?;
+/// assert!(made.stands(ledger.now().await?));
+///
+/// ledger.answer_by_grant(&ask("run-2")).await?.expect("the grant answers it");
+/// let used = ledger.grant(&made.id).await?.unwrap();
+/// assert_eq!((used.used, used.state), (1, GrantState::UsedUp));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GrantRecord {

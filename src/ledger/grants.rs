@@ -1,4 +1,30 @@
 //! Making, listing, revoking and using grants (rules G1, G2).
+//!
+//! # Using a grant
+//!
+//! ```text
+//!  the ask is new? ──no──► decided by a grant before: the same answer, no second use (a worker died in between)
+//!       │ yes
+//!  candidates: standing grants for the tool in the run, the session and the project, that seem to cover it
+//!       │
+//!  one transaction over ask, run and grant:
+//!       the ask is still new, the run is not dropped, the grant still stands and covers it,
+//!       the votes of its makers are enough for the quorum
+//!         ─► ask parked and decided, use taken, three entries
+//! ```
+//!
+//! The list of candidates is read without a transaction and may be old; everything that counts is looked at again
+//! inside. A grant whose row is refused (rule L8) is left out and logged, and a person is asked: a broken row must not
+//! stop a run, and must not answer anything either.
+//!
+//! # Claiming under a grant
+//!
+//! An answer by a grant is looked at again when the execution is claimed, in the same transaction: between the two a
+//! person may have revoked the grant, its time may be over, or a pinned file may have changed. A grant that is *used
+//! up* still supports the approvals that it gave, as their uses are taken.
+//!
+//! Files are read outside of the transaction, on a blocking thread, as a disk may be slow and a transaction holds
+//! locks. So a file may change between the look and the run; what is promised is the content at the time of the claim.
 
 use super::ask::{Ask, Millis};
 use super::change::transact;
@@ -17,6 +43,16 @@ use super::{log, project, run_record};
 use crate::deferred::Answer;
 
 /// The result of revoking a grant.
+///
+/// ```
+/// use countersign::ledger::{Ledger, MemoryStore, RevokedGrant};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// assert_eq!(ledger.revoke_grant("no-such-grant", "ann").await?, RevokedGrant::UnknownGrant);
+/// assert!(ledger.grants(10).await?.records.is_empty() && ledger.expire_grants().await?.is_empty());
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RevokedGrant {
@@ -323,6 +359,10 @@ async fn use_of(
 }
 
 /// Gives the votes of a grant's makers to an ask. Returns whether they are enough for the decision.
+///
+/// The makers vote one by one through the same function as people do. So a quorum of two is met by a grant of two
+/// makers, "not the requester" excludes a maker who is the requester, and a name that cannot be compared decides
+/// nothing.
 fn is_decided(ledger: &Ledger, record: &mut Record, grant: &GrantRecord, now: Millis) -> bool {
     for by in &grant.by {
         let deciding = Deciding {

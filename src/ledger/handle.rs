@@ -79,6 +79,9 @@ impl Ledger {
     }
 
     /// Sets the name of this process in claims, which people are shown; by default a random one for each ledger value.
+    ///
+    /// Give each process a name of its own. Two processes of one name look like one in claims: "another worker executes
+    /// this call" becomes "this call is being executed already".
     #[must_use]
     pub fn worker(mut self, name: impl Into<Arc<str>>) -> Self {
         self.worker = name.into();
@@ -87,6 +90,18 @@ impl Ledger {
 
     /// Sets the lease of a turn's claims, which is how long a claim lasts after its worker has died; 30 seconds by
     /// default. While a tool body runs, its lease is renewed.
+    ///
+    /// A short lease finds dead workers sooner and costs more renewals, one every third of its length for each running
+    /// body and run. It must be longer than the worst pause of a process (a stopped virtual machine, a full disk): a
+    /// worker that wakes up after its lease finds that its call is unknown, or was claimed by another one.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use std::time::Duration;
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new()).worker("worker-7").lease(Duration::from_secs(10));
+    /// assert_eq!(ledger.configured_lease(), Duration::from_secs(10));
+    /// ```
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -115,6 +130,14 @@ impl Ledger {
 
     /// Sets the session in which the calls of this handle are made: its grants hold then (rule G1). The id has to be
     /// unique, and a text that no model can choose.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// let shared = Ledger::new(MemoryStore::new());
+    /// let ann = shared.clone().with_session("session-4711"); // a handle for the requests of one session
+    /// assert_eq!((shared.session(), ann.session()), (None, Some("session-4711")));
+    /// ```
     #[must_use]
     pub fn with_session(mut self, id: impl Into<Arc<str>>) -> Self {
         self.session = Some(id.into());
@@ -150,6 +173,14 @@ impl Ledger {
     }
 
     /// The [lease](Self::lease) of claims, runs and chats.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_secs(90)).with_session("s1");
+    /// assert_eq!((ledger.configured_lease(), ledger.session()), (Duration::from_secs(90), Some("s1")));
+    /// assert!(ledger.project().is_none());
+    /// ```
     #[must_use]
     pub fn configured_lease(&self) -> Duration {
         self.lease
@@ -161,6 +192,21 @@ impl Ledger {
 
     /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
     /// log that [verifies](Self::verify). All processes over one store need the same key.
+    ///
+    /// Keep the key where the store's administrator cannot read it. A key that is lost makes the logs unverifiable, and
+    /// one that is changed makes every log that was written before look broken: export and prune before you change it.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let store = MemoryStore::new();
+    /// let ledger = Ledger::new(store.clone()).audit_key(b"a key of 32 bytes, from a secret");
+    /// ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// assert!(ledger.verify(&Default::default()).await.is_ok());
+    /// assert!(Ledger::new(store).verify(&Default::default()).await.is_err(), "without the key");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn audit_key(mut self, key: &[u8]) -> Self {
         self.linker = Linker::with_key(key);
@@ -210,6 +256,18 @@ impl Ledger {
     /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
     /// approval with [`Decided::NotAllowed`](super::Decided::NotAllowed) or
     /// [`Decided::BlankName`](super::Decided::BlankName) (rule L1).
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore, Quorum};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let other = Quorum { approvals: 1, not_the_requester: true };
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "pay").with_principal("ann").with_quorum(other)).await?;
+    /// assert!(ledger.may_approve(&ask, "bob"));
+    /// assert!(!ledger.may_approve(&ask, "ANN") && !ledger.may_approve(&ask, " "));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);

@@ -1,4 +1,21 @@
 //! Leases: exclusive, expiring holds on stored runs and chats (rule L5).
+//!
+//! # What a lease promises, and what it does not
+//!
+//! A lease keeps two *living* processes from doing the same work. It cannot keep a process from acting after its lease
+//! is over, as no clock can; that is what the token is for. Each acquisition has a higher token, every write names its
+//! token, and a write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do
+//! is to work in vain.
+//!
+//! | moment | with the lease | after another process has acquired it |
+//! |---|---|---|
+//! | [`save`](Lease::save), [`end`](Lease::end) | recorded | `StaleToken`, nothing recorded |
+//! | [`renew`](LeaseKeeper::renew) | extended | `StaleToken`, [`is_lost`](LeaseKeeper::is_lost) from now on |
+//! | [`release`](LeaseKeeper::release) | ends at once | nothing: the new lease is not touched |
+//! | tool calls | claimed by their own asks | refused by their own claims (rule L2) |
+//!
+//! A lease that is merely over, and that no other process has acquired, can still be renewed and saved with: the work
+//! was done, and nobody else has begun it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +63,22 @@ pub struct Lease<T = Value> {
 }
 
 /// Renews and releases a lease, and knows whether it was lost. Cheap to clone; all clones are about the same lease.
+///
+/// ```
+/// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// ledger.save_run("run-1", json!({}), None).await?;
+/// let Acquired::Lease(first) = ledger.acquire_run("run-1").await? else { panic!() };
+/// first.keeper().release().await; // nothing to save
+///
+/// let Acquired::Lease(_second) = ledger.acquire_run("run-1").await? else { panic!() };
+/// assert_eq!(first.keeper().renew().await?, Saved::StaleToken);
+/// assert!(first.keeper().is_lost());
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct LeaseKeeper {
     ledger: Ledger,
@@ -58,6 +91,21 @@ pub struct LeaseKeeper {
 }
 
 /// The result of acquiring the lease on a run or a chat.
+///
+/// ```
+/// use countersign::ledger::{Acquired, Ledger, MemoryStore};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new()).worker("worker-1");
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::UnknownRun));
+/// ledger.save_run("run-1", json!({}), None).await?;
+/// let Acquired::Lease(lease) = ledger.acquire_run("run-1").await? else { panic!() };
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::Held { by, .. } if by == "worker-1"));
+/// lease.end(json!("done"), &[]).await?;
+/// assert!(matches!(ledger.acquire_run("run-1").await?, Acquired::Over { result } if result == "done"));
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Acquired {
@@ -93,6 +141,8 @@ impl<T> Lease<T> {
     }
 
     /// Sets the state that the lease carries, such as the stored one after it was deserialised. Nothing is stored.
+    ///
+    /// To read a state into a type of one's own, and keep the lease with it.
     pub fn with_state<U>(self, state: U) -> Lease<U> {
         Lease { keeper: self.keeper, state }
     }
@@ -170,6 +220,9 @@ impl LeaseKeeper {
 
     /// Whether the lease was found lost: another process has acquired it since, or the run has ended. It is found when
     /// the lease is renewed.
+    ///
+    /// Known only after a renewal has failed. A worker that was stopped for longer than the lease learns it with its
+    /// next write, which is refused.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
@@ -201,6 +254,8 @@ impl LeaseKeeper {
 
     /// Ends the lease at once without a change of the stored state, so that the next process need not wait until it
     /// expires. A failure is logged: the lease expires by itself.
+    ///
+    /// Dropping a lease does not release it, as that needs the store; the run can be taken again when its time is over.
     pub async fn release(&self) {
         if let Err(error) = self.extend(Duration::ZERO).await {
             tracing::warn!(run = %self.key, %error, "a lease could not be released");

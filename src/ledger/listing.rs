@@ -5,6 +5,12 @@ use super::error::LedgerError;
 use super::store::Found;
 
 /// A list of asks or runs, with the rows that were refused.
+///
+/// A list is never an error because of one row: an inbox that shows nothing as one of a thousand asks cannot be read
+/// would hide the others from the people who have to answer them.
+///
+/// One row that cannot be trusted keeps no other from being listed, and is not left out silently either: a surface
+/// shows that there is one (rule L8).
 #[derive(Debug)]
 #[must_use]
 pub struct Listed<T> {

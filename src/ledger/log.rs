@@ -1,4 +1,8 @@
 //! What the entries of the logs have in common, and the log of the checkpoints.
+//!
+//! A log belongs to a name: the id of a run, `countersign/checkpoints`, or `countersign/grants/` and the id of a grant.
+//! Runs may have any id, so those names are refused for runs; otherwise a run could append to the log of the
+//! checkpoints, and a verification could not tell its entries from real ones.
 
 use serde_json::Value;
 

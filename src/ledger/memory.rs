@@ -16,6 +16,26 @@ use super::store::{
 };
 
 /// A store of rows and logs in memory. Cheap to clone; all clones are one store.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicI64, Ordering};
+/// use std::time::Duration;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let time = Arc::new(AtomicI64::new(0));
+/// let clock = Arc::clone(&time);
+/// let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm").with_expires_in(Duration::from_secs(60))).await?;
+///
+/// time.store(60_000, Ordering::Relaxed); // a minute later
+/// assert_eq!(ledger.expire().await?.changed, [ask.ask.id()]);
+/// assert_eq!(ledger.get(ask.ask.id()).await?.unwrap().state, AskState::Expired);
+/// # let _ = Answer::Approve { args: None };
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct MemoryStore {
     rows: Arc<Mutex<Rows>>,
@@ -51,6 +71,9 @@ impl Rows {
         last.is_some_and(|last| (last.seq, &last.hash) == (drop.end.0, &drop.end.1))
     }
 
+    /// The order is that of every store: a drop is refused first if the log has grown since it was prepared, then rows
+    /// and entries are written, and the removal comes last, so that the entry which records it is appended to the log
+    /// that it shortens.
     fn write(&mut self, writes: Writes, linker: &Linker) {
         if writes.drop.as_ref().is_some_and(|drop| !self.ends_at(drop)) {
             return;

@@ -27,6 +27,30 @@
 //! assert!(matches!(late, Decided::Lost(winner) if winner.by == ["ann"]));
 //! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 //! ```
+//!
+//! # Which promise is kept where
+//!
+//! | promise | by |
+//! |---|---|
+//! | one decision per ask, one winner per claim | one transaction per transition, a pure function in `rules` |
+//! | nothing runs twice | the token of the claim, and the recorded outcome |
+//! | deadlines hold without a timer | expiry is applied in the transaction, by the store's clock |
+//! | a changed row is noticed | the digest in the last entry about it (rule L8) |
+//! | a changed log is noticed | the chain, the audit key, checkpoints |
+//! | a run is continued by one worker | the lease ([`Lease`]) |
+//!
+//! # Operating one
+//!
+//! - [`Ledger::expire`] from time to time, so that lists show what is over.
+//! - [`Ledger::prune`] once a day, for runs that are over; [`Ledger::export`] before it, if the history is to be kept.
+//! - [`Ledger::checkpoint`] once an hour, with its head copied to another machine, and [`Ledger::verify`] with it.
+//! - One [`Ledger::audit_key`] for all processes, and not in the database.
+//!
+//! # Through a turn or by hand
+//!
+//! [`Turn::ledger`](crate::Turn::ledger) and [`Agent::ledger`](crate::Agent::ledger) do all of the above drawing by
+//! themselves. The methods of [`Ledger`] are for surfaces, which list and decide, and for programs that are not agents
+//! and want a question answered once.
 
 mod acquisition;
 mod ask;

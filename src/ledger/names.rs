@@ -1,4 +1,12 @@
 //! Comparing the names of people: two names with one canonical form are of one person (rule L1).
+//!
+//! "Two people have to agree" is only worth something if one person cannot be two. The default form treats these as
+//! one: `ann`, ` Ann`, `ANN`, and `Ánn` in both of its Unicode forms. It does not treat similar letters of other
+//! scripts as equal, nor nicknames; where names come from a directory, compare its ids
+//! ([`Ledger::canonical_names`](super::Ledger::canonical_names)).
+//!
+//! Folding decomposes first: folding a composed letter and composing a folded one do not give the same text for every
+//! letter, and the form has to be the same for both spellings.
 
 use std::sync::Arc;
 

@@ -1,4 +1,19 @@
 //! The operations of a ledger: on asks, on runs and chats, and on the logs as a whole.
+//!
+//! # Repeating an operation
+//!
+//! A response may get lost between the store and its caller, and the caller asks again. Every operation is therefore
+//! safe to repeat, and says so:
+//!
+//! | operation | a second time |
+//! |---|---|
+//! | [`park`](Ledger::park) | returns the ask as it is, whatever its state |
+//! | [`decide`](Ledger::decide) by the same person, the same answer | `Won { again: true }` |
+//! | [`decide`](Ledger::decide) by another person, or another answer | `Lost`, with the decision that counts |
+//! | [`claim`](Ledger::claim) after the end | `Settled`, with the outcome |
+//! | [`settle`](Ledger::settle) | `Settled { again: true }`, with the first outcome |
+//! | [`cancel`](Ledger::cancel) | `Cancelled { again: true }` |
+//! | [`close`](Ledger::close) | nothing |
 
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
@@ -53,6 +68,18 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; nothing has changed.
+    ///
+    /// ```
+    /// use countersign::Args;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let first = ledger.park(Ask::new("run-1", "root/c1", "rm").with_args(Args::new().with("path", "a"))).await?;
+    /// let again = ledger.park(Ask::new("run-1", "root/c1", "rm").with_args(Args::new().with("path", "b"))).await?;
+    /// assert_eq!(again, first, "the ask that is there counts; compare the fingerprints to see that the call differs");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
         log::refuse_name(ask.run(), &id)?;
@@ -73,6 +100,24 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// The caller vouches for the name: take it from a session or a certificate, never from what was posted.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// let no = || Answer::Deny { message: "keep it".into() };
+    /// let stale = ledger.decide(ask.ask.id(), "what the page showed yesterday", "ann", no()).await?;
+    /// assert!(matches!(stale, Decided::Mismatch { .. }));
+    /// assert_eq!(ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no()).await?, Decided::Won { again: false });
+    /// assert_eq!(ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", no()).await?, Decided::Won { again: true });
+    /// assert_eq!(ledger.decide("no such ask", &ask.fingerprint, "ann", no()).await?, Decided::UnknownAsk);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn decide(
         &self,
         id: &str,
@@ -162,6 +207,17 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Cancelled, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// assert_eq!(ledger.cancel(ask.ask.id(), "ann").await?, Cancelled::Cancelled { again: false });
+    /// assert_eq!(ledger.cancel(ask.ask.id(), "bob").await?, Cancelled::Cancelled { again: true });
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
         let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
         let event = |result: &Cancelled| {
@@ -176,6 +232,19 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`].
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file");
+    /// assert_eq!(ledger.get(ask.id()).await?, None);
+    /// let parked = ledger.park(ask.clone()).await?;
+    /// // The id follows from the run and the path, so a program can find an ask that it has parked before.
+    /// assert_eq!(ledger.get(ask.id()).await?, Some(parked));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         let found = there(self.store.get(id).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Ask);
@@ -199,6 +268,26 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the ask is unchanged.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Claimed, Ledger, MemoryStore, Settled};
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let (ledger, lease) = (Ledger::new(MemoryStore::new()), Duration::from_secs(30));
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// let id = ask.ask.id();
+    /// assert_eq!(ledger.claim(id, "worker-1", lease).await?, Claimed::NotDecided);
+    ///
+    /// ledger.decide(id, &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    /// let Claimed::Claimed { token } = ledger.claim(id, "worker-1", lease).await? else { panic!() };
+    /// assert!(matches!(ledger.claim(id, "worker-2", lease).await?, Claimed::Held { by, .. } if by == "worker-1"));
+    /// assert!(matches!(ledger.settle(id, token + 1, json!("?")).await?, Settled::StaleToken));
+    /// assert!(matches!(ledger.settle(id, token, json!("deleted")).await?, Settled::Settled { again: false, .. }));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn claim(
         &self,
         id: &str,
@@ -258,6 +347,33 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the outcome is not recorded.
+    ///
+    /// The order of a worker: claim, execute, settle. The token says which claim it is, so that a worker that comes
+    /// late cannot write over another one's outcome (rule L2).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Claimed, Ledger, MemoryStore, Renewed, Settled};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let (id, lease) = (parked.ask.id(), Duration::from_secs(30));
+    /// assert_eq!(ledger.claim(id, "w1", lease).await?, Claimed::NotDecided);
+    /// ledger.decide(id, &parked.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    ///
+    /// let Claimed::Claimed { token, .. } = ledger.claim(id, "w1", lease).await? else { panic!() };
+    /// assert!(matches!(ledger.claim(id, "w2", lease).await?, Claimed::Held { by, .. } if by == "w1"));
+    /// assert!(matches!(ledger.renew(id, token, lease).await?, Renewed::Renewed { .. }));
+    /// assert_eq!(ledger.settle(id, token + 1, json!("no")).await?, Settled::StaleToken);
+    /// let settled = ledger.settle(id, token, json!("gone")).await?;
+    /// assert_eq!(settled, Settled::Settled { outcome: json!("gone"), again: false });
+    /// // From now on every claim is told the outcome, and nothing runs again.
+    /// assert_eq!(ledger.claim(id, "w2", lease).await?, Claimed::Settled { outcome: json!("gone") });
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn settle(
         &self,
         id: &str,
@@ -272,6 +388,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the claim is unchanged.
+    ///
+    /// For a call that was claimed and deferred itself before it did anything: it is asked about anew, and this ask is
+    /// over.
     pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
         self.settle_as(id, token, Value::Null, true).await
     }
@@ -314,6 +433,23 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
+    ///
+    /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and
+    /// rows that are refused would otherwise fill every read, so that the asks behind them would never expire.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file").with_expires_in(Duration::ZERO);
+    /// let parked = ledger.park(ask).await?;
+    /// assert_eq!(ledger.expire().await?.changed, [parked.ask.id()]);
+    /// assert_eq!(ledger.get(parked.ask.id()).await?.map(|record| record.state), Some(AskState::Expired));
+    /// assert!(ledger.expire().await?.changed.is_empty(), "each change is told once");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn expire(&self) -> Result<Expired, LedgerError> {
         let mut expired = Expired::default();
         // Asks that stay due, as their rows are refused, come first in each read: the reads grow so that others follow
@@ -395,6 +531,17 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`list`](Self::list).
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// ledger.park(Ask::new("run-2", "root/c1", "rm")).await?;
+    /// assert_eq!(ledger.list_run("run-1", 50).await?.records.len(), 1);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
         let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
         let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
@@ -425,6 +572,23 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the run is unchanged.
+    ///
+    /// ```
+    /// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    /// ledger.save_run("run-1", json!({"step": 9}), None).await?; // created once: this changes nothing
+    ///
+    /// let Taken::Taken { token, state } = ledger.take_run("run-1", "worker-1", Duration::from_secs(30)).await? else { panic!() };
+    /// assert_eq!(state["step"], 1);
+    /// assert_eq!(ledger.save_run("run-1", json!({"step": 2}), Some(token)).await?, Saved::Saved);
+    /// assert_eq!(ledger.save_run("run-1", json!({"step": 3}), Some(token + 1)).await?, Saved::StaleToken);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn save_run(
         &self,
         run: &str,
@@ -451,6 +615,27 @@ impl Ledger {
 
     /// Acquires the lease on a run for a worker of this name, to resume it. Of any number of workers one gets the lease;
     /// the others get [`Acquired::Held`] until the lease is over or the run is saved.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let (ledger, lease) = (Ledger::new(MemoryStore::new()), Duration::from_secs(30));
+    /// assert!(matches!(ledger.acquire_run_as("run-1", "w1", lease).await?, Acquired::UnknownRun));
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    ///
+    /// let Acquired::Lease(run) = ledger.acquire_run_as("run-1", "w1", lease).await? else { panic!() };
+    /// assert_eq!(run.state(), &json!({"step": 1}));
+    /// let token = run.token();
+    /// assert!(matches!(ledger.acquire_run_as("run-1", "w2", lease).await?, Acquired::Held { .. }));
+    /// assert_eq!(ledger.renew_run("run-1", token, lease).await?, Saved::Saved);
+    /// assert_eq!(ledger.end_run("run-1", token, json!("done")).await?, Saved::Saved);
+    /// assert!(matches!(ledger.acquire_run_as("run-1", "w2", lease).await?, Acquired::Over { .. }));
+    /// assert!(ledger.load_run("run-1").await?.is_some_and(|run| run.over));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     ///
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
@@ -489,6 +674,22 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
+    ///
+    /// ```
+    /// use countersign::ledger::{Acquired, Ledger, MemoryStore, Saved};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+    /// let Acquired::Lease(lease) = ledger.acquire_run("run-1").await? else { panic!() };
+    /// assert_eq!(lease.state(), &json!({"step": 1}));
+    /// assert!(!lease.keeper().is_lost());
+    /// // The lease is renewed while this future runs.
+    /// let next = lease.keeper().keep(async { json!({"step": 2}) }).await;
+    /// assert_eq!(lease.save_and_release(next, &[]).await?, Saved::Saved);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
         acquisition::acquire_run(self, run, self.worker_name(), self.lease).await
     }
@@ -518,6 +719,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
+    ///
+    /// Chats and runs are kept apart: a chat's id is chosen by its client, and must not name a run.
     pub async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
         Ok(runs::get(self, &runs::chat_key(chat)).await?.map(|record| record.state))
     }
@@ -572,6 +775,18 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be reached.
+    ///
+    /// The clock that deadlines and leases are compared with (rule L4). A surface shows the time that is left by this
+    /// clock, and not by its own.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert!(ledger.now().await? > 1_700_000_000_000, "milliseconds since 1970");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn now(&self) -> Result<Millis, LedgerError> {
         transact(self, &[], |writing, _| Ok(writing.now)).await
     }
@@ -621,6 +836,21 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Broken`] with the first log or row that is wrong; the others when the store cannot be read.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// assert!(ledger.verify(&Default::default()).await?.is_empty());
+    /// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+    /// let first = ledger.verify(&Default::default()).await?;
+    /// assert_eq!(first.entries, 1);
+    /// // Later, the log has to go through the ends of before: one that was cut off and written anew does not.
+    /// ledger.park(Ask::new("run-1", "root/c2", "delete_file")).await?;
+    /// assert_eq!(ledger.verify(&first.heads).await?.entries, 2);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn verify(
         &self,
         earlier: &BTreeMap<String, (i64, String)>,
@@ -633,6 +863,20 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read; `entry` may have been called with some of the entries before.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    /// ledger.cancel(ask.ask.id(), "ann").await?;
+    /// let mut lines = Vec::new();
+    /// let count = ledger.export(|entry| lines.push(serde_json::to_string(&entry).unwrap())).await?;
+    /// assert_eq!((count, lines.len()), (2, 2));
+    /// assert!(lines[1].contains("cancelled"));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn export(&self, entry: impl FnMut(Entry) + Send) -> Result<u64, LedgerError> {
         audit::export(self, entry).await
     }

@@ -1,4 +1,18 @@
 //! Closed patterns over arguments: a field that the pattern does not name has to be as in the original call.
+//!
+//! The pattern is closed: what it does not name has to be as it was in the original call, and a field that was absent
+//! has to be absent. An open pattern ("these fields match, others are free") would be widened by the tool itself: a new
+//! optional argument `force` in its next version would be covered by every grant that was made before it existed.
+//!
+//! | original | pattern | call | fits |
+//! |---|---|---|---|
+//! | `{"to": "bob", "lines": 3}` | `lines` from 0 to 20 | `{"to": "bob", "lines": 7}` | yes |
+//! | | | `{"to": "eve", "lines": 7}` | no: `to` is not named |
+//! | | | `{"to": "bob", "lines": 7, "cc": "eve"}` | no: `cc` was absent |
+//! | | | `{"to": "bob"}` | no: `lines` is absent |
+//!
+//! Numbers beyond 2^53 fit no range, as a double cannot tell them from their neighbours, and the range is one of
+//! doubles.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,16 +48,38 @@ enum Shape {
 
 impl FieldPattern {
     /// One of these values.
+    ///
+    /// ```
+    /// use countersign::ledger::FieldPattern;
+    /// use serde_json::json;
+    /// let environments = FieldPattern::one_of(["staging", "test"]);
+    /// assert!(environments.fits(&json!("test")) && !environments.fits(&json!("production")));
+    /// ```
     pub fn one_of(values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
         Self(Shape::OneOf(values.into_iter().map(Into::into).collect()))
     }
 
     /// A number between these two, which are included. Numbers beyond 2^53 never fit.
+    ///
+    /// ```
+    /// use countersign::ledger::FieldPattern;
+    /// use serde_json::json;
+    /// let amounts = FieldPattern::between(0, 50);
+    /// assert!(amounts.fits(&json!(49.99)) && !amounts.fits(&json!(51)) && !amounts.fits(&json!("49")));
+    /// ```
     pub fn between(least: impl Into<f64>, most: impl Into<f64>) -> Self {
         Self(Shape::Between(least.into(), most.into()))
     }
 
     /// Any text. Only for fields that a tool treats as text: not for paths, hosts, commands or queries.
+    ///
+    /// ```
+    /// use countersign::ledger::FieldPattern;
+    /// use serde_json::json;
+    ///
+    /// assert!(FieldPattern::any_text().fits(&json!("Dear Ann, …")));
+    /// assert!(!FieldPattern::any_text().fits(&json!(["Dear Ann, …"])));
+    /// ```
     #[must_use]
     pub fn any_text() -> Self {
         Self(Shape::AnyText)

@@ -1,4 +1,11 @@
 //! A project: a directory on one machine, in which a grant may hold.
+//!
+//! A project is the widest scope of a grant, and a directory is easily wider than it looks. The root of the file
+//! system, a home directory and everything above one hold the keys and the configuration of everything else; a
+//! temporary directory is writable by every program of the machine, which could put a project of its choice there. They
+//! are refused, after symbolic links were resolved, so that no link makes one look like something else.
+//!
+//! The name of the machine is part of it because the same path on another machine is another directory.
 
 use std::fmt;
 use std::io::Read as _;

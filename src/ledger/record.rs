@@ -1,4 +1,12 @@
 //! An ask in the ledger: its state, and the votes, decision and claim that led to it (rule L1).
+//!
+//! | state | the call | may still become |
+//! |---|---|---|
+//! | pending | waits | decided, expired, cancelled, closed |
+//! | decided | may be claimed, or is denied | claimed, expired (too old), cancelled, closed |
+//! | claimed | runs | executed, released, unknown |
+//! | unknown | may have run | executed (settled late), claimed again (idempotent, or renewed) |
+//! | executed, released, expired, cancelled, closed | is over | – |
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -42,6 +50,11 @@ pub enum AskState {
 
 impl AskState {
     /// The name of the state in rows, in the log and in JSON.
+    ///
+    /// ```
+    /// use countersign::ledger::AskState;
+    /// assert_eq!((AskState::Pending.as_str(), AskState::Executed.as_str()), ("pending", "executed"));
+    /// ```
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,6 +85,19 @@ impl AskState {
 }
 
 /// The decision on an ask: the answer, who gave it, and when.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+/// ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+/// let decision = ledger.get(ask.ask.id()).await?.unwrap().decision.unwrap();
+/// assert_eq!((decision.by_line().as_str(), decision.grant), ("ann", None));
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDecision {
     /// The answer that is the decision.
@@ -147,6 +173,24 @@ pub struct ClaimRecord {
 }
 
 /// An ask as the ledger stores it: the parked call, its state, votes, decision, claim and outcome.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::Args;
+/// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let ask = ledger.park(Ask::new("run-1", "root/c1", "pay").with_args(Args::new().with("euros", 500))).await?;
+/// let edited = Answer::Approve { args: Some(Args::new().with("euros", 50)) };
+/// ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", edited).await?;
+///
+/// let record = ledger.get(ask.ask.id()).await?.unwrap();
+/// assert_eq!(record.state, AskState::Decided);
+/// assert_eq!((&record.ask.args()["euros"], &record.args_to_run()["euros"]), (&500.into(), &50.into()));
+/// assert_eq!(record.due_at(), None, "time alone changes nothing any more");
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
@@ -261,6 +305,22 @@ impl Record {
     }
 
     /// The arguments that the call runs with: the edited ones of the approval, or else those that were parked.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use countersign::Args;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "delete_file").with_args(Args::new().with("path", "a.log"));
+    /// let parked = ledger.park(ask).await?;
+    /// let edited = Answer::Approve { args: Some(Args::new().with("path", "b.log")) };
+    /// ledger.decide(parked.ask.id(), &parked.fingerprint, "ann", edited).await?;
+    /// let record = ledger.get(parked.ask.id()).await?.unwrap();
+    /// assert_eq!((record.args_to_run().str("path"), record.ask.args().str("path")), (Some("b.log"), Some("a.log")));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn args_to_run(&self) -> &Args {
         match self.decision.as_ref().map(|decision| &decision.answer) {

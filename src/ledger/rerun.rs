@@ -1,4 +1,15 @@
 //! Running a call again whose execution has an unknown end, after a person has approved that (rule L2).
+//!
+//! The question whether to run a call again names the ask under which it was started (as a pin), so that the approval
+//! is for this repetition and no other. Claiming it looks at the earlier asks in the same transaction:
+//!
+//! | the earlier ask is | the new claim |
+//! |---|---|
+//! | settled meanwhile (a slow worker came back) | gets that outcome; the new ask is closed |
+//! | claimed again (the slow worker has renewed its lease) | is held by that worker |
+//! | unknown | is granted, and the earlier token becomes stale |
+//!
+//! The last row is what keeps two executions from being recorded under one call: the earlier worker can settle no more.
 
 use super::ask::{Ask, Millis};
 use super::change::transact;

@@ -1,4 +1,7 @@
 //! The results of the ledger's operations: of a decision, a claim, a renewal, a settlement, and a cancellation.
+//!
+//! Each is an enum and not an error, as losing is an ordinary result that a surface has to show: who decided, what, and
+//! when. They are serialised with a `result` tag, for APIs over a ledger.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,6 +11,20 @@ use super::record::{AskState, LedgerDecision};
 use crate::deferred::Answer;
 
 /// The decision that was recorded first, and that a later answer lost against.
+///
+/// ```
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// let (id, shown) = (parked.ask.id(), &parked.fingerprint);
+/// ledger.decide(id, shown, "ann", Answer::Deny { message: "keep it".into() }).await?;
+/// let Decided::Lost(winner) = ledger.decide(id, shown, "bob", Answer::Approve { args: None }).await? else { panic!() };
+/// assert_eq!(winner.by, ["ann"]);
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Winner {
     /// The people who decided: one, or several where the quorum needs several.
@@ -25,6 +42,15 @@ impl Winner {
 }
 
 /// The result of deciding an ask.
+///
+/// ```
+/// use countersign::ledger::Decided;
+/// use serde_json::json;
+///
+/// let recorded = Decided::Recorded { approvals: 1, needed: 2, again: false };
+/// let stored = serde_json::to_value(&recorded).unwrap();
+/// assert_eq!(stored, json!({"result": "recorded", "approvals": 1, "needed": 2, "again": false}));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -65,6 +91,17 @@ pub enum Decided {
 }
 
 /// The result of claiming the execution of an ask.
+///
+/// What a worker does with each:
+///
+/// | result | the worker |
+/// |---|---|
+/// | `Claimed` | executes, and settles with the token |
+/// | `Settled` | takes the outcome for its own |
+/// | `NotDecided` | waits |
+/// | `Denied`, `Void`, `Aged` | tells the model; nothing runs |
+/// | `Held` | waits, or leaves it to the other worker |
+/// | `Unknown` | tells the model that it may have run |
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -151,6 +188,18 @@ pub enum Settled {
 }
 
 /// The result of cancelling an ask.
+///
+/// ```
+/// use countersign::ledger::{Ask, Cancelled, Ledger, MemoryStore};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// assert_eq!(ledger.cancel(parked.ask.id(), "ann").await?, Cancelled::Cancelled { again: false });
+/// assert_eq!(ledger.cancel(parked.ask.id(), "ann").await?, Cancelled::Cancelled { again: true });
+/// assert_eq!(ledger.cancel("no-such-ask", "ann").await?, Cancelled::UnknownAsk);
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]

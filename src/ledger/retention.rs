@@ -1,4 +1,19 @@
 //! Dropping the asks and the logs of runs that are over.
+//!
+//! # What stays
+//!
+//! Of each dropped run its row stays with the result, and one log entry. Both are small, and without them the run would
+//! look like one that was never there: a snapshot of it that was kept elsewhere would park its asks anew, and calls
+//! that ran years ago would run again.
+//!
+//! # What is not dropped
+//!
+//! A run with anything that may still happen: a pending ask, an approval that was not claimed, a claim. A call of
+//! unknown end is dropped only with a run that has *ended*, since a worker may still settle it before that. Chats have
+//! no end, and grants have logs of their own.
+//!
+//! The store compares the end of the log once more when it removes: a run that got a new entry in between is left
+//! alone, and found again by the next call.
 
 use std::time::Duration;
 

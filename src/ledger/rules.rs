@@ -2,6 +2,27 @@
 //!
 //! Each function takes the record and the store's time, changes the record, and returns the result. The ledger calls it
 //! within a store transaction, so that of any number of processes one wins, and each of the others gets the winner.
+//!
+//! # Deciding
+//!
+//! | state | answer | result |
+//! |---|---|---|
+//! | pending | a denial | decided: one no is enough |
+//! | pending | an approval, quorum of one | decided |
+//! | pending | an approval, more needed | a vote |
+//! | decided | the same by the same person | won, again |
+//! | decided | anything else | lost, with the decision |
+//! | decided by several, not claimed | a denial | decided anew: a veto |
+//! | expired, cancelled, closed | any | expired, or cancelled |
+//!
+//! Votes count together if they propose the *same*: the same arguments, or the same result. Each person has one vote,
+//! and a second one for another proposal replaces the first. Votes that are too old for a claim are removed when the
+//! next one comes (rule A8).
+//!
+//! # Tokens
+//!
+//! A token is raised by each claim and by each supersession, and never falls. 0 is no token: an ask that was never
+//! claimed cannot be settled.
 
 use serde_json::{Value, json};
 
@@ -199,6 +220,10 @@ pub(super) fn claim(record: &mut Record, worker: &str, lease: Millis, now: Milli
 
 /// Renews the lease of the latest claim, also after the lease was over. The flag says whether the ask was unknown
 /// before and is claimed again.
+///
+/// A lease that is over can be renewed as long as no other claim was made: the worker was slow, and nothing else has
+/// happened. The state goes back from unknown to claimed, and that is logged, since people may have been shown the call
+/// as unknown.
 pub(super) fn renew(
     record: &mut Record,
     token: u64,
@@ -223,6 +248,10 @@ pub(super) fn renew(
 }
 
 /// Settles the latest claim, also after its lease was over; only a superseded claim is stale (rule L2).
+///
+/// A result that comes after the lease is still the truth about what ran, so the latest claim may settle at any time.
+/// Only a claim that another one has superseded is refused: two workers may have run the call by then, and the record
+/// can hold one.
 pub(super) fn settle(
     record: &mut Record,
     token: u64,

@@ -1,4 +1,8 @@
 //! The record of a run or a chat, and its row.
+//!
+//! A chat is a run with a flag: both are one stored value with a lease, and differ in that a chat has no end and is not
+//! listed among the runs that a worker resumes. The rows of both have ids that no ask can have (`run:…`), as they share
+//! a table.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,6 +18,19 @@ use super::store::{Found, Linker, Row, RowKind};
 const CLAIM: &str = "/claim";
 
 /// A run as the ledger stores it: its snapshot or its result, and the claim of the worker that resumes it.
+///
+/// ```
+/// use countersign::ledger::{Ledger, MemoryStore};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ledger = Ledger::new(MemoryStore::new());
+/// ledger.save_run("run-1", json!({"step": 1}), None).await?;
+/// let record = ledger.load_run("run-1").await?.unwrap();
+/// assert_eq!((record.saved, record.over, record.claim), (1, false, None));
+/// assert_eq!(ledger.waiting_runs(10).await?.records.len(), 1);
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunRecord {

@@ -1,4 +1,14 @@
 //! Saving and ending suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
+//!
+//! | operation | without the token | with the latest token | with an old token |
+//! |---|---|---|---|
+//! | create | a new row; one that exists is left | – | – |
+//! | save | – | saved | stale |
+//! | save and release, end | – | saved, the lease is given up, asks are closed | stale, nothing is closed |
+//! | renew | – | extended | stale |
+//!
+//! The asks are closed in the transaction that saves the run, and only if the save has counted: a worker whose lease
+//! was lost must not close asks that the new worker is about to answer (rule L5).
 
 use std::time::Duration;
 

@@ -38,6 +38,9 @@ pub struct Row {
 }
 
 /// A row, with the last log entry about it.
+///
+/// The row and its last entry have to come from one snapshot: the digest in the entry is compared with the row, and two
+/// reads could see a change between them and take it for tampering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The row as it is stored.
@@ -48,6 +51,14 @@ pub struct Found {
 }
 
 /// The result of looking an id up, read in one snapshot.
+///
+/// ```
+/// use countersign::ledger::{Lookup, MemoryStore, Store as _};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// assert_eq!(MemoryStore::new().get("no such row").await?, Lookup::Nothing);
+/// # Ok::<(), countersign::ledger::StoreError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// There is a row with this id.
@@ -102,6 +113,14 @@ impl RowKind {
     }
 
     /// Reads a name that [`as_str`](Self::as_str) gave; `None` for any other text.
+    ///
+    /// ```
+    /// use countersign::ledger::RowKind;
+    /// for kind in RowKind::ALL {
+    ///     assert_eq!(RowKind::parse(kind.as_str()), Some(kind));
+    /// }
+    /// assert_eq!(RowKind::parse("other"), None);
+    /// ```
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
@@ -135,6 +154,11 @@ pub struct Entry {
 }
 
 /// The writes of one transaction.
+///
+/// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one
+/// run are linked in the order of the list, each to the one before it.
+///
+/// All of it or nothing, in one transaction. A store applies the parts in the order rows, log, removals.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
     /// Rows to insert, or to replace by their ids.
@@ -163,9 +187,18 @@ pub struct Dropped {
 /// The logic of a transaction: gets the store's time and a [`Lookup`] for each id of the transaction, in their
 /// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
 /// earlier call are then discarded.
+///
+/// It may be called several times for one transaction, with what is true each time, and only the writes of the last
+/// call count: it must not send, print or count anything.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// Which rows to list, newest first.
+///
+/// ```
+/// use countersign::ledger::{Filter, RowKind};
+/// let pending = Filter { kind: Some(RowKind::Ask), states: vec!["pending".into()], limit: Some(50), ..Filter::default() };
+/// assert_eq!(pending.run, None);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only rows of this kind; `None` means all.
@@ -183,6 +216,20 @@ pub struct Filter {
 /// Transactions over the same row are serialized: the later one reads what the earlier one wrote. Transactions are
 /// atomic, and their writes are durable when the process is killed. Logs have no gaps: entry `n + 1` of a run is
 /// written after entry `n`, linked to it by [`Linker`].
+///
+/// # What an implementation has to get right
+///
+/// - **Serialisation.** Two transactions over one id must not both read the old row. Ids that do not exist yet count:
+///   parking the same ask twice at the same time must make one row, which a lock on rows alone does not give.
+/// - **The clock.** `now` is the store's clock, read within the transaction, so that all processes compare deadlines
+///   with one clock (rule L4).
+/// - **The last entry.** [`Found::entry`] is read in the same snapshot as the row. Read a moment later, it may be
+///   newer, and a row that was not changed would be refused as changed.
+/// - **Removed rows.** An id without a row and with an entry is [`Lookup::Removed`], never [`Lookup::Nothing`].
+/// - **Bytes.** [`Row::doc`] comes back byte for byte. A column type that reorders keys would change its digest.
+///
+/// With the feature `testing`, `testing::ledger_contract` checks an implementation; every store of this crate passes
+/// it.
 pub trait Store: Send + Sync + 'static {
     /// Looks these ids up, calls `work`, and makes the writes that it returns, in one transaction.
     fn transact<'a>(
@@ -348,6 +395,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 }
 
 /// The error of a store that could not be reached, read or written.
+///
+/// ```
+/// use countersign::ledger::{LedgerError, StoreError};
+/// use std::error::Error;
+///
+/// let error = StoreError::new("be reached", "connection refused");
+/// assert_eq!(error.to_string(), "the store could not be reached");
+/// assert_eq!(error.source().unwrap().to_string(), "connection refused");
+/// assert!(matches!(LedgerError::from(error), LedgerError::Store(_)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the store could not {what}")]
 pub struct StoreError {
@@ -364,6 +421,19 @@ impl StoreError {
 }
 
 /// Links the entries of a log by SHA-256, or by HMAC-SHA256 where there is a key.
+///
+/// ```
+/// use countersign::ledger::{Draft, Linker};
+/// use serde_json::json;
+///
+/// let linker = Linker::with_key(b"secret");
+/// let draft = |event: &str| Draft { run: "run-1".into(), row: None, body: json!({"event": event}) };
+/// let first = linker.link(None, &draft("parked"));
+/// let second = linker.link(Some((first.seq, &first.hash)), &draft("decided"));
+/// assert_eq!((second.seq, &second.prev), (2, &first.hash));
+/// assert_eq!(second.hash, linker.hash("run-1", 2, &first.hash, &second.body));
+/// assert_ne!(second.hash, Linker::default().hash("run-1", 2, &first.hash, &second.body), "another key, another hash");
+/// ```
 #[derive(Clone, Default)]
 pub struct Linker {
     key: Option<Arc<[u8]>>,
@@ -378,6 +448,22 @@ impl Linker {
 
     /// The entry that a draft becomes behind the last entry of a log, given by its place and hash; `None` for an empty
     /// log.
+    ///
+    /// The hash of an entry covers its run, its place, the hash before it and its text, so an entry cannot be moved,
+    /// removed or changed without changing all that follow.
+    ///
+    /// ```
+    /// use countersign::ledger::{Draft, Linker};
+    /// use serde_json::json;
+    ///
+    /// let draft = |event: &str| Draft { run: "run-1".into(), row: None, body: json!({"event": event}) };
+    /// let linker = Linker::with_key(b"a key that the store does not have");
+    /// let first = linker.link(None, &draft("parked"));
+    /// let second = linker.link(Some((first.seq, &first.hash)), &draft("decided"));
+    /// assert_eq!((first.seq, second.seq), (1, 2));
+    /// assert_eq!(second.prev, first.hash);
+    /// assert_eq!(linker.hash("run-1", 2, &second.prev, &second.body), second.hash);
+    /// ```
     #[must_use]
     pub fn link(&self, last: Option<(i64, &str)>, draft: &Draft) -> Entry {
         let (seq, prev) = last.map_or((1, ""), |(seq, hash)| (seq + 1, hash));

@@ -1,4 +1,18 @@
 //! The handler of a served call: its asks are answered from the ledger, by the client, or at another surface.
+//!
+//! An ask of a served call may be answered at three places at the same time, and the first answer counts, as all of
+//! them decide in the ledger:
+//!
+//! | place | when |
+//! |---|---|
+//! | a form in the client | it declares forms, the requester may approve this ask, and the whole call fits into the form |
+//! | the inbox, opened by a link | it declares URLs, an inbox is configured, and the client has not just come from there |
+//! | any other surface of the ledger | always |
+//!
+//! A client of the newest revision gets the question as the result of its request and comes again with the answer; an
+//! earlier one is asked while its request is held. Where nobody answers in time, the request ends with the id of the
+//! ask and nothing more: no link with a token, as the text goes to the model, which must not be able to approve (rule
+//! M2).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +42,16 @@ use crate::handler::DeferredToolHandler;
 use crate::ledger::Record;
 
 /// The interval of progress notifications for a held call.
+///
+/// Clients that count the time since the last progress as the time of the tool would otherwise give up before the
+/// person decides. The number of the progress grows by a millionth, so that it stays below any real progress of the
+/// tool.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Asks a client of an older revision, which counts the time as the tool's.
+///
+/// Whatever is no answer (an error, a time that is over, a result of another kind) is a form that was closed, which
+/// decides nothing. Only a person's own no is a denial.
 pub(super) fn elicit(
     peer: Peer<RoleServer>,
     question: ElicitRequestParams,
@@ -107,6 +128,9 @@ impl DeferredToolHandler for Asker {
 }
 
 impl Asker {
+    /// The end of the run's log is read before the client is asked, so that a decision at another surface between the
+    /// two ends the wait. A call of an agent behind the tool has a key of its own, below that of the served call, since
+    /// it is another call that another approval covers.
     async fn answer(
         &self,
         cx: &RunContext,
@@ -205,6 +229,9 @@ impl Asker {
 
     /// Waits until the run's log has grown, and meanwhile sends the client progress notifications; `None` when the time
     /// is over.
+    ///
+    /// The time is that of the whole request and not of one wait, so a log that grows again and again does not hold the
+    /// client longer.
     async fn wait(&self, run: &str, seen: i64, until: Instant) -> Result<Option<i64>, BoxError> {
         let mut beats = 0.0;
         loop {

@@ -1,5 +1,23 @@
 //! The asks of served calls, keyed by principal and call, so that an equal call finds the decision about the one before
 //! it (rules M2, M3).
+//!
+//! A client of MCP has no memory of a call: after a time-out it sends an equal request, which is another call to the
+//! protocol, and the same wish to a person. So an ask is found by what it is about. Equal requests of one person share
+//! a *key*; each ask of a key is a *generation* in a run of its own, `mcp-<key>-<generation>`:
+//!
+//! ```text
+//! generation 0: asked, approved, claimed, executed, delivered   (used)
+//! generation 1: asked, denied, told once                        (used)
+//! generation 2: pending                                         <- an equal call joins this one
+//! ```
+//!
+//! A generation is used when its run is ended, which happens once for any number of requests ([`Asks::deliver`]): so an
+//! approval runs one call, an outcome that could not be delivered is told to one equal call, and a denial is told once
+//! before a person may be asked again.
+//!
+//! What the key covers is who (principal, or the connection where there is none), where (server, project), the tool
+//! with the digest of its definition, and the arguments in canonical form. A tool whose definition has changed has
+//! other keys, so an approval of before does not run what it means now.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,12 +37,17 @@ use crate::ledger::{
 };
 
 /// How long an approval that nothing has used stays valid.
+///
+/// Long enough for a person who approves while the client is away, and short enough that an approval is not a key left
+/// in a door.
 const UNUSED: Duration = Duration::from_secs(15 * 60);
 /// How long an outcome that could not be delivered answers an equal call.
 const UNDELIVERED: Millis = 10 * 60 * 1000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// The number of denials in a row, within a day, after which an equal call is denied without asking.
+///
+/// A model that repeats a denied call wears a person down until the answer is yes (rule D11).
 const MAX_DENIALS: u32 = 3;
 const DAY: Millis = 24 * 60 * 60 * 1000;
 /// The layer of questions that come from the history of a call.
@@ -32,6 +55,9 @@ const HISTORY: &str = "countersign mcp";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
 /// How often one request may lose a decision to another request.
+///
+/// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
+/// for a bug.
 const ATTEMPTS: usize = 32;
 
 /// The key of a call: principal, server, project, tool and arguments.
@@ -107,6 +133,10 @@ impl Asks {
 
     /// Finds the state of a call, and parks an ask if there is none that the call can join. A claim is taken here,
     /// before anything runs, so that one of any number of equal calls gets it.
+    ///
+    /// Reads the latest generation, takes what it offers, and goes to the next one where it offers nothing. Parking is
+    /// idempotent, so two requests that park one generation at the same time both find the same ask. The claim is the
+    /// one step of which only one request can be the winner.
     pub(super) async fn standing(
         &self,
         cx: &RunContext,
@@ -139,6 +169,9 @@ impl Asks {
     }
 
     /// Uses the ask of this generation, or says why there has to be another one.
+    ///
+    /// An open ask that does not show all questions of now is cancelled: a layer was added, or a rule changed, and an
+    /// approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
         key: &AskKey,
@@ -231,6 +264,10 @@ impl Asks {
     }
 
     /// The latest generation with an ask, or 0. Generations have no gaps, so that it is found in few reads.
+    ///
+    /// The steps double and are then halved, so a key with a thousand generations costs about twenty reads when a
+    /// process starts, and one read afterwards, from the number that is remembered. The memory is only a hint: a number
+    /// that is too low is corrected by the same steps, and it is never too high.
     async fn latest(&self, key: &AskKey) -> Result<u32, BoxError> {
         let hint = lock(&self.hints).get(&key.id).copied();
         let mut low = hint.unwrap_or(0);
@@ -284,6 +321,9 @@ impl Asks {
     }
 
     /// The denial of a call that a person has denied several times in a row (rule D11).
+    ///
+    /// Counts backwards from the next generation, and ends at the first that is not a person's denial within a day, so
+    /// one approval between them starts the count anew.
     async fn denied_often(&self, key: &AskKey, next: u32) -> Result<Option<String>, BoxError> {
         let (mut count, mut words, mut now) = (0, String::new(), None);
         for generation in (0..next).rev().take(MAX_DENIALS as usize) {
@@ -314,6 +354,9 @@ impl Asks {
     }
 
     /// Settles a claim with the outcome of the call; `None` means that its end was not seen.
+    ///
+    /// A call whose end was not seen keeps its claim and gives up the lease. The next look at the ask then finds it
+    /// unknown, and no process runs it again (rule L2).
     pub(super) async fn settle(&self, ask: &str, token: u64, end: End) -> Result<(), BoxError> {
         match end {
             End::Outcome(outcome) => _ = self.ledger.settle(ask, token, outcome).await?,
@@ -344,6 +387,8 @@ fn denial(record: &Record) -> String {
 }
 
 /// Holds a claim: renews its lease until it is dropped.
+///
+/// Renewed at a third of the lease, so that two renewals may fail before the claim is taken for abandoned.
 pub(super) struct Renewing(tokio::task::JoinHandle<()>);
 
 impl Renewing {

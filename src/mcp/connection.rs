@@ -1,4 +1,14 @@
 //! The connection to one MCP server: started when it is needed, and started again, with growing pauses, when it is lost.
+//!
+//! What a failure means is decided here, by when it happened, as everything above depends on it:
+//!
+//! | [`Failed`] | the request | told to the model |
+//! |---|---|---|
+//! | `NotSent` | has not left this process | the tool did not run |
+//! | `Unknown` | was sent, and its end was not seen | the tool may have run |
+//! | `Answered` | has an error of the server | what the server says, as a failure |
+//!
+//! A request is never repeated by itself, also where it looks harmless: only the tool's owner knows what is idempotent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +36,9 @@ use super::launch::{Launch, Transport};
 use super::site::{Routes, Site};
 
 /// The longest pause between two attempts to start a server.
+///
+/// The pauses are 1, 2, 4 … seconds, and at most half of this, counted from the last failure. A call in between fails
+/// at once, so that a model which calls in a loop does not start a broken server in a loop.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The connection to one server. It outlives the server's process: the next call starts it again.
@@ -81,6 +94,8 @@ impl Connection {
     }
 
     /// The peer, after the server was started if it does not run.
+    ///
+    /// The lock is held while the server starts, so that ten calls at once start one process.
     pub(super) async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, McpError> {
         let mut live = self.live.lock().await;
         if let Some(running) =
@@ -190,6 +205,7 @@ impl Connection {
         Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom))
     }
 
+    /// At most 300 characters, escaped: it may be a page of HTML, or bytes that steer a terminal (rule S1).
     fn handshake(&self, problem: &(impl std::fmt::Display + ?Sized)) -> McpError {
         // The server's output is left out, as it may contain anything.
         let problem: String = crate::show::escape(&problem.to_string()).chars().take(300).collect();
@@ -220,6 +236,9 @@ impl Connection {
 
     /// Sends one request, with its progress and questions routed to the served call. A dropped future cancels the
     /// request at the server.
+    ///
+    /// The time limit begins anew with each progress. A request that is given up is cancelled at the server, which may
+    /// go on all the same, so its outcome is unknown and not failed.
     pub(super) async fn request(
         self: &Arc<Self>,
         request: ClientRequest,
@@ -271,6 +290,8 @@ impl Drop for CancelOnDrop {
 }
 
 /// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
+///
+/// Sampling and roots are refused, since both would let a server act with what the host has: its model, its folders.
 pub(super) struct ClientSide {
     info: ClientConfig,
     routes: Arc<Routes>,

@@ -1,6 +1,19 @@
 //! The errors of connecting to MCP servers and of serving.
 
 /// An error of a connection to an MCP server, or of serving tools. Its text is one line that says what to do.
+///
+/// Texts of a server are cut to 300 characters and escaped. A call that fails is no `McpError` but an outcome, which
+/// the model is told; this error is for the program that connects or serves.
+///
+/// ```
+/// use countersign::mcp::{Launch, McpError, McpToolset};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let failed = McpToolset::connect("git", Launch::command("/nowhere/mcp-server-git")).await;
+/// let Err(McpError::Start { server, .. }) = failed else { panic!() };
+/// assert_eq!(server, "git");
+/// # });
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {

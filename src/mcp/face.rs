@@ -1,4 +1,18 @@
 //! The server's side of the protocol: the requests that are answered, and the principals that they act for.
+//!
+//! The face translates between the protocol and the served calls, and holds no state of calls: that is in [`Shared`],
+//! since a client may come back on another connection.
+//!
+//! Who a request acts for:
+//!
+//! | transport | `authorize` | principal | shares asks with |
+//! |---|---|---|---|
+//! | HTTP | gives a name | the name | all requests of that name |
+//! | HTTP | not set | `anonymous`, with a number of the connection | nobody else |
+//! | stdio | | [`Server::principal`](super::Server::principal) | all clients of that name |
+//!
+//! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would
+//! run the call of somebody else (rule M3).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -154,6 +168,8 @@ fn failed(failed: Failed) -> ErrorData {
 }
 
 /// Whether a client declares forms and links. Without either, an earlier client means forms.
+///
+/// Before links existed, declaring elicitation without a kind meant forms.
 fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {
     match capabilities.and_then(|capabilities| capabilities.elicitation.as_ref()) {
         Some(elicitation) => {

@@ -1,4 +1,8 @@
 //! A served call in flight, the replies to its client, and the ways to ask that client.
+//!
+//! A flight can outlive its request. In the newest revision a server asks back by the result of the request, so the
+//! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and goes on from
+//! where it was: it is not started again, which would run its first half twice.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -52,6 +56,10 @@ pub(super) struct Request {
 }
 
 /// The content of a request state. The seal covers it, and the ledger makes it single-use.
+///
+/// It goes through the client, which may be hostile or merely old, so it is sealed (rule L6), names the key of the
+/// call, and is refused for any other. Unknown fields are refused, as a state of a newer build may mean something that
+/// this one would ignore.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {

@@ -1,4 +1,15 @@
 //! The form by which a client's person is asked, and the reading of its answer (rule M2).
+//!
+//! Clients draw forms as they like: some preselect the first value, some submit with Enter, some remember an answer. So
+//! the first value denies, there is no default, and only the literal `approve` on a form that was accepted approves:
+//!
+//! | action | `decision` | read as |
+//! |---|---|---|
+//! | `accept` | `"approve"` | approve |
+//! | `accept` | `"deny"` | deny |
+//! | `accept` | absent, `true`, `"yes"`, `"Approve"` | nothing |
+//! | `decline` | any | deny |
+//! | `cancel` | any | nothing |
 
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
 use serde_json::{Value, json};
@@ -38,6 +49,9 @@ pub(super) fn said(result: &Value) -> FormAnswer {
 
 /// The form about an ask: one required field without a default, whose first value denies. All of the call is in its
 /// text, because a form has no way to open what was left out (rule S4); `None` where that is too long.
+///
+/// A form has no second page. Where something would be left out, or the text is too long to be read in a dialog, there
+/// is no form, and the person decides in the inbox.
 pub(super) fn form(record: &Record, server: &str) -> Option<ElicitRequestParams> {
     let requests = record.ask.requests();
     let [view] = &CallView::all(&requests, Limits::none())[..] else { return None };
@@ -82,6 +96,9 @@ pub(super) fn link(record: &Record, base: &str) -> ElicitRequestParams {
 }
 
 /// A server's question, with the name of the server in front, so that no server speaks as the guard.
+///
+/// A server behind the guard could otherwise ask "Approve this call?" in the words of the guard, and take the answer as
+/// one.
 pub(super) fn labelled(params: ElicitRequestParams, server: &str) -> ElicitRequestParams {
     let name = crate::show::escape_name(server);
     let label = |message: String| {

@@ -67,6 +67,18 @@ pub struct Guard {
 
 impl Guard {
     /// A guard in front of this server. `name` is what people are shown.
+    ///
+    /// Nothing is started: the server's process begins with the first client, and a server that cannot be started is an
+    /// error of the client's request.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::mcp::{Guard, Launch};
+    ///
+    /// let launch = Launch::command("mcp-server-git").args(["--token", "secret"]);
+    /// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).principal("ann").project("/u/ann/site");
+    /// assert!(!format!("{guard:?}").contains("secret"));
+    /// ```
     pub fn new(name: impl Into<String>, launch: Launch, ledger: Ledger) -> Self {
         Self {
             name: name.into(),
@@ -82,6 +94,10 @@ impl Guard {
     }
 
     /// Sets the layers around the server's tools.
+    ///
+    /// The function is called once, when the server is made. What the layers see is a call of a served tool, with the
+    /// source of its definition ([`ToolDefinition::source`](crate::ToolDefinition::source)); what they change in the
+    /// arguments is what runs upstream, and what they change in the outcome is what the client is told.
     pub fn layers(mut self, layers: impl Fn(Tools) -> Tools + Send + Sync + 'static) -> Self {
         self.layers = Some(Arc::new(layers));
         self
@@ -89,12 +105,18 @@ impl Guard {
 
     /// Identifies the server by its name in place of its command or URL, so that its approvals and pins survive another
     /// command. Use it only where the name is under your control.
+    ///
+    /// By default another argument of the command makes another server, since `mcp-server-git --repository /other` does
+    /// other things under the same name.
     pub fn identified_by_name(mut self) -> Self {
         self.named = true;
         self
     }
 
     /// Sets the name of the person that stdio clients act for.
+    ///
+    /// Asks are made in this name, and a policy that forbids approving one's own calls compares with it. It is not
+    /// proved: a client on stdio is whoever has started the guard.
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = name.into();
         self
@@ -107,6 +129,9 @@ impl Guard {
     }
 
     /// Accepts every tool as the server defines it, now and after later changes.
+    ///
+    /// Without pins a server that is updated at night can give a tool another description or meaning, and the model
+    /// follows it (rule M4).
     pub fn danger_accept_all_tools(mut self) -> Self {
         self.pinned = false;
         self
@@ -114,12 +139,26 @@ impl Guard {
 
     /// Allows every call, and logs what the layers would have decided (target `countersign::observe`, without
     /// arguments).
+    ///
+    /// To find out what a set of rules would ask in daily work, before it is switched on. The layers judge a copy of
+    /// the tools that is not executed, so a layer that writes (a journal, a counter) does so as if the calls were not
+    /// run.
     pub fn danger_observe(mut self) -> Self {
         self.observes = true;
         self
     }
 
     /// The served side of the guard, to configure further and to give a transport.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::mcp::{Guard, Launch};
+    ///
+    /// let guard = Guard::new("git", Launch::command("mcp-server-git"), Ledger::new(MemoryStore::new()));
+    /// let server = guard.server().wait(Duration::from_secs(20)).inbox("https://inbox.example/");
+    /// assert_eq!(format!("{server:?}"), "Server { name: \"git\", .. }");
+    /// ```
     pub fn server(self) -> Server {
         let launch = if self.named { String::new() } else { self.launch.digest() };
         let toolset = McpToolset::new(self.name.as_str(), self.launch, true);
@@ -159,6 +198,8 @@ impl fmt::Debug for Guard {
 }
 
 /// The server's tools without their execution, to find the decisions that the layers would have made.
+///
+/// A stack is judged by running it, so it needs tools, and these do nothing.
 struct Unexecuted(McpToolset);
 
 impl Toolset for Unexecuted {

@@ -1,4 +1,8 @@
 //! The router for streamable HTTP: hosts and origins are checked, and the principal is found, before anything is read.
+//!
+//! The order matters: a page in a browser can send requests to a server on the same machine, under a name that its own
+//! DNS points there. The host and the origin are compared before a body is read or a name is looked up, so such a page
+//! learns nothing, not even who is known.
 
 use std::sync::Arc;
 

@@ -42,6 +42,9 @@ pub(super) enum Transport {
 
 impl Launch {
     /// A server that is started as a child process and speaks MCP on its stdin and stdout. Its stderr is inherited.
+    ///
+    /// Nothing is read by a shell, so an argument may hold spaces and quotes as they are. The process ends with the
+    /// connection.
     #[must_use]
     pub fn command(program: impl Into<OsString>) -> Self {
         let (args, env, directory) = (Vec::new(), BTreeMap::new(), None);
@@ -49,6 +52,9 @@ impl Launch {
     }
 
     /// A server that is reached by streamable HTTP at this URL.
+    ///
+    /// Read when the server is first used, where another scheme than `http` or `https` is an
+    /// [`McpError::Config`](super::McpError).
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::of(Transport::Url { url: url.into(), headers: BTreeMap::new() })
@@ -60,6 +66,15 @@ impl Launch {
     }
 
     /// Adds arguments of the command; no effect on a URL.
+    ///
+    /// Appends, so that calling it twice gives both. The arguments are part of the [digest](Self::digest).
+    ///
+    /// ```
+    /// use countersign::mcp::Launch;
+    ///
+    /// let one = Launch::command("mcp-server-git").args(["--repository"]).args(["."]);
+    /// assert_eq!(one.digest(), Launch::command("mcp-server-git").args(["--repository", "."]).digest());
+    /// ```
     #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         if let Transport::Command { args, .. } = &mut self.way {
@@ -69,6 +84,17 @@ impl Launch {
     }
 
     /// Sets an environment variable of the command, beside the inherited ones; no effect on a URL.
+    ///
+    /// For secrets: variables are in no digest, no error and no `Debug`, and, unlike arguments, not in the list of
+    /// processes.
+    ///
+    /// ```
+    /// use countersign::mcp::Launch;
+    ///
+    /// let launch = Launch::command("mcp-server-github").env("GITHUB_TOKEN", "ghp_secret");
+    /// assert!(!format!("{launch:?}").contains("ghp_secret"));
+    /// assert_eq!(launch.digest(), Launch::command("mcp-server-github").digest());
+    /// ```
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         if let Transport::Command { env, .. } = &mut self.way {
@@ -78,6 +104,8 @@ impl Launch {
     }
 
     /// Sets the directory in which the command is started; no effect on a URL.
+    ///
+    /// Part of the digest: the same command in another directory works on other files.
     #[must_use]
     pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
         if let Transport::Command { directory, .. } = &mut self.way {
@@ -87,6 +115,8 @@ impl Launch {
     }
 
     /// Sets a header of every request to the URL, such as `authorization`; no effect on a command.
+    ///
+    /// Read when the server is first used; a name or value that is not one of HTTP is an error then. Not in the digest.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Transport::Url { headers, .. } = &mut self.way {
@@ -97,6 +127,15 @@ impl Launch {
 
     /// Sets how long one call may go without progress or result; 5 minutes by default. A call that takes longer is
     /// cancelled at the server and reported as one that may have run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::mcp::Launch;
+    ///
+    /// // A build may be silent for a long time, and its approvals and pins stay valid.
+    /// let build = Launch::command("mcp-server-build").call_timeout(Duration::from_secs(3600));
+    /// assert_eq!(build.digest(), Launch::command("mcp-server-build").digest());
+    /// ```
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -112,6 +151,9 @@ impl Launch {
 
     /// Declares that running a call of this tool twice has the same effect as running it once. A server's own
     /// `idempotentHint` is never believed.
+    ///
+    /// What it changes: after an unknown outcome, an equal call may run without being asked about as one that may have
+    /// run already (rule L2). The tool is named as the server names it.
     #[must_use]
     pub fn idempotent(mut self, tool: impl Into<String>) -> Self {
         self.idempotent.push(tool.into());
@@ -120,6 +162,9 @@ impl Launch {
 
     /// The digest of the program with its arguments and directory, or of the URL: the identity of a server, which does
     /// not depend on its own claims. Environment and headers are left out, because they hold secrets that rotate.
+    ///
+    /// SHA-256 in hexadecimal, over JSON with sorted keys, so it is the same in every build. Pins and the keys of asks
+    /// contain it: another program under the same name has to be accepted and approved anew.
     #[must_use]
     pub fn digest(&self) -> String {
         let text = |os: &OsString| os.to_string_lossy().into_owned();

@@ -22,6 +22,21 @@
 //! })));
 //! # let _ = turn; Ok(()) }
 //! ```
+//!
+//! # What a server can do, and what it cannot
+//!
+//! A server is somebody else's program, whose texts reach the model and the person. It can refuse, fail, take long, and
+//! lie about what it did. It cannot:
+//!
+//! | attempt | what happens |
+//! |---|---|
+//! | change a tool after it was accepted | the tool is listed as accepted, and its calls are denied until a person has seen the difference (rule M4) |
+//! | name a tool as another, or with hidden characters | the tool is not offered |
+//! | claim to be idempotent or read-only | hints can make a call stricter, and never freer |
+//! | ask a person in the guard's words | its question is shown with its name, and answers nothing but itself (rule M5) |
+//! | ask the host's model, or list its folders | refused (rule M1) |
+//! | never end its list of tools | an error after a thousand pages, or a repeated cursor |
+//! | die in the middle of a call | the outcome is *may have run*, and the call is not repeated (rule M6) |
 
 mod asker;
 mod asks;

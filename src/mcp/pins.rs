@@ -2,6 +2,22 @@
 //!
 //! A set of tools is accepted as an ask of the ledger: it is shown and decided where other asks are, once, by a person
 //! who is named, and the audit log has it. Nothing runs when it is approved.
+//!
+//! The accepted set is not stored anywhere: it is what results when the approved proposals are applied in their order.
+//! So the audit log and the pins cannot differ, and several guards on one store agree:
+//!
+//! ```text
+//! proposal 0: added read, write     approved     accepted: read, write
+//! proposal 1: changed write         denied       accepted: read, write (as before)
+//! proposal 2: changed write, +move  approved     accepted: read, write', move
+//! ```
+//!
+//! A proposal is about one set of tools. When the server offers another set before it was decided, it is cancelled, and
+//! the next one shows the difference to what is accepted, not to what was proposed: a person never has to add up two
+//! differences.
+//!
+//! What is compared is the whole definition but `_meta`: name, title, description, schemas and annotations. The
+//! description is the part that matters most, as it is what steers the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +36,12 @@ use crate::ledger::{Ask, AskState, Decided, Ledger, LedgerError, Record};
 use crate::middleware::ToolMiddleware;
 
 /// The tool's name of the asks by which sets of tools are accepted.
+///
+/// A surface that shows asks can give these a page of their own. They are never claimed, as nothing runs.
+///
+/// ```
+/// assert_eq!(countersign::mcp::ACCEPT_TOOLS, "mcp/accept_tools");
+/// ```
 pub const ACCEPT_TOOLS: &str = "mcp/accept_tools";
 /// The path of the ask in its run.
 const PATH: &str = "root/tools";
@@ -80,6 +102,9 @@ impl Pins {
 
     /// The state of a tool of the server now; `None` where the server does not offer it. A difference is proposed in
     /// one ask.
+    ///
+    /// The usual call compares a pointer: the listing is the one that was found equal before. Only another listing is
+    /// compared, and only a difference reads the ledger.
     async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
         let listing = self.toolset.list(false).await?;
         let mut state = self.state.lock().await;
@@ -105,6 +130,9 @@ impl Pins {
     }
 
     /// Folds the decided proposals into the accepted set.
+    ///
+    /// Stops at a pending proposal, so what is behind it counts only once it is decided. A proposal that was denied,
+    /// has expired or was cancelled changes nothing and is passed.
     async fn read(&self, state: &mut State) -> Result<(), LedgerError> {
         while state.read < MAX_PROPOSALS {
             let Some(record) = self.ledger.get(self.ask(state.read).id()).await? else {
@@ -165,6 +193,9 @@ impl Pins {
     }
 
     /// The definition of each tool as it is listed: as it was accepted, or as it is now where it never was.
+    ///
+    /// A client sees the accepted text also for a tool that has changed: the new text is what was not accepted, and
+    /// listing it would already have told it to the model.
     pub(super) async fn listed(&self, name: &str, now: Value) -> Value {
         let state = self.state.lock().await;
         let accepted = state.accepted.as_ref().and_then(|accepted| accepted.get(name));
@@ -281,6 +312,8 @@ impl Proposal {
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read.
+    ///
+    /// A proposal stays until it is decided, without a deadline.
     pub async fn list(ledger: &Ledger) -> Result<Vec<Self>, LedgerError> {
         let pending = ledger.list(Some(AskState::Pending), u32::MAX).await?;
         let records =
@@ -292,6 +325,24 @@ impl Proposal {
     ///
     /// # Errors
     /// [`LedgerError`]; nothing was accepted.
+    ///
+    /// Approves with the fingerprint of what this value holds, so a set that has changed since it was listed is not
+    /// accepted. A second person who accepts is told that it was decided before (rule L1).
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::mcp::Proposal;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// for proposal in Proposal::list(&ledger).await? {
+    ///     let changed: Vec<_> = proposal.changed().collect();
+    ///     if changed.is_empty() && proposal.removed().count() == 0 {
+    ///         proposal.accept(&ledger, "ann").await?;
+    ///     }
+    /// }
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
     pub async fn accept(&self, ledger: &Ledger, who: &str) -> Result<Decided, LedgerError> {
         let yes = Answer::Approve { args: None };
         ledger.decide(self.record.ask.id(), &self.record.fingerprint, who, yes).await
@@ -310,11 +361,16 @@ impl Proposal {
     }
 
     /// The new tools, each with its definition.
+    ///
+    /// Each value is the definition as the server lists it, without `_meta`.
     pub fn added(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.part("added")
     }
 
     /// The changed tools, each with the accepted definition and the present one.
+    ///
+    /// Each value is `{"difference": {"description": {"was": …, "now": …}}, "now": …}`, with the parts that differ, and
+    /// the whole definition as it would be accepted.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.part("changed").map(|(name, it)| (name, it.get("difference").unwrap_or(it)))
     }

@@ -21,6 +21,13 @@ use crate::seal::SealKeys;
 use crate::tools::Tools;
 
 /// Serves tools by MCP, with their asks: see [`Server`].
+///
+/// ```
+/// use countersign::{FunctionToolset, mcp};
+///
+/// let server = mcp::serve(FunctionToolset::new()).named("files");
+/// assert_eq!(format!("{server:?}"), "Server { name: \"files\", .. }");
+/// ```
 pub fn serve(tools: impl Into<Tools>) -> Server {
     Server {
         tools: tools.into(),
@@ -84,6 +91,9 @@ impl Server {
     }
 
     /// Sets the ledger in which asks are parked. By default it is in memory and ends with the process.
+    ///
+    /// Several servers on one store share their asks, where their names, projects and principals are equal: a client
+    /// that reconnects to another process finds its decision (rule M3).
     pub fn ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = Some(ledger);
         self
@@ -91,6 +101,9 @@ impl Server {
 
     /// Sets the keys that seal the request states of clients. By default they are random and end with the process, so
     /// that a client that was asked by another process is asked again.
+    ///
+    /// Give all processes behind one address the same keys, and keep the old key among them for a day when it is
+    /// rotated, as a request state is valid as long as that.
     pub fn seal_keys(mut self, keys: SealKeys) -> Self {
         self.keys = Some(keys);
         self
@@ -98,12 +111,17 @@ impl Server {
 
     /// Sets how long a call is held while a person decides; 45 seconds by default. It has to be less than the client's
     /// own limit: after it, the client is told the ask's id.
+    ///
+    /// Zero never holds a call, which suits a client whose person always decides in the inbox.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
     /// Sets the address of the inbox, for clients that can open one. The link decides nothing.
+    ///
+    /// `?ask=<id>` is appended, or `&ask=<id>` where the URL has a query. The page has to ask who the person is:
+    /// whoever has the link can open it, and nothing more.
     pub fn inbox(mut self, url: impl Into<String>) -> Self {
         self.inbox = Some(url.into());
         self
@@ -124,6 +142,19 @@ impl Server {
 
     /// Sets a function that is called with the context of the run and each ask before it is parked, to set its deadline
     /// and quorum; see [`Ledger::ask_policy`].
+    ///
+    /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
+    /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
+    /// found by it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::ledger::Ask;
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
+    /// # let _ = server;
+    /// ```
     pub fn ask_policy(
         mut self,
         policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
@@ -133,6 +164,9 @@ impl Server {
     }
 
     /// Sets the hosts under which the router answers, against DNS rebinding; the loopback names by default.
+    ///
+    /// A page of the web can point its own name at this machine, and its requests then have the page's name as host.
+    /// Name the host under which a proxy reaches the router.
     pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
@@ -146,6 +180,18 @@ impl Server {
 
     /// Sets a function that finds the person that a request of HTTP acts for, from its headers. A request for which it
     /// gives `None` is refused with 401. Without it, no two connections share asks or approvals.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// # fn main() -> Result<(), mcp::McpError> {
+    /// let server = mcp::serve(FunctionToolset::new()).authorize(|headers| async move {
+    ///     // What a proxy in front of this server has checked.
+    ///     headers.get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned)
+    /// });
+    /// let app = server.hosts(["tools.example"]).router()?;
+    /// # let _ = app; Ok(()) }
+    /// ```
     pub fn authorize<F, Fut>(mut self, authorize: F) -> Self
     where
         F: Fn(axum::http::HeaderMap) -> Fut + Send + Sync + 'static,
@@ -208,6 +254,26 @@ impl Server {
     ///
     /// # Errors
     /// [`McpError::Serve`] when the client speaks no MCP.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, mcp};
+    /// use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (client, server) = tokio::io::duplex(64 * 1024);
+    /// let (input, output) = tokio::io::split(server);
+    /// let served = tokio::spawn(mcp::serve(FunctionToolset::new()).named("files").on(input, output));
+    ///
+    /// let (answers, mut requests) = tokio::io::split(client);
+    /// let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+    ///     "capabilities":{},"clientInfo":{"name":"example","version":"1"}}}"#.replace('\n', " ");
+    /// requests.write_all(format!("{hello}\n").as_bytes()).await?;
+    /// let answer = BufReader::new(answers).lines().next_line().await?.unwrap_or_default();
+    /// assert!(answer.contains(r#""name":"files""#), "{answer}");
+    /// # served.abort();
+    /// # Ok(()) }
+    /// ```
     pub async fn on<R, W>(mut self, input: R, output: W) -> Result<(), McpError>
     where
         R: tokio::io::AsyncRead + Send + Unpin + 'static,
@@ -232,6 +298,9 @@ impl Server {
     ///
     /// # Errors
     /// [`McpError::Config`] when no keys can be made.
+    ///
+    /// It needs a server of its own, such as `axum::serve`, and TLS where it leaves the machine. Nest it under a path;
+    /// other paths are not touched.
     pub fn router(mut self) -> Result<axum::Router, McpError> {
         let shared = self.shared()?;
         Ok(super::http::router(

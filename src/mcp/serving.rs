@@ -1,4 +1,16 @@
 //! One served call: its pass through the stack, its asks, and the replies to the client.
+//!
+//! ```text
+//! request --> open the state --> (decide | resume a kept call | start a turn)
+//!                                               |
+//!                              progress, questions of the server, cancellation
+//!                                               |
+//!                      landed: settle the claims, make the reply, record the delivery
+//! ```
+//!
+//! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
+//! is made, and the delivery is recorded only where the client is still there. A client that has gone and asks again
+//! finds an outcome that was not delivered, and gets it, in place of a second run (rule M3).
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -32,6 +44,9 @@ use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
 
 /// How long a claimed call may run after its client has given up, so that its outcome is recorded.
+///
+/// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
+/// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -110,6 +125,10 @@ impl Shared {
     }
 
     /// Records the answer of the client's person to an ask. It counts as the requester's.
+    ///
+    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
+    /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
+    /// again.
     async fn decide(
         &self,
         ask: &str,
@@ -197,6 +216,9 @@ impl Shared {
     }
 
     /// Drives a call until it ends, or the client has to do something.
+    ///
+    /// `biased`, with the end of the call first: a call that has ended and a client that has gone at the same moment is
+    /// a call with an outcome.
     async fn fly(
         &self,
         flight: &mut Flight,
@@ -314,6 +336,12 @@ impl Shared {
     }
 
     /// Settles the claims, and returns their asks if the call has ended.
+    ///
+    /// | what came of the call | the claim |
+    /// |---|---|
+    /// | an outcome | settled with it |
+    /// | it did not start, and was denied, deferred or is to be retried | released: the approval can be used again |
+    /// | its end was not seen, or the turn has failed | given up: unknown |
     async fn settle(&self, waiting: &Waiting, report: Option<&TurnReport>) -> Vec<String> {
         let claims = std::mem::take(&mut *lock(&waiting.claims));
         let call = report.and_then(|report| report.calls().first());
@@ -341,6 +369,9 @@ impl Shared {
     }
 
     /// Keeps a call whose server has sent a question, until the client returns with the answer.
+    ///
+    /// Kept in memory, so the answer has to come to this process within a quarter of an hour; afterwards the call is
+    /// given up, with its claims as unknown.
     fn keep(
         self: &Arc<Self>,
         flight: Flight,
@@ -373,6 +404,9 @@ impl Shared {
     }
 
     /// Takes a kept call, once, and gives its server the client's answer.
+    ///
+    /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds
+    /// nothing.
     fn resume(&self, kept: &str, said: Option<&Value>) -> Option<Flight> {
         let mut flight = lock(&self.kept).remove(kept)?;
         let answer = said.and_then(|said| serde_json::from_value(said.clone()).ok());

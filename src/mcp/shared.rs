@@ -23,8 +23,13 @@ use crate::tools::Tools;
 use crate::turn::Turn;
 
 /// How long the identities of tools are used before they are read again.
+///
+/// Listing a server's tools for each call would double its requests. Within this time a changed tool is still found by
+/// its pin.
 const FRESH: Duration = Duration::from_secs(5);
 /// How long calls may run after the client's connection has ended.
+///
+/// Ending the process at once would leave every call in flight as one that may have run.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Finds the name of the person that a request of HTTP acts for.
@@ -114,6 +119,8 @@ impl Shared {
         Ok(self.keys.seal(STATE, state, std::time::SystemTime::now() + STATE_VALID)?)
     }
 
+    /// A store that cannot be reached refuses the call and does not let it pass (rule D1); the client is not told what
+    /// failed.
     pub(super) fn broken(&self, error: &BoxError) -> Reply {
         tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call was refused");
         Reply::Result(Box::new(result::failed(
@@ -122,6 +129,9 @@ impl Shared {
     }
 
     /// The outcome of an equal call whose client did not get it.
+    ///
+    /// Marked in `_meta`, so that a client can tell that it gets the outcome of an earlier request. What comes now may
+    /// be minutes old.
     pub(super) fn redelivered(outcome: Value) -> Reply {
         let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
             Outcome::failed("The call has run, and its result cannot be read.")

@@ -1,5 +1,9 @@
 //! The connection of a served call with the upstream server: the target of progress, the client that answers questions,
 //! and a slot for the unchanged result.
+//!
+//! The served call and the call upstream are two protocols with a stack between them, which carries arguments and
+//! outcomes and nothing else. A site is a dependency of the turn, so a call finds its own, also when many run at the
+//! same time over one connection.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -87,6 +91,9 @@ impl Routes {
     }
 
     /// The client to ask, if it is certain which one: that of the only call in flight.
+    ///
+    /// Before the newest revision a server's question does not say which call it belongs to. With two calls in flight
+    /// it could be shown to the wrong person, so then nobody is asked.
     pub(super) fn only_asker(&self) -> Option<Elicit> {
         let asking = lock(&self.asking);
         let mut askers = asking.values();
@@ -95,6 +102,8 @@ impl Routes {
 }
 
 /// Ends a route when it is dropped.
+///
+/// A route that outlives its call would send the progress of a later call with the same token to it.
 pub(super) struct Routed {
     routes: Arc<Routes>,
     token: Option<String>,

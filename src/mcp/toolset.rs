@@ -1,4 +1,14 @@
 //! The tools of an MCP server as a toolset: a leaf under every layer, rule and grant.
+//!
+//! A list is taken as far as it can be used. One bad tool is left out, with a warning in the log, and the others are
+//! offered:
+//!
+//! | a tool is left out when | reason |
+//! |---|---|
+//! | its name is empty, longer than 128 bytes, or not shown as it is | a person could not tell it from another |
+//! | its name is `resources/read` or `prompts/get` | these are judged as calls of the guard's own tools |
+//! | two tools have its name | which one would run is the server's choice |
+//! | its schema is none, or nested too deeply | its arguments could not be checked |
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,6 +44,8 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
 const MAX_PAGES: usize = 1_000;
 /// How many rounds of questions a server may send within one call.
+///
+/// Each round asks a person.
 const MAX_ROUNDS: usize = 10;
 /// The key in `_meta` of the idempotency key.
 const IDEMPOTENCY: &str = "countersign/idempotencyKey";
@@ -84,6 +96,22 @@ impl McpToolset {
     ///
     /// # Errors
     /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
+    ///
+    /// The server is started here and its tools are listed once, so a wrong command is an error at the start of the
+    /// program.
+    ///
+    /// ```no_run
+    /// use countersign::mcp::{Launch, McpToolset};
+    /// use countersign::{Tools, ToolsExt, Turn};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let git = McpToolset::connect("git", Launch::command("mcp-server-git")).await?;
+    /// let docs = McpToolset::connect("docs", Launch::url("https://docs.example/mcp")).await?;
+    /// // Two servers may have tools of one name, so each gets a prefix.
+    /// let turn = Turn::new(Tools::combined([git.prefixed("git"), docs.prefixed("docs")]));
+    /// assert!(turn.definitions().await?.iter().any(|tool| tool.name() == "git_status"));
+    /// # Ok(()) }
+    /// ```
     pub async fn connect(name: impl Into<Arc<str>>, launch: Launch) -> Result<Self, McpError> {
         let this = Self::new(name, launch, false);
         this.list(true).await?;
@@ -117,6 +145,9 @@ impl McpToolset {
     }
 
     /// The tools as the server lists them now, or has within the last seconds.
+    ///
+    /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a
+    /// change that comes right after is found by the next call.
     pub(super) async fn list(&self, anew: bool) -> Result<Arc<Listing>, McpError> {
         let changes = *self.connection.changes().borrow();
         let known = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -266,6 +297,8 @@ impl McpToolset {
         [named(READ_RESOURCE, "uri"), named(GET_PROMPT, "name")]
     }
 
+    /// The idempotency key goes along in `_meta`, so that a server which knows it can recognize a repeated call by
+    /// itself. It is the id of the ask where a person has approved, which is the same in every process.
     async fn call(&self, permit: &Permit) -> Result<ToolReturn, ToolError> {
         let cx = permit.context();
         let site = cx.deps::<Arc<Site>>().ok().cloned();

@@ -1,4 +1,12 @@
 //! A middleware under another name, for some tools only, or with a time limit on its decision.
+//!
+//! The three adjustments are one type, so that `policy.named("a").for_tools(["b"]).deciding_within(limit)` is one
+//! wrapper per method and no combination has a meaning of its own. A call of another tool is *undecided*, which counts
+//! as ALLOW everywhere except in [`danger_first_decision_wins`](super::danger_first_decision_wins), where it lets the
+//! next member decide.
+//!
+//! The selection is by the name at this level of the stack, compared as a whole. It is looked up in the call, not in
+//! the definition, because a call has one name at each level, and the definition in the context has the model's.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,6 +20,27 @@ use crate::outcome::Outcome;
 /// A middleware with another name, for some tools only, or with a time limit; built by
 /// [`named`](crate::ToolMiddlewareExt::named), [`for_tools`](crate::ToolMiddlewareExt::for_tools) and
 /// [`deciding_within`](crate::ToolMiddlewareExt::deciding_within).
+///
+/// ```
+/// use countersign::{Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt};
+///
+/// struct Ask;
+///
+/// impl ToolMiddleware for Ask {
+///     async fn before_tool_call(&self, _cx: &RunContext, _call: &ToolCall) -> Decision { Decision::ask("sure?") }
+/// }
+///
+/// let deletes = Ask.named("deletes").for_tools(["delete_file"]);
+/// assert_eq!(ToolMiddleware::name(&deletes), "deletes");
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let decide = async |tool: &str| {
+///     let call = ToolCall::new("c1", tool, serde_json::json!({}));
+///     deletes.before_tool_call(call.context(), &call).await.questions().len()
+/// };
+/// assert_eq!((decide("delete_file").await, decide("read_file").await), (1, 0));
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Adjusted<M> {
     inner: M,

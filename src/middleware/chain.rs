@@ -1,4 +1,25 @@
 //! Several middleware composed into one.
+//!
+//! # How the arguments settle
+//!
+//! The members decide in order, each on the arguments that the members before it passed on. A change by the first
+//! member needs nothing more, as no member has decided on the old arguments. A change by a later one makes the
+//! decisions before it old, so all members decide again on the final arguments, in a second round with a context that
+//! says so ([`RunContext::is_repeat`]). If a later member changes them once more, the call is denied, by the name of
+//! that member.
+//!
+//! | members | round 1 | round 2 | result |
+//! |---|---|---|---|
+//! | `trim` changes, `limit` allows | `trim`: a → b, `limit` sees b | – | b |
+//! | `limit` allows, `trim` changes | `limit` sees a, `trim`: a → b | `limit` sees b, `trim` keeps b | b |
+//! | `limit` allows, `append` changes each time | `limit` sees a, `append`: a → ab | `append`: ab → abb | denied (rule D3) |
+//!
+//! The same happens between separate layers, where the turn repeats the whole pass. A chain does it by itself, so that
+//! its members cost no second pass of the layers outside.
+//!
+//! Questions of both rounds are kept. A question of the first round that is not asked in the second was asked about
+//! other arguments; keeping it costs an approver one line, and dropping it would let a member withdraw an ASK by
+//! changing a value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -107,6 +128,9 @@ impl Chain {
     /// Asks the members from index `next` on, up to the first one that changes the arguments. Returns the changed
     /// arguments and leaves the index of that member in `next`, or returns `None` when no member changes them or one
     /// denies. One guard catches the panics of all members: `next` says whose it was.
+    ///
+    /// The loop is cut at each change so that the arguments need no lock or cell: the caller holds the only current
+    /// call, and the members are asked through one reused allocation for their futures.
     async fn until_changed(
         &self,
         next: &mut usize,

@@ -31,6 +31,9 @@ where
 }
 
 /// A middleware that applies only under a condition; see [`when`].
+///
+/// The name in explanations is that of both branches (`when(large, nothing)`), and questions carry the name of the
+/// branch that asked, so that an approval of one branch does not cover the other (rule D10).
 #[derive(Clone)]
 pub struct When<P, A, B> {
     predicate: P,

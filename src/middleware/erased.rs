@@ -1,4 +1,12 @@
 //! Type-erased middleware, for composites whose members have different types.
+//!
+//! A hook of [`ToolMiddleware`] is an `async fn`, whose future has a type of its own for each middleware. Behind a
+//! pointer each such future needs an allocation. Members of a composite run one after the other, so one allocation
+//! serves all of them: `ReusableBoxFuture` puts the next future into the place of the last one, if it fits, and
+//! allocates otherwise. For a [`Chain`](super::Chain) of sixteen members that is one allocation instead of sixteen.
+//!
+//! The caller holds the slot and not the member, because a member is shared by all calls, and two calls run at the same
+//! time.
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -1,4 +1,12 @@
 //! A chain in which the first decision wins, also when it is an ALLOW.
+//!
+//! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain, so that one
+//! member that is too wide disables all members after it, silently. This is why the name begins with `danger_` (rule
+//! D5).
+//!
+//! It exists because permission files of other programs are read that way (the first matching rule wins), and such a
+//! list cannot be translated rule by rule into one where the strictest wins. The chain is one layer of the stack: what
+//! it allows, another layer may still deny.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,6 +20,15 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 
 /// What a member of [`danger_first_decision_wins`] returns.
+///
+/// ```
+/// use countersign::middleware::Opinion;
+/// use countersign::{Args, Decision};
+///
+/// assert_eq!(Opinion::from(None), Opinion::None);
+/// assert_eq!(Opinion::from(Some(Decision::allow())), Opinion::from(Decision::allow()));
+/// assert!(matches!(Opinion::from(Args::new().with("limit", 10)), Opinion::Args(_)));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opinion {
     /// No decision: the next member is asked.
@@ -170,6 +187,10 @@ impl ToolMiddleware for FirstDecision {
 
 /// Gives a plain ALLOW of a member explicit arguments: in its erased form a plain ALLOW is `None`, as if the member had
 /// not decided.
+///
+/// A wrapper is needed because "undecided" and "plain ALLOW" are one value in the erased form, which saves every other
+/// composite a boxed decision per member. Here the difference is the whole meaning, so an ALLOW is given the call's own
+/// arguments, which changes nothing and makes it a decision that is not plain.
 struct Member<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Member<M> {

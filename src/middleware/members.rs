@@ -80,6 +80,17 @@ impl Members {
 
     /// Passes an error through `on_tool_error` of the members, innermost first, until one of them returns an outcome.
     /// The members outside of that one get the outcome instead.
+    ///
+    /// Each member sees what it would see as a separate layer, innermost first:
+    ///
+    /// | member (from inside) | gets | returns | passes on |
+    /// |---|---|---|---|
+    /// | 1 | `on_tool_error(error)` | an error | the error |
+    /// | 2 | `on_tool_error(error)` | an outcome | the outcome |
+    /// | 3 | `after_tool_call(outcome)`, if the tool was started | an outcome | the outcome |
+    ///
+    /// If the tool was not started, the third member sees nothing, because `after_tool_call` is about executions only
+    /// (rule D8).
     pub(super) async fn on_error(
         &self,
         cx: &RunContext,

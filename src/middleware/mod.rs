@@ -26,6 +26,22 @@
 //! let tools = FunctionToolset::new().layered(policy.into_layer());
 //! # let _ = tools;
 //! ```
+//!
+//! # Which one to choose
+//!
+//! Begin with a closure. Implement the trait where the policy has state, a name that tests refer to, or needs a hook
+//! after the call. Put several policies into one [`Chain`] where they belong together: a chain costs one layer, and its
+//! members need no boxed future each. Use separate layers where a tower layer stands between two policies.
+//!
+//! # Rules of thumb
+//!
+//! - **Decide from the call and its context only.** A middleware runs again on the approved pass, perhaps in another
+//!   process: what it has remembered in memory may be gone.
+//! - **Give an ASK a stable key** when its reason quotes something that changes (`"balance is 102.3"`): the key is what
+//!   an approval is bound to, and the reason is the default key (rule A1).
+//! - **Change arguments deterministically.** A change that differs each time makes the pass repeat, and then denies
+//!   (rule D3).
+//! - **Leave side effects to `after_tool_call`.** A call that you allowed may still be denied by a layer inside.
 
 mod adjusted;
 mod ancestor;
@@ -73,6 +89,47 @@ use crate::outcome::Outcome;
 ///         }
 ///     }
 /// }
+/// ```
+///
+/// A middleware with all three hooks, which notes what its tools did and turns one error into a text for the model:
+///
+/// ```
+/// use countersign::middleware::ToolCallError;
+/// use countersign::{
+///     BoxError, FunctionToolset, Outcome, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
+///     Turn, schemars, tool_fn,
+/// };
+/// use serde_json::json;
+/// use std::sync::{Arc, Mutex};
+///
+/// struct Log(Arc<Mutex<Vec<String>>>);
+///
+/// impl ToolMiddleware for Log {
+///     async fn after_tool_call(&self, _cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
+///         self.0.lock().unwrap().push(format!("{} {}", call.name(), outcome.word()));
+///         outcome
+///     }
+///
+///     async fn on_tool_error(&self, _cx: &RunContext, _call: &ToolCall, error: ToolCallError) -> Result<Outcome, BoxError> {
+///         match error.execution.started() {
+///             true => Err(error.error),
+///             false => Ok(Outcome::failed("The tool is not available now.")),
+///         }
+///     }
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let tools = FunctionToolset::new()
+///     .tool(tool_fn("delete", "Deletes a file", delete))
+///     .layered(Log(Arc::clone(&log)).into_layer());
+/// Turn::new(tools).run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?;
+/// assert_eq!(*log.lock().unwrap(), ["delete returned"]);
+/// # Ok::<(), BoxError>(()) }).unwrap();
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no middleware for tool calls",
@@ -153,6 +210,10 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 }
 
 /// An error of a layer or a tool, with the gate's record of the execution.
+///
+/// A hook decides by [`execution`](Self::execution) what it may tell the model: "did not run" is true only for
+/// [`NotStarted`](crate::call::Execution::NotStarted). An error with the outcome `Finished` means that the tool ran and
+/// a layer inside failed on its result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToolCallError {
@@ -183,6 +244,15 @@ fn withheld(outcome: &Outcome) -> Outcome {
 }
 
 /// The name of a type without module paths, also in its type parameters.
+///
+/// | type | name |
+/// |---|---|
+/// | `shop::policy::Limit` | `Limit` |
+/// | `shop::policy::Cached<shop::policy::Limit>` | `Cached<Limit>` |
+/// | a closure in `shop::policy::layers` | `layers` |
+///
+/// The name is what an approval is bound to, so it must not contain the path: moving a type to another module would
+/// otherwise ask about every pending call again. Two types of one name are found by the check of names (rule D10).
 fn type_name<M: ?Sized>() -> Cow<'static, str> {
     let full = std::any::type_name::<M>();
     if !full.contains("::") {

@@ -60,6 +60,8 @@ pub trait Model: Send + Sync + 'static {
 }
 
 /// The response of a model: texts and tool calls.
+///
+/// A response with calls is never the final answer, also when it has text: the calls run, and the model is asked again.
 #[derive(Debug, Clone, Default)]
 pub struct ModelResponse {
     /// The parts of the response, in the order of the model.
@@ -104,6 +106,18 @@ impl ModelResponse {
     }
 
     /// Puts a text before the other parts.
+    ///
+    /// ```
+    /// use countersign::message::ResponsePart;
+    /// use countersign::model::ModelResponse;
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "list_files", json!({}));
+    /// let response = ModelResponse::calls([call]).saying("I will look first.");
+    /// assert!(matches!(&response.parts[..], [ResponsePart::Text(_), ResponsePart::ToolCall(_)]));
+    /// assert!(matches!(&ModelResponse::text("Done.").parts[..], [ResponsePart::Text(_)]));
+    /// ```
     #[must_use]
     pub fn saying(mut self, text: impl Into<String>) -> Self {
         self.parts.insert(0, ResponsePart::Text(text.into()));

@@ -9,6 +9,10 @@ use crate::message::Message;
 
 /// A request to a model. Cheap to clone, because retry layers clone it for each attempt. The streamed text of a later
 /// attempt replaces that of an earlier one.
+///
+/// Cheap to clone, as all parts are shared. A clone of a streamed request counts as another attempt: when a layer
+/// retries, the text of the first attempt is withdrawn from the listeners
+/// ([`RunEvent::ResponseRestarted`](crate::turn::RunEvent::ResponseRestarted)).
 pub struct ModelRequest {
     instructions: Option<Arc<str>>,
     messages: Arc<Vec<Message>>,
@@ -111,6 +115,16 @@ impl ModelRequest {
     }
 
     /// Sets the instructions of the agent.
+    ///
+    /// ```
+    /// use countersign::message::Message;
+    /// use countersign::model::ModelRequest;
+    ///
+    /// let request = ModelRequest::new(Vec::<Message>::new()).with_instructions("Be brief.");
+    /// assert_eq!(request.instructions(), Some("Be brief."));
+    /// assert!(request.messages().is_empty() && request.tools().is_empty() && !request.is_streamed());
+    /// request.text_delta("nobody listens, and nothing happens");
+    /// ```
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
@@ -142,6 +156,8 @@ impl ModelRequest {
     }
 
     /// The definitions of the tools that the model may call, as listed for this request.
+    ///
+    /// With the changes that layers make when tools are listed, so a hidden tool is not among them.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools

@@ -48,6 +48,19 @@ pub trait ModelExt: Model + Sized {
 impl<M: Model> ModelExt for M {}
 
 /// A model as a [`tower::Service`]; always ready.
+///
+/// ```
+/// use countersign::message::Message;
+/// use countersign::model::{ModelRequest, ModelService};
+/// use countersign::testing::ScriptedModel;
+/// use tower::ServiceExt;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let request = ModelRequest::new(Vec::<Message>::new());
+/// let response = ModelService::new(ScriptedModel::new([])).oneshot(request).await?;
+/// assert_eq!(response.parts.len(), 1);
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct ModelService(Arc<dyn ErasedModel>);
 
@@ -74,6 +87,9 @@ impl Service<ModelRequest> for ModelService {
 }
 
 /// A model with layers around it; see [`ModelExt::layered`].
+///
+/// The lock is held only until the service is ready and the request is begun, so requests run at the same time, while a
+/// layer that limits their rate sees them one after the other.
 pub struct LayeredModel<L: Layer<ModelService>> {
     model: ModelService,
     layer: L,

@@ -9,6 +9,13 @@ use serde_json::{Map, Value};
 use crate::decision::Question;
 
 /// The kind of answer that a deferred call needs.
+///
+/// | kind | answered with | shown as |
+/// |---|---|---|
+/// | [`Approval`](Self::Approval) | approve, with edited arguments or without, or deny | the call that will run |
+/// | [`External`](Self::External) | its result | a call that is executed elsewhere |
+/// | [`Question`](Self::Question) | a person's answer, as the result | a question to a person |
+/// | [`Agent`](Self::Agent) | nothing itself: the agent's own pending calls are in the batch | – |
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +32,25 @@ pub enum DeferralKind {
 }
 
 /// Why a call is deferred: the kind of answer that it needs, and the open questions.
+///
+/// ```
+/// use countersign::outcome::DeferralKind;
+/// use countersign::{FunctionToolset, Outcome, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required();
+/// let report = Turn::new(tools).run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?;
+/// let Outcome::Deferred(deferral) = report.calls()[0].outcome() else { unreachable!() };
+/// assert_eq!(deferral.kind(), DeferralKind::Approval);
+/// assert_eq!(deferral.questions()[0].layer(), "approval_required");
+/// assert_eq!(deferral.changed(), None, "it was not approved before");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Deferral {
     pub(crate) kind: DeferralKind,

@@ -27,6 +27,27 @@ pub const DENIED: &str = "The tool call was denied.";
 /// model, never an `Err`.
 ///
 /// Exhaustive on purpose: a new variant has to break every `match` that reports outcomes.
+///
+/// | outcome | the tool | the model | in a history |
+/// |---|---|---|---|
+/// | [`Returned`](Self::Returned) | ran, or a layer answered for it | gets the value | `success` |
+/// | [`Denied`](Self::Denied) | did not run | gets the reason | `denied` |
+/// | [`Failed`](Self::Failed) | ran or not; the text says which | gets the text | `failed` |
+/// | [`Retry`](Self::Retry) | ran or not | is asked to call again | `retried` |
+/// | [`Unknown`](Self::Unknown) | may have run | is told so | `interrupted` |
+/// | [`Deferred`](Self::Deferred) | has not ended | gets nothing yet | – |
+///
+/// ```
+/// use countersign::Outcome;
+///
+/// assert_eq!(Outcome::returned(3).content().unwrap(), 3);
+/// assert_eq!(Outcome::retry("one digit, please").word(), "retry");
+/// assert_eq!(Outcome::unknown("it may have run").text().unwrap(), "it may have run");
+/// assert_eq!(Outcome::denied("").text().unwrap(), countersign::outcome::DENIED);
+/// let stored = serde_json::to_value(Outcome::failed("no such file"))?;
+/// assert_eq!(stored, serde_json::json!({"kind": "tool-failed", "message": "no such file"}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
 #[repr(u64)] // A discriminant of a whole word: every layer moves an outcome, and reading a single byte is slower.
@@ -142,6 +163,18 @@ impl Outcome {
 }
 
 /// The value that a tool returned, with optional content for the model and metadata for the host.
+///
+/// ```
+/// use countersign::outcome::ToolReturn;
+/// use serde_json::json;
+///
+/// let found = ToolReturn {
+///     return_value: json!({"hits": 2}),
+///     content: Some(json!("The two articles, in full: …")), // the model reads it after the results
+///     metadata: Some(json!({"took_ms": 12})),               // for the host alone
+/// };
+/// assert_eq!(format!("{found:?}"), "ToolReturn(10 bytes)", "the value may be a secret");
+/// ```
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolReturn {
     /// The result for the model.
@@ -170,6 +203,13 @@ impl fmt::Debug for ToolReturn {
 }
 
 /// A denial, by a layer or a person.
+///
+/// ```
+/// use countersign::outcome::ToolDenied;
+///
+/// assert_eq!(ToolDenied::new("keep the log").message, "keep the log");
+/// assert_eq!(ToolDenied::new("").message, "The tool call was denied.");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDenied {
     /// The text for the model, verbatim.
@@ -197,6 +237,21 @@ fn default_denial() -> String {
 }
 
 /// The error of a tool, or an external result, that fails the call without asking the model to try again.
+///
+/// For an error that the model cannot correct by other arguments:
+///
+/// ```
+/// use countersign::outcome::ToolFailed;
+/// use countersign::ToolError;
+///
+/// fn read(path: &str) -> Result<String, ToolError> {
+///     match path {
+///         "a.txt" => Ok("text".to_owned()),
+///         _ => Err(ToolFailed::new(format!("there is no file `{path}`")).into()),
+///     }
+/// }
+/// assert!(matches!(read("b.txt"), Err(ToolError::Failed(failed)) if failed.message.contains("b.txt")));
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailed {
@@ -213,6 +268,23 @@ impl ToolFailed {
 }
 
 /// The error of a tool, or an external result, that asks the model to try again.
+///
+/// For an error that the model can correct. It costs a retry of the tool
+/// ([`Tool::max_retries`](crate::toolset::Tool::max_retries)):
+///
+/// ```
+/// use countersign::outcome::ModelRetry;
+/// use countersign::ToolError;
+///
+/// fn digit(text: &str) -> Result<u32, ToolError> {
+///     match text.parse() {
+///         Ok(digit @ 0..=9) => Ok(digit),
+///         _ => Err(ModelRetry::new("`digit` has to be from 0 to 9").into()),
+///     }
+/// }
+/// assert_eq!(digit("7").unwrap(), 7);
+/// assert!(matches!(digit("70"), Err(ToolError::Retry(_))));
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelRetry {
@@ -229,6 +301,16 @@ impl ModelRetry {
 }
 
 /// A call whose tool was started, but whose end was not seen: the tool may have run.
+///
+/// A tool that works through another server returns it when the connection breaks in the middle of a call:
+///
+/// ```
+/// use countersign::outcome::ToolUnknown;
+/// use countersign::ToolError;
+///
+/// let lost = ToolError::Unknown(ToolUnknown { message: "the server stopped during the call: it may have run".into() });
+/// assert!(matches!(lost, ToolError::Unknown(_)));
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolUnknown {

@@ -111,6 +111,10 @@ impl ToolError {
 
 /// Boxes an error so that it can be downcast: `From<anyhow::Error>` for [`BoxError`] gives a box that hides the type of
 /// the error inside.
+///
+/// The order of the attempts does not matter, as a chain holds at most one error of these types that was given as a
+/// context. What matters is that none is missing: an error whose type is hidden would fail the call instead of
+/// deferring it, and the approver would never be asked.
 fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     let mut error = Some(error);
     let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();
@@ -189,6 +193,31 @@ impl Error for FatalError {
 
 /// The error with which a tool body asks for an approval of its own call. Return it, or use
 /// [`RunContext::approved_for`](crate::RunContext::approved_for), which makes it.
+///
+/// ```
+/// use countersign::outcome::ApprovalRequired;
+/// use countersign::{FunctionToolset, RunContext, ToolCall, ToolError, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn write(cx: RunContext, file: File) -> Result<String, ToolError> {
+///     if file.path == ".env" && cx.approved_for("protected file").is_err() {
+///         return Err(ApprovalRequired::because("protected file").with_metadata("line", 3).into());
+///     }
+///     Ok(format!("wrote {}", file.path))
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("write", "Writes a file", write)));
+/// let report = turn.run(vec![ToolCall::new("c1", "write", json!({"path": ".env"}))]).await?;
+/// let suspended = report.into_suspended().unwrap();
+/// assert_eq!(suspended.requests().metadata["c1"]["line"], 3);
+/// let answers = suspended.requests().answer().approve("c1").build()?;
+/// let report = turn.resume(suspended, answers).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "wrote .env");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone, Default, PartialEq, thiserror::Error)]
 #[error("this call needs an approval")]
 pub struct ApprovalRequired {
@@ -220,6 +249,29 @@ impl ApprovalRequired {
 }
 
 /// The error with which a tool body defers its own call: the result comes from elsewhere, as an answer.
+///
+/// ```
+/// use countersign::outcome::CallDeferred;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Render { scene: String }
+/// async fn render(_: Render) -> Result<String, ToolError> {
+///     let task = "task-7"; // of a queue, which calls back when it is done
+///     Err(CallDeferred::new().with_metadata("task", task).into())
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("render", "Renders a scene", render)));
+/// let report = turn.run(vec![ToolCall::new("c1", "render", json!({"scene": "sea"}))]).await?;
+/// let suspended = report.into_suspended().unwrap();
+/// assert_eq!(suspended.requests().metadata["c1"]["task"], "task-7");
+/// let answers = suspended.requests().answer().result("c1", "sea.png").build()?;
+/// let report = turn.resume(suspended, answers).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "sea.png");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[error("this call is executed elsewhere")]
 pub struct CallDeferred {

@@ -1,4 +1,7 @@
 //! Rows and log entries as arrays, one for each column: one statement takes any number of them through `unnest`.
+//!
+//! A batch of 64 swaps is one statement with 21 arrays and not 64 statements: the text is the same for any number, so
+//! that it is prepared once for each connection, and the server answers once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,6 +19,10 @@ pub(super) fn notified<'r>(runs: &'r [Cow<'r, str>]) -> Vec<&'r str> {
 }
 
 /// Rows as one array for each column.
+///
+/// All columns have one length and one order: by id, each id once. The order of the ids is also the order in which the
+/// server locks the rows of one statement, so two statements over the same rows cannot wait for each other. Of several
+/// writes of one row in one transaction the last counts, as `ON CONFLICT` refuses a row that is there twice.
 pub(super) struct RowColumns<'w> {
     pub(super) ids: Vec<Cow<'w, str>>,
     pub(super) kinds: Vec<&'static str>,
@@ -46,6 +53,9 @@ impl<'w> RowColumns<'w> {
 }
 
 /// Log entries as one array for each column, and the new ends of their logs.
+///
+/// The entries keep their order, as each is linked to the one before. The ends are one for each run: the last of its
+/// entries.
 pub(super) struct LogColumns<'w> {
     pub(super) runs: Vec<Cow<'w, str>>,
     pub(super) seqs: Vec<i64>,

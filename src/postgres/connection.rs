@@ -24,6 +24,9 @@ const SESSION: &str =
     SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 
 /// The parts of a URL that may be shown: the database, the host and the port.
+///
+/// Made once, from the parsed URL and never from its text, and the only form of the URL that reaches errors, `Debug`
+/// and logs (rule S2).
 #[derive(Debug, Clone)]
 pub(super) struct Address(String);
 
@@ -34,6 +37,9 @@ impl fmt::Display for Address {
 }
 
 /// Reads a URL. The error does not quote the wrong part, which may be a piece of the password.
+///
+/// The defaults that are set here limit how long a dead network can hold an operation: without `tcp_user_timeout` a
+/// commit that was sent into a cut cable would wait for the kernel, about fifteen minutes.
 pub(super) fn read(url: &str) -> Result<(Address, Config), StoreError> {
     let Ok(mut config) = url.parse::<Config>() else {
         let why = "it is not of the form postgres://user:password@host:port/database \
@@ -61,6 +67,9 @@ pub(super) fn read(url: &str) -> Result<(Address, Config), StoreError> {
     Ok((Address(address), config))
 }
 
+/// Recycling is fast, without a query before each use: a dead connection is found by the operation itself, which is
+/// repeated anyway. The wait for a free connection is at least five seconds, so that a patience of zero does not turn a
+/// busy pool into errors.
 pub(super) fn pool<T>(
     config: Config,
     tls: T,
@@ -110,6 +119,10 @@ impl ServerPool {
 
 /// A connection with an open transaction. When it is dropped before it is [finished](Self::finished), the connection is
 /// closed instead of returned to the pool, so that its next user is not inside of this transaction.
+///
+/// The reason is cancellation. A future that is dropped between `BEGIN` and `COMMIT` cannot send a `ROLLBACK`, because
+/// sending needs an `await`; a connection that went back to the pool would give the next user a transaction with locks.
+/// Closing it makes the server roll back.
 #[derive(Debug)]
 pub(super) struct Open(Option<Object>);
 

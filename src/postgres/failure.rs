@@ -1,4 +1,14 @@
 //! Failures of the connection and the server, and which of them are tried again.
+//!
+//! | failure | examples | repeated |
+//! |---|---|---|
+//! | `Unreachable` | no connection, the server starts or stops (class 57P), class 08, no free connection | yes, pauses up to 500 ms |
+//! | `Conflict` | serialization failure, deadlock, a lost transaction that was not committed | yes, pauses up to 50 ms |
+//! | `Refused` | a missing right, a full disk, a timeout of a statement, a read-only server | no |
+//! | `Unsure` | a commit without an answer, that nothing tells about afterwards | no: the caller has to know |
+//!
+//! The repetition is safe in the first two, as nothing was written. It is bounded by the time that the user gave and
+//! not by a count: a server that restarts takes as long as it takes.
 
 use std::error::Error as _;
 use std::io;
@@ -35,6 +45,9 @@ impl Failure {
     }
 
     /// The error that the caller of the store gets; `what` could not be done.
+    ///
+    /// The words of an unsure write differ from the others, because what the caller does differs: it repeats the
+    /// operation of the ledger, which finds its own earlier write (rule L3), in place of taking the call for undecided.
     pub(super) fn into_error(self, what: String) -> StoreError {
         match self {
             Self::Unreachable(why) | Self::Conflict(why) | Self::Refused(why) => {
@@ -48,6 +61,8 @@ impl Failure {
     }
 }
 
+/// By the code of the server where there is one, as messages are translated. Errors of the driver have no code, so
+/// those of the network are recognized by their source.
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let text = describe(&error);
@@ -94,6 +109,8 @@ impl From<PoolError> for Failure {
 }
 
 /// The reason of a failure. The server's details and hints are left out, as they contain values.
+///
+/// `DETAIL` may say `Key (id)=(…) already exists`, and a hint may quote a statement.
 fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let (severity, message, code) = (error.severity(), error.message(), error.code().code());
@@ -119,6 +136,9 @@ impl Attempts {
 
     /// Waits before the next attempt. Returns the failure if a repetition would not help, or if the time for attempts
     /// is over.
+    ///
+    /// The pauses double from 10 ms. With all of the pause random, some of many waiting processes would return at once
+    /// and again; with none of it, two transactions that met would meet at each attempt.
     pub(super) async fn again(&mut self, failure: Failure) -> Result<(), Failure> {
         let now = Instant::now();
         if !failure.is_passing() || now >= self.until {

@@ -1,4 +1,19 @@
 //! Notifications of changed runs (`LISTEN`), for [`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change).
+//!
+//! One connection serves all waiting tasks of a store, since a connection is memory of the server and a process may
+//! wait for thousands of runs. A notification carries the id of a run and nothing of what happened: the woken task
+//! reads the log, which is the truth, so a lost, doubled or forged notification costs one read.
+//!
+//! The order that makes a change impossible to miss:
+//!
+//! | step | the one who waits | the one who writes |
+//! |---|---|---|
+//! | 1 | subscribes to the run here | commits |
+//! | 2 | reads the end of the log | notifies, when somebody holds the shared lock |
+//! | 3 | waits | |
+//!
+//! If the commit comes before the read, the read finds it; if it comes after, the subscription is older than the
+//! notification. After a lost connection all are woken once, as what was sent meanwhile reached nobody.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +39,7 @@ fn lock(wakers: &Wakers) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
     wakers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A `watch` channel and not a queue: a run that changes a hundred times before its task looks is one wake.
 fn wake(sender: &watch::Sender<()>) {
     sender.send_replace(());
 }
@@ -75,6 +91,9 @@ impl Listener {
     }
 
     /// Starts the task of the connection if it is not running: it ends with the runtime that it was started on.
+    ///
+    /// Tests, and programs with several runtimes, make and drop runtimes while a store lives on, so a task that has
+    /// ended with its runtime is started on the present one.
     fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -137,6 +156,8 @@ impl Waker {
     }
 }
 
+/// The last waker of a run takes the entry with it. Otherwise a process that has waited for a million runs would keep
+/// their ids.
 impl Drop for Waker {
     fn drop(&mut self) {
         let mut wakers = lock(&self.wakers);

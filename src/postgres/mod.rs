@@ -62,9 +62,26 @@ use listen::Listener;
 use swap::ShortWay;
 
 /// How often a waiting task polls the log, in case a notification is lost.
+///
+/// A lost notification therefore costs at most this time, and never the answer.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
+///
+/// Dropping it closes its connections, and a task that waits in [`Ledger::changed`](crate::ledger::Ledger::changed) on
+/// another store of the same database goes on. `Debug` and the errors name the database and the host, and never the
+/// password (rule S2).
+///
+/// ```
+/// use countersign::postgres::PostgresStore;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// // A URL that cannot be read is an error which does not repeat it, as the wrong part may be the password.
+/// let failed = PostgresStore::connect("postgres://ann:p@ss:word@db/approvals").await;
+/// let Err(error) = failed else { panic!() };
+/// assert!(!error.to_string().contains("p@ss"));
+/// # });
+/// ```
 pub struct PostgresStore {
     server: ServerPool,
     short_way: ShortWay,
@@ -96,6 +113,17 @@ impl PostgresBuilder {
     /// Sets the largest number of connections, besides one that listens; 16 by default. They are opened as they are
     /// needed. An operation that finds all of them in use waits for one, for as long as the
     /// [`patience`](Self::patience) lasts but at least five seconds, and then fails with an error that says so.
+    ///
+    /// A pool larger than the server's `max_connections` gains nothing: a connection that is refused is tried again
+    /// while the patience lasts. Writes over one row share batches, so few connections carry many writers.
+    ///
+    /// ```
+    /// use countersign::postgres::PostgresStore;
+    ///
+    /// let builder = PostgresStore::builder("postgres://ann:secret@db.example/approvals").pool_size(0);
+    /// // At least one, and `Debug` leaves the URL out.
+    /// assert!(format!("{builder:?}").starts_with("PostgresBuilder { pool_size: 1"));
+    /// ```
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections.max(1);
@@ -105,6 +133,14 @@ impl PostgresBuilder {
     /// Sets how long operations are retried while the server cannot be reached; 10 seconds by default. The first
     /// connection is tried only once. A `statement_timeout` or `lock_timeout`, of the server or in the URL's `options`,
     /// is not retried: it is an error at once, and nothing was written.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::postgres::PostgresStore;
+    ///
+    /// let builder = PostgresStore::builder("postgres://db.example/approvals").patience(Duration::from_secs(30));
+    /// assert!(format!("{builder:?}").contains("patience: 30s"));
+    /// ```
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
@@ -197,6 +233,9 @@ impl PostgresStore {
     }
 
     /// Runs a transaction the short way, or, where another one was first, the long way with locks.
+    ///
+    /// Each attempt runs the work anew on what is true then, so `work` may be called several times, and only its last
+    /// writes are made: it must decide from its arguments alone.
     async fn write(
         &self,
         ids: &[String],
@@ -226,6 +265,8 @@ impl PostgresStore {
         found.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
+    /// An error on the first read reaches the caller once the patience is over, since a wrong password would otherwise
+    /// look like a run in which nothing happens. After one successful read the wait outlasts any restart of the server.
     async fn wait(&self, run: &str, after: i64) -> Result<i64, StoreError> {
         let told = |failure: Failure| failure.into_error(format!("read {}", self.address));
         let mut attempts = self.server.attempts();

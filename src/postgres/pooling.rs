@@ -1,4 +1,15 @@
 //! Detecting a pooler in front of the server that shares one session between clients.
+//!
+//! A pooler by transaction works until it does not: a prepared statement is missing when the next transaction gets
+//! another connection, `SET` reaches another client, `LISTEN` hears nothing. The last fails silently, as a wait that
+//! never ends, so it is looked for when the store is opened.
+//!
+//! | the second connection | means |
+//! |---|---|
+//! | sees the name of the first | the session is shared: refused |
+//! | sees no name, and the first still sees its own | two sessions: accepted |
+//! | sees no name, the first does not answer or has lost the name | its session was given away: refused |
+//! | cannot be made in time | unknown, perhaps the last free one: accepted |
 
 use std::time::Duration;
 

@@ -7,6 +7,10 @@ use crate::ledger::{Entry, Filter, Found, Lookup, Row, RowKind};
 
 /// Escapes NUL, which PostgreSQL's `text` cannot contain, as `\u{1}0`, and `\u{1}` itself as `\u{1}1`. The order of
 /// texts stays the same.
+///
+/// Arguments come from a model and may hold any character, and a call must not be impossible to record because of one.
+/// The order is kept since both escapes begin with the lowest character that remains: `"a\0"` < `"a\u{1}"` < `"a "`
+/// holds before and after. Texts without the two characters, which are nearly all, are borrowed.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte < 2) {
         Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))

@@ -1,4 +1,16 @@
 //! The tables, their migrations, and the SQL statements over them.
+//!
+//! Invariants that the statements rely on:
+//!
+//! - **Heads first.** Every writer that waits for locks takes the heads of logs in the order of their runs, then the
+//!   rows in the order of their ids. Writers that do not wait (`SKIP LOCKED`) need no order.
+//! - **A logged change of a row changes its run's head**, in the same transaction. So an unchanged head means that no
+//!   decision was made in the run, and a lock on the head excludes all of them.
+//! - **Times are the server's** `clock_timestamp()` after the locks, not the beginning of the transaction, which may be
+//!   seconds earlier and before a deadline that has passed (rule L4).
+//! - **Ids are compared by bytes** (`COLLATE "C"`), as the order must not depend on the locale of the server.
+//! - **A list reads an index in its order** and stops at its limit. A plan that sorts would be right and slow only when
+//!   the table is large, which no test sees.
 
 use deadpool_postgres::Object;
 
@@ -8,6 +20,11 @@ use super::rows::{self, encode};
 use crate::ledger::requester_of;
 
 /// The migrations from each version of the tables to the next. An existing one is never changed (rule L7).
+///
+/// A migration that was released is never changed: a table that was made by the old text would have the version of the
+/// new one. A new column that this build needs is `NOT NULL` without a default, so that a process of an older build,
+/// still connected while a new one migrates, gets an error for its writes and does not write rows that this build would
+/// refuse (rule L7).
 const MIGRATIONS: &[&str] = &[
     r#"
     CREATE TABLE countersign_rows (
@@ -138,6 +155,10 @@ pub(super) const ENTRIES: &str = "
     ) AS l";
 
 /// Takes advisory locks for ids without a row, so that no two transactions create the same row.
+///
+/// A row that does not exist cannot be locked. Two processes that park one call at the same time would otherwise both
+/// see nothing and both write; one would get a unique violation and the other's ask under its own fingerprint. The keys
+/// are 64-bit hashes, so two ids may share a lock, which costs a wait and nothing else.
 pub(super) const RESERVE: &str = "
     SELECT pg_advisory_xact_lock(key) FROM (
         SELECT DISTINCT hashtextextended(id, 20877) AS key FROM unnest($1::text[]) AS id ORDER BY key
@@ -147,6 +168,8 @@ pub(super) const RESERVE: &str = "
 pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// Creates the heads of empty logs, where they do not exist.
+///
+/// `ON CONFLICT DO NOTHING` waits for another transaction that is creating the same head, and then finds it.
 pub(super) const BEGIN_LOGS: &str = "
     INSERT INTO countersign_heads (run, seq, hash)
     SELECT run, 0, '' FROM unnest($1::text[]) AS run ORDER BY run COLLATE \"C\" ON CONFLICT DO NOTHING";
@@ -222,6 +245,8 @@ pub(super) const LIST_STATES: &str = "
         WHERE kind = k.kind AND state = s.state ORDER BY created_at DESC, id DESC LIMIT $3
     ) AS r ORDER BY r.created_at DESC, r.id DESC LIMIT $3";
 
+/// By the server's time at the beginning of the statement, which never runs ahead: an ask is due a little late and
+/// never early.
 pub(super) const DUE: &str = "
     SELECT id FROM countersign_rows WHERE kind = 'ask' AND due_at IS NOT NULL
         AND due_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
@@ -250,6 +275,9 @@ pub(super) const LOGS: &str = "
 
 /// Creates the tables, or migrates them to the current version. Of several processes one does this, and the others
 /// wait.
+///
+/// All migrations are one transaction. A process that is killed in the middle leaves the old version, and a process
+/// that waited for the lock reads the version again and has nothing to do.
 pub(super) async fn migrate(client: Object) -> Result<(), Failure> {
     // Without a lock or a transaction first: a role without the right to create tables can use current ones.
     let there =

@@ -1,6 +1,25 @@
 //! The short way of a transaction over one row, a compare-and-swap: read the row without a lock, run the work on it,
 //! and write if row and log are unchanged. If they have changed, or the row does not exist yet, nothing was written,
 //! and the long way (`transaction`) runs from the start.
+//!
+//! The long way costs four round trips, during which the head of the run's log is locked, so that the writers of one
+//! run go one after the other. The short way costs two and locks nothing between them; and as many as 64 writers share
+//! both.
+//!
+//! A worked case. Two people decide one ask at the same time:
+//!
+//! | | ann | bob |
+//! |---|---|---|
+//! | 1 | looks: version 7, the log ends at entry 12 | looks: version 7, the log ends at entry 12 |
+//! | 2 | works: approves, entry 13 | works: denies, entry 13 |
+//! | 3 | swaps: row is 7 and end is 12: written, version 8 | |
+//! | 4 | | swaps: the end is 13: nothing is written |
+//! | 5 | | long way: locks, reads ann's approval, and is told that it is decided |
+//!
+//! What is compared is the version of the row (`xmin`, the number of the transaction that wrote it) and the end of the
+//! log with its hash. `xmin` alone would do for the row and not for the log, to which another row of the run may have
+//! appended. A number that has come around after four thousand million transactions is harmless, since the hash of the
+//! end differs.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -20,9 +39,15 @@ use super::{connection, schema};
 use crate::ledger::{Draft, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// The longest document that is swapped, in bytes. A longer one goes the long way, and not into a batch.
+///
+/// A batch waits for its slowest part, and a statement with 64 documents of a megabyte would delay 63 small ones.
 const LONGEST: usize = 256 << 10;
 
 /// How far the server's clock may be from the time that was read with the row, in milliseconds.
+///
+/// Without a bound, a process that was stopped between the look and the swap for an hour would write a decision with
+/// the time of an hour ago. Within the bound a time that is up to five seconds old is accepted, except where it crosses
+/// a deadline.
 const CLOCK: Millis = 5_000;
 
 /// A row as it was read without a lock, with everything that must be unchanged when it is written.
@@ -47,6 +72,8 @@ struct Swap {
 }
 
 /// The result of a swap that was sent.
+///
+/// `Not` says that nothing was written and `Unknown` does not, so only `Not` may go on the long way at once.
 #[derive(Debug, Clone)]
 enum Swapped {
     Done,
@@ -59,6 +86,10 @@ enum Swapped {
 impl SeenRow {
     /// The earliest and the latest time of the server's clock at which the swap may be written: at most five seconds
     /// from the time that was read, before a deadline or lease of the row is over, and not after `until` (rule L4).
+    ///
+    /// A deadline of the row that was still ahead must still be ahead when the swap is written; otherwise an answer
+    /// that was computed before the deadline would be written after it, though everyone who reads the row then sees it
+    /// as expired.
     fn holds(&self, until: Option<Millis>) -> (Millis, Millis) {
         let due = self.found.row.due_at.filter(|due| *due > self.at).map(|due| due - 1);
         let (from, to) = (self.at.saturating_sub(CLOCK), self.at.saturating_add(CLOCK));
@@ -165,6 +196,13 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, SeenR
 }
 
 /// Sends a batch of swaps in one statement; each is written or not by itself.
+///
+/// A statement over several rows fails as a whole when one of them is refused (a document that is no valid text, a
+/// deadline of a statement). All of them then go the long way, so one caller's mistake costs the others time, and no
+/// result.
+///
+/// The first of each run is sent, as the entries of two swaps would both follow the same end. Both have the same right
+/// to be the first; the order of asking decides.
 fn swap(pool: Pool, swaps: Vec<Arc<Swap>>) -> BoxFuture<'static, Vec<Result<Swapped, Failure>>> {
     Box::pin(async move {
         // Only the first swap of each run, as each of them would append to the same end of the log. The others go the
@@ -190,6 +228,9 @@ fn swap(pool: Pool, swaps: Vec<Arc<Swap>>) -> BoxFuture<'static, Vec<Result<Swap
 
 /// The writers of the swaps that were committed. The inner error says that the connection was lost, so that it is
 /// unknown which ones were.
+///
+/// The statements are sent back to back over one connection, and the answer of the notification is dropped with its
+/// future: the commit is what the caller waits for.
 async fn swap_once(pool: &Pool, swaps: Vec<&Swap>) -> Result<Result<Vec<String>, String>, Failure> {
     let client = connection::checked_out(pool).await?;
     let runs: Vec<_> = swaps.iter().map(|swap| encode(&swap.row.run)).collect();

@@ -1,4 +1,16 @@
 //! Batching: requests of many tasks at the same time go to the server in one statement.
+//!
+//! There is no timer and no minimum: the first request goes at once, alone. While it is under way, others gather, and
+//! go together when the lane is free. So a quiet store has the latency of one request, and a busy one sends few large
+//! statements; the size of the batches follows from the load.
+//!
+//! ```text
+//! lane    [1]----------->[2 3 4 5]----------->[6 7]------->
+//! asked    1   2  3 4  5       6     7
+//! ```
+//!
+//! The task is spawned and belongs to no caller: when the caller that started it is dropped, the requests of others in
+//! its batch are answered all the same. A request whose caller has gone before it was sent is not sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +20,8 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 /// The largest number of requests in one batch.
+///
+/// Bounds the size of a statement and, with [`super::swap`], the number of rows that one failure sends the long way.
 const MOST: usize = 64;
 
 /// Sends a batch of requests to the server, and returns an answer for each, in their order.
@@ -40,6 +54,8 @@ impl<T, R> Together<T, R> {
 
     /// Sends a request with the next batch, and returns its answer. `None` when the runtime of the task that sends the
     /// batch has ended: whether the request was sent is unknown.
+    ///
+    /// For a write, `None` means that it may have been made, and is treated like a lost commit.
     pub(super) async fn ask(self: &Arc<Self>, item: T) -> Option<R>
     where
         T: Send + 'static,

@@ -1,4 +1,17 @@
 //! The long way of a transaction: lock the ends of the logs and the rows, run the work on them, write and commit.
+//!
+//! The order of what is locked is the same everywhere, which is why no two transactions wait for each other:
+//!
+//! 1. reservations of ids without a row (advisory locks, by key);
+//! 2. the heads of the logs, by run;
+//! 3. the rows, by id;
+//! 4. the heads of logs that are appended to and whose run has no row among them, by run.
+//!
+//! A transaction finds out that it needs step 1 only when step 3 found a row missing. It then gives up its locks and
+//! begins anew with the reservation.
+//!
+//! Statements that do not depend on each other's answers are sent together, so the usual transaction is three round
+//! trips: lock and read, write, commit and notify with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +26,8 @@ use super::schema;
 use crate::ledger::{Draft, Dropped, Entry, Found, Linker, Lookup, Millis, Row, Work, Writes};
 
 /// The place and the hash of the last entry of each run's log.
+///
+/// Place 0 with an empty hash is a log without entries.
 type Heads = BTreeMap<String, (i64, String)>;
 
 /// The rows and the ends of logs that a transaction has locked.
@@ -27,6 +42,7 @@ struct Locked {
 }
 
 impl Locked {
+    /// The entries come by another statement, see [`schema::ENTRIES`].
     fn read(found: &[tokio_postgres::Row]) -> Result<Self, Failure> {
         let mut locked = Self::default();
         for found in found {
@@ -113,6 +129,10 @@ pub(super) async fn write_once(
 
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
+///
+/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
+/// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
+/// stored with its log entries, so the question is whether the entry at that place has this name.
 pub(super) async fn outcome(
     server: &ServerPool,
     ids: &[String],
@@ -136,6 +156,17 @@ pub(super) async fn outcome(
 /// Locks what the lost transaction had locked, which waits for that transaction to end, and then looks for its
 /// writes. Returns `None` if they cannot be told apart from those of another transaction. The transaction's number
 /// (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
+///
+/// | found | means |
+/// |---|---|
+/// | an entry at the place, with our name | committed |
+/// | no entry, or one with another name | rolled back: with it committed, the place would be ours |
+/// | no entries were written, all rows are as we wrote them | committed |
+/// | no entries were written, all rows are as before | rolled back |
+/// | no entries were written, anything else | unknown: somebody wrote afterwards |
+///
+/// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the
+/// connection has gone.
 async fn was_committed(
     server: &ServerPool,
     ids: &[String],
@@ -175,6 +206,9 @@ pub(super) struct Lost {
 
 /// Begins a transaction and locks the rows of these ids. Ids without a row are reserved, so that no other transaction
 /// creates these rows.
+///
+/// `READ COMMITTED` and not a stricter level: each statement sees what was committed before it began, so after a wait
+/// for a lock the next statement reads the new state. `SERIALIZABLE` would fail after the wait, and repeat everything.
 async fn lock(open: &Open, ids: &[String]) -> Result<Locked, Failure> {
     let client = open.client()?;
     let encoded: Vec<_> = ids.iter().map(|id| encode(id)).collect();
@@ -261,6 +295,9 @@ fn link(writes: &Writes, heads: &mut Heads, linker: &Linker) -> Result<Vec<Entry
 
 /// Writes and commits, in one round trip. The inner error says that the connection was lost, so that it is unknown
 /// whether the transaction was committed.
+///
+/// An answer that is refused and an answer that is missing are two results: after a refusal the server has rolled back,
+/// and the caller gets the error.
 async fn commit(
     open: &Open,
     writes: &Writes,

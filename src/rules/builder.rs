@@ -1,4 +1,12 @@
 //! Builds rules from presets, files and texts.
+//!
+//! A builder collects and does nothing: files are read by [`load`](RulesBuilder::load), all of them or none, so that
+//! there is no moment at which half of the files are in force.
+//!
+//! Two engines are made. One decides about calls, with the root, the home directory and the search path of this
+//! machine. The other runs the tests that are written in the files: it looks at no file and has a root that is the same
+//! everywhere (`/users/user/project`), so that a file that passes its tests on one machine passes them on every
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,6 +80,25 @@ impl RulesBuilder {
     }
 
     /// Adds a preset that comes with this crate.
+    ///
+    /// A preset is a file like any other: a stricter rule of yours wins over it, and its rules have ids of their own in
+    /// questions and explanations.
+    ///
+    /// ```
+    /// use countersign::decision::ToolDecision;
+    /// use countersign::rules::{RuleCall, Rules};
+    /// use countersign::shell::Preset;
+    /// use serde_json::json;
+    ///
+    /// let rules = Rules::builder().lexical().preset(Preset::Developer).load()?;
+    /// let decide = |command: &str| {
+    ///     let args = json!({"command": command});
+    ///     rules.decide(&RuleCall::new("shell", args.as_object().unwrap())).decision()
+    /// };
+    /// assert_eq!(decide("git status"), ToolDecision::Allow);
+    /// assert_eq!(decide("git push"), ToolDecision::Ask);
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
     pub fn preset(mut self, preset: Preset) -> Self {
         self.origins.push(Origin::Preset(preset));
         self
@@ -84,6 +111,15 @@ impl RulesBuilder {
     }
 
     /// Adds rules from a text, under a name for errors and explanations. They count as a file of the user.
+    ///
+    /// ```
+    /// use countersign::rules::Rules;
+    ///
+    /// let rules = Rules::builder().text("a", "version = 1\n[[rule]]\nid = 'x'\nallow = 'read_file'").load()?;
+    /// let same = Rules::builder().text("b", "# a comment\nversion = 1\n[[rule]]\nid = 'x'\nallow = 'read_file'").load()?;
+    /// assert_eq!(rules.digest(), same.digest(), "the digest is of what the rules mean");
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
     pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.origins.push(Origin::Text(name.into(), text.into()));
         self
@@ -91,6 +127,29 @@ impl RulesBuilder {
 
     /// Adds the file of a project. It can narrow, and allows something only as far as these approvals hold its present
     /// form (rule R4).
+    ///
+    /// ```
+    /// use countersign::decision::ToolDecision;
+    /// use countersign::rules::{ProjectApprovals, RuleCall, Rules};
+    /// use serde_json::json;
+    ///
+    /// let root = std::env::temp_dir().join(format!("countersign-doc-project-{}", std::process::id()));
+    /// std::fs::create_dir_all(&root)?;
+    /// let (file, approvals) = (root.join("countersign.toml"), ProjectApprovals::at(root.join("approvals.json")));
+    /// let text = "version = 1\n[[rule]]\nid = 'look'\nallow = 'search'";
+    /// std::fs::write(&file, text)?;
+    ///
+    /// let args = json!({});
+    /// let decide = || -> Result<ToolDecision, countersign::rules::RulesError> {
+    ///     let rules = Rules::builder().root(&root).project(&file, approvals.clone()).load()?;
+    ///     Ok(rules.decide(&RuleCall::new("search", args.as_object().unwrap())).decision())
+    /// };
+    /// assert_eq!(decide()?, ToolDecision::Ask, "a project's file allows nothing by itself");
+    /// approvals.approve(&root, text, "ann")?;
+    /// assert_eq!(decide()?, ToolDecision::Allow);
+    /// std::fs::remove_dir_all(&root)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn project(mut self, path: impl Into<PathBuf>, approvals: ProjectApprovals) -> Self {
         self.origins.push(Origin::Project(path.into()));
         self.approvals = Some(approvals);
@@ -111,6 +170,8 @@ impl RulesBuilder {
 
     /// Judges paths by their text alone: no file is examined, no link followed and no program looked up. For tests, and
     /// for calls that run on another machine.
+    ///
+    /// A link that leads out of the workspace is not noticed then. The tests in files always run this way.
     pub fn lexical(mut self) -> Self {
         self.lexical = true;
         self
@@ -139,6 +200,21 @@ impl RulesBuilder {
     ///
     /// # Errors
     /// [`RulesError`] if `tool` is no pattern over tools.
+    ///
+    /// ```
+    /// use countersign::decision::ToolDecision;
+    /// use countersign::rules::{RuleCall, Rules};
+    /// use countersign::shell::Preset;
+    /// use serde_json::json;
+    ///
+    /// let rules = Rules::builder().lexical().preset(Preset::Developer).shell("mcp:ci/exec", "script")?.load()?;
+    /// let args = json!({"script": "git status"});
+    /// let call = RuleCall::new("exec", args.as_object().unwrap()).server("ci");
+    /// let ruling = rules.decide(&call);
+    /// assert!(ruling.spoke().iter().any(|spoke| spoke.part.as_deref() == Some("git status")), "judged command by command");
+    /// # let _ = ToolDecision::Allow;
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
     pub fn shell(mut self, tool: &str, field: impl Into<String>) -> Result<Self, RulesError> {
         let tool = ToolPattern::parse(tool).map_err(|problem| RulesError::new("shell", problem))?;
         self.shells.insert(0, ShellField { tool, field: field.into() });
@@ -147,6 +223,9 @@ impl RulesBuilder {
 
     /// Adds a file or folder that a person has to be asked about every time a tool may write it, such as the store and
     /// its keys (rule R5). The loaded files themselves are protected without being named.
+    ///
+    /// Protection is by place and not by name: a link to the store is the store. A folder protects everything below it,
+    /// and a path above it is protected too, as a tool that may replace the folder may replace the store.
     pub fn protect(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -156,6 +235,9 @@ impl RulesBuilder {
 
     /// Sets where the calls of rules with `at_most` are counted: in a [`Ledger`](crate::ledger::Ledger) over all
     /// processes, or in the memory of this process, which is the default.
+    ///
+    /// In memory, a limit of ten calls an hour is a limit per process and is forgotten at a restart. Several workers
+    /// need an implementation over a store that they share.
     pub fn counts(mut self, counts: impl CallCounts) -> Self {
         self.settings.counts = Arc::new(counts);
         self
@@ -164,6 +246,9 @@ impl RulesBuilder {
     /// Sets a function that gives the principal of a call, with a sync closure `(cx, call)`: `at_most` counts each principal separately. By
     /// default all calls
     /// count together.
+    ///
+    /// Calls with an equal name count together, those with an empty one among themselves. Take the name from a session,
+    /// as a name that the model can choose is a limit that it can choose.
     pub fn principal(
         mut self,
         principal: impl Fn(&RunContext, &ToolCall) -> String + Send + Sync + 'static,

@@ -1,4 +1,20 @@
 //! Classes of commands, by their effects.
+//!
+//! A file says `where.command.is = "read-only"`, and means the effects of each simple command, as the table of programs
+//! knows them:
+//!
+//! | class | effects |
+//! |---|---|
+//! | `read-only` | reads or lists files, changes the directory, only runs another command |
+//! | `project-build` | runs code of the workspace: a build, its tests |
+//! | `writes` | writes files |
+//! | `network` | sends something |
+//! | `runs-code` | runs a program or a script that it names |
+//! | `environment` | shows the environment |
+//! | `destructive` | is denied by the table itself |
+//! | `unknown` | is not in the table, or has an option that is not |
+//!
+//! A command may be in several classes. A rule that allows has to name *all* of them, a strict rule one of them.
 
 use crate::shell::Effect;
 

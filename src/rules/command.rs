@@ -1,4 +1,33 @@
 //! The commands of a shell text, as rules see them: each of them is judged by itself.
+//!
+//! # Units
+//!
+//! `cd sub && timeout 9 cargo test 2>&1 | tee log` has the parts `cd`, `timeout`, `cargo` and `tee`. Two of them do
+//! nothing by themselves: `cd` changes the directory of the others, and `timeout` runs what follows it, which is a part
+//! of its own. So the units that rules have to allow are `cargo test` and `tee log`. Where a text has nothing else (`cd
+//! sub` alone), the transparent parts are the units.
+//!
+//! # A directory beside the command
+//!
+//! Many tools take the directory as an argument of its own (`cwd`). It is judged by putting a `cd` in front of the
+//! text: `cd 'DIR' && (TEXT⏎)`. So paths are relative to that directory, a directory outside of the workspace is
+//! noticed by the same code as a `cd` in the text, and nothing of it has to be written twice. The text in explanations
+//! is the user's, without the prefix.
+//!
+//! # What `runs` means
+//!
+//! | pattern `git push` | allowing | strict |
+//! |---|---|---|
+//! | `git push origin` | yes: begins with these words | yes |
+//! | `/usr/bin/git push` | no: another word | yes: the same program |
+//! | `git -C x push` | no | yes: options may stand between |
+//! | `$GIT push` | no | unknown: asks |
+//! | `GIT push` | no | yes: some file systems ignore case |
+//! | `git push > out` | unknown: the redirection has to be allowed, too | yes |
+//! | `foo git push`, `foo` unknown | no | yes: `foo` may run it |
+//!
+//! A rule that allows says something about words, and these words only; assignments in front of them and redirections
+//! behind them are judged by themselves, with the harmless command `true` in place of the program.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -67,6 +96,9 @@ impl CommandView {
 
     /// The commands that rules have to cover: without those that only run another one or change the directory, unless
     /// there is nothing else.
+    ///
+    /// The number of a unit is the number of its part, so that conditions and explanations speak about the same
+    /// command.
     pub(super) fn units(&self) -> Vec<usize> {
         let all = 0..self.parts().len();
         let units: Vec<usize> =
@@ -86,6 +118,9 @@ impl CommandView {
     }
 
     /// What the table of programs says about the commands, which questions are bound to.
+    ///
+    /// An approval of a command is bound to this text: if a later version of the table says that a program has another
+    /// effect, the question is a new one, also if the words are the same.
     pub(super) fn judged(&self) -> String {
         let parts = self.parts().iter();
         let parts = parts.map(|part| format!("\n{:?} {:?}", part.argv(), part.effects()));
@@ -255,6 +290,10 @@ impl CommandView {
     }
 
     /// The words of a text that could not be analysed, read as generously as possible.
+    ///
+    /// A text that is not analysed is asked about in any case. Its words are only used to find what is denied or
+    /// protected: `cat .env` inside of a construct that the lexer refuses is still about `.env`. So every character
+    /// that a shell might split at splits here, and a wrong word does no harm.
     pub(super) fn raw_words(&self) -> Vec<String> {
         if self.refused.is_none() {
             return Vec::new();
@@ -276,6 +315,16 @@ fn is_transparent(part: &Part) -> bool {
 }
 
 /// What a word may stand for as a path: itself, the value of an option, a file after `@` or `:`.
+///
+/// | word | may be the path |
+/// |---|---|
+/// | `--output=.env` | `.env` |
+/// | `-o.env` | `.env` |
+/// | `curl -d @.env` | `.env` |
+/// | `host:.ssh/id` | `.ssh/id` |
+/// | `$HOME/.ssh` | `~/.ssh` |
+///
+/// Reading too much is safe: strict rules speak where any form matches, and rules that allow have conditions on fields.
 fn operand_forms(word: &str) -> Vec<Cow<'_, str>> {
     let mut forms = vec![Cow::Borrowed(word)];
     if let Some((_, value)) = word.split_once('=') {

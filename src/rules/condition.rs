@@ -1,4 +1,18 @@
 //! Conditions of rules, and how they are evaluated.
+//!
+//! | field | test | allowing | strict |
+//! |---|---|---|---|
+//! | missing | any but `exists` | unknown: silent | unknown: asks |
+//! | a list | any | each item must hold | one item is enough |
+//! | an empty list | any | unknown | unknown |
+//! | another type | `equals`, a range | unknown | unknown |
+//! | a path | `within` | as written *and* as resolved | as written *or* as resolved |
+//! | a path | `path` | exact case | without regard to case |
+//! | a long text | a pattern | unknown | unknown |
+//!
+//! A missing field is unknown and not "no", as a tool has a default for it that the rule does not see: a rule that
+//! denies `force = true` cannot tell what a call without `force` does. A rule that is about calls without the field
+//! says `exists = false`.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -80,6 +94,8 @@ impl Range {
 }
 
 /// Compares two numbers; integers exactly.
+///
+/// Integers are compared as integers, as two account numbers beyond 2^53 that differ in the last digit are one double.
 pub(super) fn compare(one: &Number, other: &Number) -> Option<Ordering> {
     let integer = |number: &Number| {
         number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
@@ -219,6 +235,9 @@ fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: boo
     }
 }
 
+/// Strict rules also compare without regard to case: on a file system that ignores it, `SRC/.ENV` is the file that the
+/// rule denies. For a rule that allows the same comparison would let through a folder that only looks like the allowed
+/// one.
 fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bool {
     // The root is given as it is written and as it is resolved: a place is in both, or in one of them.
     let below = target.iter().any(|target| place.starts_with(target));
@@ -230,6 +249,8 @@ fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bool {
             }))
 }
 
+/// A value of another type is unknown: a rule about `amount = 50` should not be silent because a model has sent `"50"`,
+/// which the tool may accept.
 fn equal(wanted: &[Value], value: &Value) -> Truth {
     let mut comparable = false;
     for wanted in wanted {

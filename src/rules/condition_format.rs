@@ -1,4 +1,29 @@
 //! Reads the conditions of a rule: the tables `where` and `except`.
+//!
+//! # How a condition is written
+//!
+//! | TOML | field | test |
+//! |---|---|---|
+//! | `where.path = "src/*"` | `path` | a pattern over the text |
+//! | `where.path.within = "."` | `path` | inside of the root |
+//! | `where.path = "within:."` | `path` | the same |
+//! | `where.amount = "<= 50"` | `amount` | a range |
+//! | `where.mail.to.host = "*.example.com"` | `mail`, then `to` | the host of a URL |
+//! | `where."/a.b" = 1` | one field with a point in its name | a value |
+//! | `where.any_path = "**/.env"` | every string, at any depth | a pattern over paths |
+//!
+//! A table whose keys include a test is that field's tests; a table without any is a deeper field. So a field that is
+//! called `matches` is written as a pointer (`"/matches"`).
+//!
+//! # Why some patterns are refused
+//!
+//! A pattern over a whole command line (`where.command = "git *"`) would let through `git status; rm -rf .`. Where a
+//! match makes the outcome milder (a rule that allows, an exception of one that asks), it is refused when the file is
+//! loaded, with the advice to use `runs` or `is`, which look at each command. In a rule that asks or denies it can only
+//! make things stricter, and is allowed.
+//!
+//! A program that runs its arguments (`sudo`, `env`, `python`) cannot be allowed by its name alone, since that allows
+//! anything.
 
 use std::ops::Range as Span;
 
@@ -45,6 +70,13 @@ pub(super) struct TableKind {
 
 impl TableKind {
     /// Whether a match makes the outcome milder, so that patterns over whole command lines are refused.
+    ///
+    /// | table | of a rule that | a match makes the outcome |
+    /// |---|---|---|
+    /// | `where` | allows | milder |
+    /// | `where` | asks, denies | stricter |
+    /// | `except` | allows | stricter |
+    /// | `except` | asks, denies | milder |
     fn widens(self) -> bool {
         self.allows != self.exception
     }

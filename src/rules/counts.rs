@@ -1,4 +1,9 @@
 //! Counts the calls of rules with `at_most`.
+//!
+//! A limit counts *calls*, not evaluations. One call is evaluated on the first pass, on the approved one, perhaps in
+//! another process, and by people who ask for an explanation; it is one call of the rule each time. So a count has the
+//! identity of the call, and the context says whether it has passed the rules before ([`Count::is_repeat`]): a repeat
+//! is let through even if its count was lost, as it had its place when it was asked about.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,6 +17,29 @@ use serde_json::json;
 use crate::error::BoxError;
 
 /// One call that a rule with `at_most` counts.
+///
+/// ```
+/// use countersign::rules::{CallCounts, Count, MemoryCounts, Rules};
+/// use countersign::rules::RuleCall;
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let rules = Rules::builder().lexical().text("mine.toml", "
+///     version = 1
+///     [[rule]]
+///     id = 'few'
+///     allow = 'search'
+///     at_most = { calls = 1, within = '1h' }
+/// ").load()?;
+/// let args = json!({});
+/// let call = RuleCall::new("search", args.as_object().unwrap());
+/// let decide = async |id: &str| rules.decide_and_count(&call, "ann", id, false).await.to_string();
+/// assert!(decide("call-1").await.starts_with("allow"));
+/// assert!(decide("call-1").await.starts_with("allow"), "the same call is counted once");
+/// assert!(decide("call-2").await.starts_with("ask"), "beyond the limit a person is asked");
+/// # let _: &dyn CallCounts = &MemoryCounts::default();
+/// # Ok::<(), countersign::rules::RulesError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Count {
@@ -34,6 +62,9 @@ pub struct Count {
 /// One implementation counts a call once for each principal and rule, and says whether it is within the limit; the
 /// check and the count are one step, so that two calls never take the same last place. An error makes the rule's
 /// `else` apply.
+///
+/// # Errors
+/// An error applies the rule's `else`, as a limit that cannot be counted is not known to hold, and is logged.
 pub trait CallCounts: Send + Sync + 'static {
     /// Counts a call, unless it was counted before. `false` if it is beyond the limit; such a call is not counted.
     fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>>;

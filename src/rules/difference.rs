@@ -1,4 +1,9 @@
 //! The difference between two forms of a file of rules, rule by rule.
+//!
+//! The difference is what a person is shown before new rules are accepted, so it is about meaning and not about lines:
+//! an edited comment, another order or a new reason is no difference, while a changed condition is, in whatever form it
+//! is written. `may_widen` is a statement about the kind of change, made without any call: it errs on the side of
+//! saying so. [`replay`](super::replay) says what really changes for recorded calls.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 /// One problem of a file of rules, with its place.
+///
+/// ```
+/// use countersign::rules::Rules;
+///
+/// let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'x'\nwher.path = 'y'\n";
+/// let error = Rules::builder().text("team.toml", text).load().unwrap_err();
+/// let problem = &error.problems()[0];
+/// assert_eq!((problem.file(), problem.line(), problem.column()), ("team.toml", 5, 1));
+/// assert_eq!(problem.text(), "a rule has no `wher`: is `where` meant?");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub(super) file: Arc<str>,

@@ -1,4 +1,35 @@
 //! Evaluates all rules about one call. The one path for decisions, tests, explanations and replays.
+//!
+//! # One evaluation
+//!
+//! 1. **Units.** The commands of every field that some rule looks into by commands; the whole call, where there are
+//!    none.
+//! 2. **Candidates.** Every rule that names the tool, in all files. A rule that allows *covers* units, each by itself.
+//!    A strict rule *speaks* about units or about the whole call, and what it speaks about counts as covered: the
+//!    default is for the rest.
+//! 3. **The floor** adds its questions (rule R5).
+//! 4. **The decision** is the strictest of everything that was said. A unit that nothing covers is asked about, unless
+//!    `danger_default_allow` is set.
+//! 5. **Pins**, if the decision is to ask: the paths as they are resolved now, and what the table says about the
+//!    commands.
+//!
+//! # An example
+//!
+//! `git status && git push`, with the rules `look` (allow `runs = "git status"`) and `push` (ask `runs = "git push"`):
+//!
+//! | unit | `look` | `push` | covered |
+//! |---|---|---|---|
+//! | `git status` | covers it | – | yes |
+//! | `git push` | – | asks | yes, by speaking |
+//!
+//! The decision is to ask, by `push`, about the part `git push`. Without the rule `push` the second unit is not
+//! covered, and the default asks about it.
+//!
+//! # Why explanations come from here
+//!
+//! An explanation is this evaluation with a list of near misses. A second implementation would explain something else
+//! than what decides, at the first edit that forgets one of the two (rule R7). Texts of near misses are made in
+//! closures, so that a decision does not pay for them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -159,6 +190,9 @@ impl Evaluation<'_> {
     }
 
     /// Whether a rule that allows covers one unit. The error says which condition fails.
+    ///
+    /// Exceptions are read strictly here: an exception of a rule that allows makes it narrower, so that it applies
+    /// where it *may* apply.
     fn covers<'r>(
         &self,
         rule: &'r Rule,
@@ -246,6 +280,9 @@ impl Evaluation<'_> {
     }
 
     /// A rule about whole calls: an exception about commands has to hold for each of them.
+    ///
+    /// An exception of a strict rule makes it milder and has to be certain; one about commands has to hold for each of
+    /// them, as a rule about the whole call is silent for the whole call.
     fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Truth) {
         let excepted = rule.exceptions.iter().find(|exception| {
             let of_commands = exception.iter().any(Condition::is_of_commands);
@@ -388,6 +425,9 @@ impl Evaluation<'_> {
     }
 
     /// The strictest of all answers. A call that no rule allows is asked about.
+    ///
+    /// "Strictest" is the order of [`ToolDecision`], so that there is no place where the order of files, layers or
+    /// rules could matter (rule R2).
     fn decide(&mut self) {
         let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
         let uncovered: Vec<Unit> = self
@@ -454,6 +494,10 @@ impl Evaluation<'_> {
     }
 
     /// Binds the questions to the resolved paths of the arguments, and to what the table says about commands.
+    ///
+    /// The second place of a path is the resolved one. Binding the question to it means that a link which leads
+    /// elsewhere on the approved pass is a new question. Nothing is promised between the permit and the moment at which
+    /// the tool opens the file.
     fn pins(&mut self) {
         for (field, view) in &self.views {
             let digest = super::rule::hex_digest(view.judged().as_bytes());

@@ -30,6 +30,9 @@ use crate::decision::ToolDecision;
 ///     near: `amount = \"<= 50\"` does not hold (small, mine.toml:3)");
 /// # Ok::<(), countersign::rules::RulesError>(())
 /// ```
+///
+/// Each line can be used: the first says what decides and by which rule of which line, the others which rule nearly did
+/// and the first condition that failed. Edit that condition, and [`replay`](super::replay) shows what else it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     #[serde(serialize_with = "lower")]

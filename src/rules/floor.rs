@@ -1,4 +1,23 @@
 //! The floor: questions that are built in, are asked every time, and that no file switches off (rule R5).
+//!
+//! The floor is about what decides: whoever may write the rules, the settings of version control, or the configuration
+//! of an agent, may allow everything else. A file of rules cannot switch it off, since a file that could would be the
+//! first thing to write.
+//!
+//! | question | about |
+//! |---|---|
+//! | `floor/protected` | a tool that may write a protected name, or one of the loaded files, the store, the key |
+//! | `floor/git` | `git` outside of the root: a repository there has settings that run programs |
+//! | `floor/countersign` | running the program itself, except to read its rules or its help |
+//!
+//! # How a name is found
+//!
+//! Every string of the arguments is looked at, at any depth, as it is written, percent-decoded, with backslashes
+//! turned, and resolved through links; names are compared without regard to case and to trailing dots, as some file
+//! systems do. A folder with a file `HEAD` is a repository for git, so a write of a file of that name asks, too.
+//!
+//! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
+//! matter of rules.
 
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
@@ -103,6 +122,9 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
 }
 
 /// Whether `git` works outside of the root, by its directory or by an option.
+///
+/// The options are read up to the first word that is none, as git does: `git -C x status` works in `x`, and in
+/// `git log -C` the option is one of `log`.
 fn git_elsewhere(seen: &Seen<'_>, part: &Part) -> bool {
     let root = seen.places().root();
     if !part.directory().starts_with(root) {

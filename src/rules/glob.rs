@@ -1,4 +1,15 @@
 //! Patterns over texts and paths. Matching takes time in proportion to pattern times text in the worst case.
+//!
+//! A pattern comes from a user's file and a text from a model, so neither may make matching slow. A backtracking
+//! matcher takes exponential time for `*a*a*a*b`; the ones here keep the last `*` only, or a set of reached places:
+//!
+//! | pattern | over | time |
+//! |---|---|---|
+//! | `Glob` | a text, `*` matches anything | pattern × text |
+//! | `PathGlob` | the components of a path, `**` matches any number of them | parts × components |
+//! | `overlap` | two patterns | the product of both |
+//!
+//! Texts are at most 64 KiB and patterns 1 KiB; longer texts are unknown, and longer patterns are refused.
 
 use std::path::{Component, Path};
 
@@ -81,6 +92,9 @@ fn next_character(text: &[u8], at: usize) -> usize {
 }
 
 /// Whether some text matches both patterns.
+///
+/// Used for words that a shell expands: whether `rm .e*` may become `rm .env` is whether the two patterns have a text
+/// in common. The answer "maybe" makes the condition unknown.
 fn overlap(one: &[u8], other: &[u8]) -> bool {
     // Reachable positions in `other`, for each position in `one`: a product of two small automata.
     let width = other.len() + 1;
@@ -115,6 +129,13 @@ fn overlap(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// A pattern over paths, component by component; `**` stands for any number of components.
+///
+/// | pattern | matches |
+/// |---|---|
+/// | `src/**` | everything below `src` in the workspace |
+/// | `**/.env` | a file or folder `.env` anywhere |
+/// | `~/.ssh/**` | everything below `.ssh` in the home directory |
+/// | `/etc/*` | the entries of `/etc`, and nothing below them |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathGlob {
     base: Base,

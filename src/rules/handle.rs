@@ -1,4 +1,23 @@
 //! The rules that are in force, and how they are exchanged while they run.
+//!
+//! # Reloading without widening
+//!
+//! A reload happens because a file changed, and a file may have been changed by a tool. So new rules are added to those
+//! in force, and the *stricter* decision of all versions counts, until a person accepts the new ones by their digest
+//! (rule R3):
+//!
+//! | moment | in force | a call that A denies and B allows |
+//! |---|---|---|
+//! | loaded A | A | denied |
+//! | the file becomes B | A and B | denied, saying "by the rules before a change" |
+//! | B is accepted | B | allowed |
+//! | the file is broken | B, and every ASK says so | allowed |
+//!
+//! At most sixteen versions wait for being accepted, and a reload beyond them is an error: a program that edits the
+//! file in a loop would otherwise make each decision slower.
+//!
+//! Accepting names the digest that the person has seen, so that an edit between the look and the answer is not accepted
+//! along with it.
 
 use std::fmt;
 use std::path::Path;
@@ -63,12 +82,66 @@ pub(super) struct Settings {
 /// # let _ = tools;
 /// # Ok::<(), countersign::rules::RulesError>(())
 /// ```
+///
+/// As a middleware it is called `rules`, asks one question for each rule that asks, with the rule's id as the key, and
+/// denies with the reasons of the rules that deny:
+///
+/// ```
+/// use countersign::rules::Rules;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Refund { amount: u32 }
+/// async fn refund(it: Refund) -> Result<String, ToolError> { Ok(format!("refunded {}", it.amount)) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let rules = Rules::builder().lexical().text("shop.toml", "
+///     version = 1
+///     [[rule]]
+///     id = 'small'
+///     allow = 'refund'
+///     where.amount = '<= 50'
+///     [[rule]]
+///     id = 'large'
+///     ask = 'refund'
+///     where.amount = '> 50'
+///     reason = 'a refund of {amount}'
+/// ").load()?;
+/// let tools = FunctionToolset::new().tool(tool_fn("refund", "Refunds", refund)).layered(rules.into_layer());
+/// let call = |id: &str, amount: u32| ToolCall::new(id, "refund", json!({"amount": amount}));
+/// let report = Turn::new(tools).run(vec![call("c1", 20), call("c2", 500)]).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "refunded 20");
+/// let question = &report.calls()[1].asked()[0];
+/// assert_eq!((question.key(), question.reason()), ("large", "a refund of 500"));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Rules {
     shared: Arc<Inner>,
 }
 
 /// What a reload has changed.
+///
+/// ```
+/// use countersign::decision::ToolDecision;
+/// use countersign::rules::{RuleCall, Rules};
+/// use serde_json::json;
+///
+/// let file = std::env::temp_dir().join(format!("countersign-doc-reload-{}.toml", std::process::id()));
+/// std::fs::write(&file, "version = 1\n[[rule]]\nid = 'a'\ndeny = 'pay'")?;
+/// let rules = Rules::load([&file])?;
+/// let args = json!({});
+/// let decide = || rules.decide(&RuleCall::new("pay", args.as_object().unwrap())).decision();
+///
+/// std::fs::write(&file, "version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'")?;
+/// let reload = rules.reload()?;
+/// assert_eq!((reload.needs_accepting, decide()), (true, ToolDecision::Deny), "no reload widens by itself");
+/// assert!(rules.accept(&reload.digest));
+/// assert_eq!(decide(), ToolDecision::Allow);
+/// std::fs::remove_file(&file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reload {
@@ -145,6 +218,9 @@ impl Rules {
     }
 
     /// Decides about a call and counts it where a rule has `at_most`: once for each call, principal and rule.
+    ///
+    /// `id` is the same for each pass of a call and in each process; the layer takes the call's
+    /// [idempotency key](crate::RunContext::idempotency_key).
     pub async fn decide_and_count(
         &self,
         call: &RuleCall<'_>,

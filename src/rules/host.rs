@@ -1,4 +1,17 @@
 //! Patterns over the host of a URL, which is parsed as browsers parse it.
+//!
+//! Hosts are compared after the parser that browsers use, as each of these is not what it looks like:
+//!
+//! | text | host |
+//! |---|---|
+//! | `https://example.com@evil.org/` | `evil.org` |
+//! | `https://example.com.evil.org/` | `evil.org`'s |
+//! | `https:\\example.com` | `example.com`, for some programs |
+//! | `HTTPS://EXAMPLE.COM.` | `example.com` |
+//!
+//! A rule that allows takes only a plain web address on its default port, or the one that is written: user names, other
+//! schemes and characters that programs read differently are unknown. A strict rule also takes a text without a scheme
+//! for an address, since a tool may add one.
 
 use url::Url;
 

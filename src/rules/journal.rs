@@ -1,4 +1,12 @@
 //! The decision journal: every decision with its arguments, for `replay`.
+//!
+//! Without a record of real calls, "what would these rules have decided?" can only be guessed. The journal has every
+//! decision with the arguments, which makes it as private as the work itself: it is created for this user alone,
+//! refused if others could read it, and its entries are removed after 30 days unless set otherwise.
+//!
+//! Lines are appended by one write each, so that the lines of several processes do not mix. A line that cannot be read
+//! is counted and left out: a journal is evidence for a comparison, and one broken line does not spoil the rest.
+//! Pruning writes a new file and renames it, so that a reader sees one or the other.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +25,24 @@ use crate::decision::ToolDecision;
 ///
 /// Entries are removed after a number of days. The file is readable for this user alone, and does not belong in a
 /// project. A failure to write is logged and changes no decision.
+///
+/// ```
+/// use countersign::rules::{DecisionJournal, RuleCall, Rules, replay};
+/// use serde_json::json;
+///
+/// let file = std::env::temp_dir().join(format!("countersign-doc-journal-{}", std::process::id()));
+/// let journal = DecisionJournal::at(&file).keep_days(7);
+/// let rules = Rules::builder().lexical().text("a", "version = 1\n[[rule]]\nid = 'a'\nallow = 'search'").load()?;
+/// let args = json!({"query": "layers"});
+/// let call = RuleCall::new("search", args.as_object().unwrap());
+/// journal.append(&rules.journal_entry(&call, &rules.decide(&call)).of_call("run-1", "call-1"))?;
+///
+/// let (entries, unreadable) = journal.entries()?;
+/// assert_eq!((entries.len(), unreadable), (1, 0));
+/// assert!(replay(&entries, &rules).changes.is_empty(), "the same rules decide the same");
+/// std::fs::remove_file(&file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct DecisionJournal {
     path: PathBuf,

@@ -1,4 +1,17 @@
 //! Rules as middleware.
+//!
+//! A ruling becomes a decision of the stack:
+//!
+//! | ruling | decision |
+//! |---|---|
+//! | allow | ALLOW |
+//! | deny | DENY with the reasons of the rules that deny, for the model |
+//! | ask | one question for each rule that asks |
+//!
+//! The key of a question is the rule's id, and its pins are the digest of the rule, the resolved paths, and what is
+//! known about the commands. So an edited comment or reason asks about nothing again, an edited condition does, and so
+//! does a link that leads elsewhere (rule R6). Rules of one id and digest that speak about several commands make one
+//! question with all reasons.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,21 @@
 //! Finds rules that do nothing, or more than they seem to.
+//!
+//! A file can be correct and not mean what its author thinks. Findings are about that gap, and none of them stops a
+//! file from loading:
+//!
+//! | kind | found |
+//! |---|---|
+//! | `over-wide` | a rule that allows more than it seems to |
+//! | `shadowed` | a rule that allows, and is always overruled |
+//! | `dead` | no tool of that name, no such field, a pattern that matches nothing |
+//! | `untested` | a file without tests |
+//! | `no-reason` | a denial that does not tell the model what to do instead |
+//! | `ambiguous` | one id in two files, whose questions look alike |
+//! | `writable` | a file in the workspace, where tools may write |
+//! | `builds` | writes that are allowed beside builds that run what was written |
+//!
+//! Names of tools are only compared with definitions if these are complete ([`lint`]'s second argument). A rule about a
+//! tool that is not there is no error elsewhere, as one file serves several programs (rule R3).
 
 use serde::Serialize;
 use serde_json::Value;

@@ -44,6 +44,32 @@
 //! assert_eq!(decide("send", json!({"attachments": ["%2eenv"]})), Deny);
 //! # Ok::<(), countersign::rules::RulesError>(())
 //! ```
+//!
+//! # How a call is decided
+//!
+//! ```text
+//!  call ─► the rules that name its tool, in all files
+//!           allow: covers the call, or single commands of a shell text
+//!           ask, deny: speak about the call, or about single commands
+//!       ─► the floor: questions that no file switches off (rule R5)
+//!       ─► the strictest of all; what nothing covers is asked about (rule R2)
+//!       ─► the limits of `at_most`, counted once per call (rule R7)
+//! ```
+//!
+//! # Who may write what
+//!
+//! | source | may allow | may narrow |
+//! |---|---|---|
+//! | a preset, a file of the user | yes | yes |
+//! | a file of a project | only in the form that a person has approved (rule R4) | yes |
+//! | the model, a tool, a server | no | no |
+//!
+//! # Which module does what
+//!
+//! `evaluation` decides, and everything else feeds it: files are read by `document`, `rule_file`, `rule` and
+//! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
+//! `tool_pattern`; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
+//! [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
 
 mod builder;
 mod call;

@@ -1,4 +1,19 @@
 //! The places that a path in an argument may stand for: as it is written, and as it is resolved.
+//!
+//! A path has two meanings, and an attacker chooses which of them a rule sees. As it is *written*, `a/../.env` is
+//! `.env`; as it is *resolved*, `a` may be a link to another folder, and the file is elsewhere. Both are computed, and
+//! a rule that allows needs both, while a strict one needs one of them.
+//!
+//! | text, in `/w` | written | resolved |
+//! |---|---|---|
+//! | `src/lib.rs` | `/w/src/lib.rs` | the same |
+//! | `a/../.env`, `a` → `/etc` | `/w/.env` | `/.env` |
+//! | `new/file`, not there yet | `/w/new/file` | what exists of it, and the rest |
+//! | `gone`, a link to nothing | `/w/gone` | unknown: it may lead anywhere later |
+//! | `~ann/x` | – | unknown: the home of another user |
+//!
+//! What a file system does between this look and the tool's own opening of the file is not known here; the question is
+//! bound to what was resolved.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -123,6 +138,9 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
 }
 
 /// The forms in which a string may be used as a path: as it is, without `file:`, and percent-decoded, twice over.
+///
+/// Twice, as a value may be decoded by a client and again by a server. A third time is not looked for: each round makes
+/// a rule slower, and what needs three rounds is asked about by the default.
 pub(super) fn forms(text: &str) -> Vec<Cow<'_, str>> {
     let mut forms = vec![Cow::Borrowed(text)];
     if let Some(rest) = text.strip_prefix("file:") {

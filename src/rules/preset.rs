@@ -1,4 +1,7 @@
 //! The presets that come with this crate.
+//!
+//! A preset is a text in the format of files, with tests, and is read by the same reader. So what it allows can be
+//! looked at (`preset_text`), copied and edited, and there is no rule that only this crate could write.
 
 use crate::shell::Preset;
 
@@ -7,6 +10,14 @@ pub(super) const TEST_ROOT: &str = "/users/user/project";
 pub(super) const TEST_HOME: &str = "/users/user";
 
 /// The name and the text of a preset.
+///
+/// ```
+/// use countersign::rules::{Rules, preset_text};
+/// use countersign::shell::Preset;
+///
+/// let (name, text) = preset_text(Preset::Reader);
+/// assert!(Rules::builder().lexical().text(name, text).load().is_ok());
+/// ```
 #[must_use]
 pub fn preset_text(preset: Preset) -> (&'static str, &'static str) {
     match preset {

@@ -1,4 +1,14 @@
 //! The file of a project: it can narrow, and widens only after a person approved it (rule R4).
+//!
+//! A project's file comes with the project, from anyone who may push to it. It may make things stricter without being
+//! asked, as that harms no one but its author. What it allows is in force only in the form, byte for byte, that a
+//! person has approved for this machine and this root: a pull that changes one byte leaves the file allowing nothing,
+//! and asks for the approval with the difference to the last approved text.
+//!
+//! Only the newest approval counts. If all of them did, going back to an old commit would bring back what it allowed.
+//!
+//! The search for the file ends at the root of the repository and below the home directory, and takes only a regular
+//! file of this user: in a folder that several people can write, another one's file would be found first.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +18,20 @@ use super::private_file;
 
 /// The file that holds which form of each project's rules a person has approved. It belongs to the user, and not in a
 /// project.
+///
+/// ```
+/// use countersign::rules::ProjectApprovals;
+///
+/// let root = std::env::temp_dir().join(format!("countersign-doc-approvals-{}", std::process::id()));
+/// std::fs::create_dir_all(&root)?;
+/// let approvals = ProjectApprovals::at(root.join("approvals.json")).host("build-7");
+/// assert_eq!(approvals.approved(&root)?, None);
+/// approvals.approve(&root, "version = 1", "ann")?;
+/// assert_eq!(approvals.approved(&root)?.unwrap().by, "ann");
+/// assert_eq!(approvals.clone().host("laptop").approved(&root)?, None, "approvals are for one machine");
+/// std::fs::remove_dir_all(&root)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ProjectApprovals {
     path: PathBuf,
@@ -113,6 +137,20 @@ const NAMES: &[&str] = &["countersign.toml", ".countersign/rules.toml"];
 
 /// Finds the file of the project that a directory belongs to. The search goes upward to the root of the repository or
 /// the home directory, and takes only a regular file that belongs to this user.
+///
+/// ```
+/// use countersign::rules::find_project_file;
+///
+/// let root = std::env::temp_dir().join(format!("countersign-doc-find-{}", std::process::id()));
+/// std::fs::create_dir_all(root.join("src/deep"))?;
+/// std::fs::create_dir_all(root.join(".git"))?;
+/// assert_eq!(find_project_file(&root.join("src/deep")), None);
+/// std::fs::write(root.join("countersign.toml"), "version = 1")?;
+/// let found = find_project_file(&root.join("src/deep")).unwrap();
+/// assert!(found.ends_with("countersign.toml"));
+/// std::fs::remove_dir_all(&root)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use]
 pub fn find_project_file(start: &Path) -> Option<PathBuf> {
     let start = std::fs::canonicalize(start).ok()?;

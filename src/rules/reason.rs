@@ -1,4 +1,8 @@
 //! The reason of a rule, with the values of a call filled in.
+//!
+//! A reason is shown to people beside text that a model wrote, and to the model itself. `{path}` is filled in once,
+//! escaped and cut at 200 characters: a value that contains `{other}` is not read as a template, and one with control
+//! characters cannot imitate a line of the surface.
 
 use serde_json::Value;
 

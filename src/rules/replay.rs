@@ -1,4 +1,8 @@
 //! Decides about recorded calls under other rules.
+//!
+//! `replay` compares with what was recorded, `compare` with what other rules decide now. Both decide by the path that
+//! decides about real calls, and count nothing. Paths are resolved *now*: a recorded call whose file is gone by then
+//! may be decided differently under the same rules, and is then listed as a change.
 
 use serde::Serialize;
 
@@ -38,6 +42,20 @@ impl ChangedDecision {
 }
 
 /// The decisions that change, and their number.
+///
+/// ```
+/// use countersign::rules::{RuleCall, Rules, compare};
+/// use serde_json::json;
+///
+/// let load = |text: &str| Rules::builder().lexical().text("mine.toml", text).load();
+/// let old = load("version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'\nwhere.amount = '<= 10'")?;
+/// let new = load("version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'\nwhere.amount = '<= 50'")?;
+/// let args = [json!({"amount": 5}), json!({"amount": 40})];
+/// let calls = args.iter().map(|args| RuleCall::new("pay", args.as_object().unwrap()));
+/// let replayed = compare(calls, &old, &new);
+/// assert_eq!((replayed.calls, replayed.changes.len(), replayed.widens()), (2, 1, true));
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Replayed {

@@ -1,4 +1,11 @@
 //! One rule of a file, and how it is read.
+//!
+//! The digest of a rule is of every key but the reason, in a canonical order. It is what an approval of the rule's
+//! question is bound to: a better sentence asks about nothing again, and any change of what the rule says does (rule
+//! R6).
+//!
+//! A rule has one effect and one list of tools. Two effects in one rule would need an order between them, and the order
+//! of rules has no meaning in these files.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -226,6 +233,11 @@ pub(super) fn unknown(key: &str) -> String {
     }
 }
 
+/// | rule | `else` by default | may be |
+/// |---|---|---|
+/// | `allow` | `ask` | `ask`, `deny` |
+/// | `ask` | `deny` | `deny` |
+/// | `deny` | – | a limit is refused: it allows no call |
 fn at_most(
     source: &mut Source,
     span: &Range<usize>,

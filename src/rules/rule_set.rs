@@ -1,4 +1,11 @@
 //! All files that are in force together, indexed by tool.
+//!
+//! Most rules name one tool, and most calls are about few rules. So rules with literal names are found by a table, and
+//! only those with patterns are tried one by one; a set of a thousand rules costs a call about as much as the ten that
+//! concern it. The table is by the name in lower case, as strict rules compare without regard to case; a rule that
+//! allows compares again, exactly.
+//!
+//! A tool that was renamed around the layer is looked up under both names, each rule once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

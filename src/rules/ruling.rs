@@ -9,6 +9,18 @@ use serde::Serialize;
 use crate::decision::ToolDecision;
 
 /// Where rules come from. The layer of a rule never makes it stronger or weaker.
+///
+/// ```
+/// use countersign::rules::{Layer, RuleCall, Rules};
+/// use serde_json::json;
+///
+/// let rules = Rules::builder().lexical().text("mine.toml", "version = 1\n[[rule]]\nid = 'all'\nallow = '*'").load()?;
+/// let args = json!({"path": ".git/config"});
+/// let ruling = rules.decide(&RuleCall::new("write_file", args.as_object().unwrap()));
+/// assert_eq!(ruling.winners().next().unwrap().layer, Layer::Floor, "no file switches it off");
+/// assert!(ruling.is_every_time());
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -54,6 +66,8 @@ pub struct Spoke {
 }
 
 /// A rule that names the tool and did not speak.
+///
+/// The model never gets one: it would be told which call to try next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NearMiss {

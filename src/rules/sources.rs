@@ -1,4 +1,7 @@
 //! Where rules come from, and how all files are loaded together.
+//!
+//! The origins are kept, so that a reload reads the same places again. A project's file is tested as if it were
+//! approved, as its author has to see whether it works; whether what it allows is in force is decided after that.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,15 @@
 //! Patterns over the identity of a tool: the MCP server or the toolset it belongs to, and its name.
+//!
+//! | pattern | a tool of this program | of a toolset `files` | of an MCP server `docs` |
+//! |---|---|---|---|
+//! | `search` | matches | matches | only in a rule that asks or denies |
+//! | `set:files/search` | – | matches | – |
+//! | `mcp:docs/search` | – | – | matches |
+//! | `*` | matches | matches | only in a rule that asks or denies |
+//!
+//! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
+//! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
+//! conditions, is refused with a pointer to `where`.
 
 use super::call::RuleCall;
 use super::glob::{Glob, MAX_PATTERN, is_pattern};

@@ -1,4 +1,17 @@
 //! The answer of a condition, which may be unknown.
+//!
+//! A condition about an argument may have no answer: the field is missing, the path cannot be resolved, the command is
+//! not analysed. Treating that as "no" would let a rule that denies miss what it is there for; treating it as "yes"
+//! would let a rule that allows cover what it has not seen. So the third answer is kept until the end, and each kind of
+//! rule reads it in its own direction (rule R2):
+//!
+//! | answer | a rule that allows | a rule that asks or denies |
+//! |---|---|---|
+//! | yes | covers the call | speaks |
+//! | no | is silent | is silent |
+//! | unknown | is silent | asks, also where it would deny |
+//!
+//! A rule that would deny and is not certain *asks*, because a person can see what the rule could not.
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +28,8 @@ impl Truth {
     }
 
     /// The answer to "all of them".
+    ///
+    /// `No` wins over `Unknown`: where one part certainly fails, the others need not be known.
     pub(super) fn all(answers: impl IntoIterator<Item = Self>) -> Self {
         let mut sum = Self::Yes;
         for answer in answers {
@@ -28,6 +43,8 @@ impl Truth {
     }
 
     /// The answer to "any of them".
+    ///
+    /// `Yes` wins over `Unknown`: where one part certainly holds, the others need not be known.
     pub(super) fn any(answers: impl IntoIterator<Item = Self>) -> Self {
         let mut sum = Self::No;
         for answer in answers {
@@ -43,6 +60,12 @@ impl Truth {
 
 /// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies applies
 /// where anything matches.
+///
+/// | several values in one place | allowing | strict |
+/// |---|---|---|
+/// | a list of paths, one of them secret | must all be within | one is enough |
+/// | a path and what a link resolves it to | both must be within | one is enough |
+/// | the commands of a text | each must be covered | one is enough |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     Allowing,

@@ -13,6 +13,29 @@ use crate::ledger::{Decided, Ledger, Millis, Record};
 const PURPOSE: &str = "countersign ask";
 
 /// The claims of a token about an ask: names and ids, and the fingerprint instead of the arguments.
+///
+/// The arguments are not in it, as a token ends in mails and logs: the fingerprint stands for them.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use countersign::deferred::Answer;
+/// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+/// use countersign::seal::SealKeys;
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let secret: Vec<u8> = (0..32).collect(); // 32 random bytes
+/// let keys = SealKeys::new("2026-11", &secret)?;
+/// let ledger = Ledger::new(MemoryStore::new());
+/// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+/// let token = keys.seal_ask(&parked, "ann", SystemTime::now() + Duration::from_secs(3600))?;
+///
+/// // The page that the link leads to shows who may decide, and about what.
+/// let claims = keys.open_ask(&token, SystemTime::now())?;
+/// assert_eq!((claims.by.as_str(), claims.tool.as_str()), ("ann", "delete_file"));
+/// let decided = ledger.decide_sealed(&keys, &token, Answer::Approve { args: None }).await?;
+/// assert_eq!(decided, Decided::Won { again: false });
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -85,6 +108,9 @@ impl SealKeys {
     ///
     /// # Errors
     /// As [`seal_ask`](Self::seal_ask).
+    ///
+    /// Without edits a token approves what its mail showed. With edits, whoever gets hold of the link can choose the
+    /// arguments.
     pub fn seal_ask_with_edits(
         &self,
         ask: &Record,
@@ -113,6 +139,9 @@ impl Ledger {
     ///
     /// # Errors
     /// [`SealError`] says why the token is refused, or that the ledger failed; nothing was decided then.
+    ///
+    /// Who is logged in is not known here: compare [`AskClaims::by`] with the session, or take the possession of the
+    /// link for the proof, as a link in a mail does.
     pub async fn decide_sealed(
         &self,
         keys: &SealKeys,

@@ -5,6 +5,17 @@ use std::time::SystemTime;
 use crate::ledger::LedgerError;
 
 /// Why a token is refused, or cannot be made. A refused token changes nothing. No message quotes the token.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use countersign::seal::{SealError, SealKeys};
+///
+/// let secret: Vec<u8> = (0..32).collect();
+/// let keys = SealKeys::new("k1", &secret)?;
+/// assert!(matches!(SealKeys::new("k1", [7; 32]), Err(SealError::UnusableKey { .. })));
+/// assert!(matches!(keys.open::<bool>("p", "hello", SystemTime::now()), Err(SealError::Malformed { .. })));
+/// # Ok::<(), SealError>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {

@@ -97,6 +97,21 @@ impl SealKeys {
     ///
     /// # Errors
     /// [`SealError::UnusableKey`] as for [`new`](Self::new), or when another key has this name.
+    ///
+    /// The way to rotate a key without a moment in which tokens are refused: first accept the new key everywhere, then
+    /// seal with it everywhere, then stop accepting the old one.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use countersign::seal::SealKeys;
+    ///
+    /// let (old, new): (Vec<u8>, Vec<u8>) = ((0..32).collect(), (100..132).collect());
+    /// let now = SystemTime::now();
+    /// let token = SealKeys::new("2026-10", &old)?.seal("login", "ann", now + Duration::from_secs(60))?;
+    /// let keys = SealKeys::new("2026-11", &new)?.and_accept("2026-10", &old)?;
+    /// assert_eq!(keys.open::<String>("login", &token, now)?, "ann");
+    /// # Ok::<(), countersign::seal::SealError>(())
+    /// ```
     pub fn and_accept(
         self,
         name: impl Into<String>,
@@ -139,6 +154,23 @@ impl SealKeys {
     /// # Errors
     /// [`SealError::Unsealable`] when the claims cannot be serialised as JSON or are too large for a token, or when the
     /// purpose is the library's.
+    ///
+    /// The claims are signed and not encrypted: whoever has the token can read them.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use countersign::seal::{SealError, SealKeys};
+    ///
+    /// let secret: Vec<u8> = (0..32).collect();
+    /// let keys = SealKeys::new("k1", &secret)?;
+    /// let now = SystemTime::now();
+    /// let token = keys.seal("login", "ann", now + Duration::from_secs(60))?;
+    /// assert_eq!(keys.open::<String>("login", &token, now)?, "ann");
+    /// assert!(matches!(keys.open::<String>("reset", &token, now), Err(SealError::Forged)), "another purpose");
+    /// let later = now + Duration::from_secs(61);
+    /// assert!(matches!(keys.open::<String>("login", &token, later), Err(SealError::Expired { .. })));
+    /// # Ok::<(), SealError>(())
+    /// ```
     pub fn seal<T: Serialize + ?Sized>(
         &self,
         purpose: &str,
@@ -189,6 +221,9 @@ impl SealKeys {
 
     /// The claims of a token and its expiry, unchecked: for a caller that learns the store's time only within a
     /// transaction.
+    ///
+    /// Whoever calls it has to compare the expiry, by a clock that is read in the transaction of the decision (rule
+    /// L4).
     pub(super) fn open_at_any_time<T: DeserializeOwned>(
         &self,
         purpose: &str,

@@ -26,6 +26,9 @@ use super::table::Programs;
 ///     "ask: reads `../../.ssh/id_ed25519`, which may hold secrets",
 /// );
 /// ```
+///
+/// A classifier judges by what is true now: the search path, the links, the files that a pattern matches. Judge again
+/// when the call is approved, as a layer does, and bind the question to what was judged ([`Judgement::digest`]).
 #[derive(Debug, Clone)]
 pub struct Classifier {
     settings: ClassifierSettings,
@@ -33,6 +36,15 @@ pub struct Classifier {
 
 impl Classifier {
     /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
+    /// assert!(reader.judge("grep -n main src/lib.rs", Dialect::Bash).decision() == countersign::decision::ToolDecision::Allow);
+    /// let build = reader.judge("cargo test", Dialect::Bash);
+    /// assert_eq!(build.to_string(), "ask: `cargo` runs code of the workspace");
+    /// ```
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
         let settings = ClassifierSettings {
@@ -46,6 +58,9 @@ impl Classifier {
 
     /// Whether a program is one that the system has installed: a path has to be in a folder of the system, and a name has
     /// not to be found where tools may write.
+    ///
+    /// Allowing `ls` means the system's `ls`: a tool that can write to a folder of the search path could put its own `ls`
+    /// there, and be allowed to run it.
     ///
     /// ```
     /// use countersign::shell::{Classifier, Preset, SearchPath, Workspace};
@@ -80,6 +95,16 @@ impl Classifier {
 
     /// Parses a text and judges its commands. A text that is refused gets at least ASK. The commands before the refused
     /// place are judged nevertheless, as one of them may be denied.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    /// use countersign::decision::ToolDecision;
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let judgement = classifier.judge("rm -rf / ; for x in *; do echo; done", Dialect::Bash);
+    /// assert_eq!(judgement.decision(), ToolDecision::Deny, "what was read before the refused place counts");
+    /// assert!(judgement.refused().unwrap().contains("`for` begins a compound command"));
+    /// ```
     #[must_use]
     pub fn judge(&self, text: &str, dialect: Dialect) -> Judgement {
         match Commands::parse(text, dialect) {

@@ -1,4 +1,11 @@
 //! The syntax tree of a text: lists of pipelines of simple commands.
+//!
+//! The tree has what a shell does, and not how a text looks: quotes are gone, operators are enums, and each word says
+//! what the shell will make of it. Nothing in it is evaluated. A word with `$HOME` has the text `$HOME` and the kind
+//! `Expansion`, and each reader decides what it can say about a value that is known only when the command runs.
+//!
+//! Spans are byte ranges of the original text, so that a surface can mark a command where it stands. A word that the
+//! analysis has made (a path in the place of `{}`) has an empty span.
 
 use std::fmt;
 use std::ops::Range;
@@ -26,6 +33,15 @@ pub struct Commands {
 }
 
 /// The operator between a pipeline and the one before it.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, Join};
+///
+/// let commands = Commands::parse("a && b || c; d", Dialect::Sh)?;
+/// let joins: Vec<_> = commands.pipelines().iter().map(|pipeline| pipeline.join()).collect();
+/// assert_eq!(joins, [Join::Then, Join::And, Join::Or, Join::Then]);
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
@@ -38,6 +54,15 @@ pub enum Join {
 }
 
 /// Commands joined by `|`, each of which writes to the input of the next.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let commands = Commands::parse("! grep -q x a.txt | wc -l", Dialect::Bash)?;
+/// let pipeline = &commands.pipelines()[0];
+/// assert_eq!((pipeline.is_negated(), pipeline.stages().len()), (true, 2));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     pub(super) join: Join,
@@ -66,6 +91,15 @@ impl Pipeline {
 }
 
 /// One command of a pipeline.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, Stage};
+///
+/// let commands = Commands::parse("(cd src; ls) > list.txt", Dialect::Sh)?;
+/// let Stage::Subshell { commands, redirections } = &commands.pipelines()[0].stages()[0] else { unreachable!() };
+/// assert_eq!((commands.pipelines().len(), redirections.len()), (2, 1));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
@@ -81,6 +115,34 @@ pub enum Stage {
 }
 
 /// A program or builtin with its arguments, assignments and redirections.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let text = "RUST_LOG=debug cargo test -q 2> err.txt";
+/// let commands = Commands::parse(text, Dialect::Bash)?;
+/// let command = commands.simple_commands().next().unwrap();
+/// assert_eq!(command.argv().unwrap(), ["cargo", "test", "-q"]);
+/// assert_eq!(command.assignments()[0].name(), "RUST_LOG");
+/// assert_eq!(command.redirections()[0].fd(), Some(2));
+/// assert_eq!(&text[command.span()], text);
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, RedirectionTarget};
+///
+/// let text = "LANG=C sort -r names.txt 2> /dev/null";
+/// let commands = Commands::parse(text, Dialect::Bash)?;
+/// let command = commands.simple_commands().next().unwrap();
+/// assert_eq!(command.argv(), Some(vec!["sort", "-r", "names.txt"]));
+/// assert_eq!((command.assignments()[0].name(), command.assignments()[0].value().text()), ("LANG", "C"));
+/// let redirection = &command.redirections()[0];
+/// assert_eq!(redirection.fd(), Some(2));
+/// assert!(matches!(redirection.target(), RedirectionTarget::Write(word) if word.text() == "/dev/null"));
+/// assert_eq!(text.get(command.span()), Some(text));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SimpleCommand {
     pub(super) assignments: Vec<Assignment>,
@@ -122,6 +184,9 @@ impl SimpleCommand {
 }
 
 /// An assignment before a command, `NAME=value`.
+///
+/// An assignment in front of a program changes what the program does (`LD_PRELOAD`, `GIT_SSH_COMMAND`), so that only
+/// names which change how a program prints are harmless. An assignment without a program sets a variable of this shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub(super) name: String,
@@ -164,6 +229,18 @@ impl Redirection {
 }
 
 /// The target of a redirection.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, RedirectionTarget};
+///
+/// let commands = Commands::parse("sort < in.txt >> out.txt 2>&1 <<'END'\nb\na\nEND\n", Dialect::Bash)?;
+/// let targets: Vec<_> = commands.simple_commands().next().unwrap().redirections().iter().map(|it| it.target()).collect();
+/// assert!(matches!(targets[0], RedirectionTarget::Read(word) if word.text() == "in.txt"));
+/// assert!(matches!(targets[1], RedirectionTarget::Append(_)));
+/// assert!(matches!(targets[2], RedirectionTarget::Duplicate(1)));
+/// assert!(matches!(targets[3], RedirectionTarget::HereDocument(body) if body == "b\na\n"));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectionTarget {
@@ -184,6 +261,24 @@ pub enum RedirectionTarget {
 }
 
 /// Why a text is refused. A person has to read it.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let refused = Commands::parse("ls\necho `id`", Dialect::Bash).unwrap_err();
+/// assert_eq!((refused.line(), refused.column(), refused.at()), (2, 6, 8));
+/// assert_eq!(refused.why(), "a backtick is not analysed: write `$(…)`");
+/// assert_eq!(refused.read().simple_commands().count(), 1, "`ls` was read before");
+/// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let refused = Commands::parse("ls -l\nif true; then ls; fi", Dialect::Sh).unwrap_err();
+/// assert_eq!((refused.line(), refused.column()), (2, 1));
+/// // What was read before the place that is refused, for a surface that shows it.
+/// assert_eq!(refused.read().simple_commands().count(), 1);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub(super) at: usize,
@@ -292,6 +387,18 @@ impl RedirectionTarget {
 }
 
 /// The kind of a word, which says what the shell will do with it.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, WordKind};
+///
+/// let kinds = |text: &str| -> Vec<WordKind> {
+///     let commands = Commands::parse(text, Dialect::Bash).unwrap();
+///     let command = commands.simple_commands().last().unwrap();
+///     command.words().iter().skip(1).map(|word| word.kind()).collect()
+/// };
+/// assert_eq!(kinds("ls ~/x '*.rs' *.rs"), [WordKind::Tilde, WordKind::Literal, WordKind::Glob]);
+/// assert_eq!(kinds("cat \"$HOME/x\" <(ls)"), [WordKind::Expansion, WordKind::Process]);
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WordKind {
@@ -310,6 +417,32 @@ pub enum WordKind {
 }
 
 /// One word: an argument, an assigned value, or the target of a redirection.
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect};
+///
+/// let commands = Commands::parse("echo \"$HOME\" $HOME $(date) plain", Dialect::Bash)?;
+/// let words = commands.simple_commands().last().unwrap().words();
+/// assert!(!words[1].may_split() && words[2].may_split(), "quoted, it stays one word");
+/// assert_eq!(words[2].parameters(), ["HOME"]);
+/// assert_eq!((words[3].text(), words[3].substitutions().len()), ("$(…)", 1));
+/// assert_eq!(words[4].literal(), Some("plain"));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
+///
+/// ```
+/// use countersign::shell::{Commands, Dialect, WordKind};
+///
+/// let commands = Commands::parse("cp 'a b' *.rs $HOME", Dialect::Bash)?;
+/// let words = commands.simple_commands().next().unwrap().words();
+/// let kinds: Vec<_> = words.iter().map(|word| word.kind()).collect();
+/// assert_eq!(kinds, [WordKind::Literal, WordKind::Literal, WordKind::Glob, WordKind::Expansion]);
+/// assert_eq!((words[1].literal(), words[1].is_quoted()), (Some("a b"), true));
+/// // What the value of `$HOME` is, only the shell knows; unquoted, it may become several words.
+/// assert_eq!((words[3].literal(), words[3].may_split()), (None, true));
+/// assert_eq!(words[3].parameters(), ["HOME"]);
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub(super) text: String,

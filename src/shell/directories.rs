@@ -1,4 +1,12 @@
 //! Judges the directories that commands run in or change to.
+//!
+//! `cd` is followed twice: as a shell goes, by the path as it is written (`cd link/..` is the directory itself), and by
+//! what the path resolves to, as `cd -P` and programs do. Where the two differ, the commands after it may run in
+//! either, and paths are judged in both.
+//!
+//! A program that works in the repository of its directory (`git`, and what calls it) runs what that repository's
+//! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
+//! have another one, which anyone who can write there has made.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,11 @@
 //! Environment variables that may be set for a command, or printed by one.
+//!
+//! A variable may name code that a program loads, a pager that it runs, or a server that it asks. There are too many to
+//! list the dangerous ones, so the harmless ones are listed: names that change how a program prints (`LANG`, `TZ`,
+//! `NO_COLOR`), with plain values of at most 200 bytes that are no paths.
+//!
+//! The reverse holds for printing: a variable's value is a secret until its name is in the list of public ones (`PATH`,
+//! `HOME`).
 
 use super::names::names;
 

@@ -1,4 +1,23 @@
 //! Runs parsed commands without a shell.
+//!
+//! What was judged is a tree, and running a text through a shell would parse it once more, by another parser. So the
+//! tree itself is run: programs are started with the words as they are, joined by pipes that this process makes.
+//! Everything that only a shell could do (expansion, subshells) is refused before the first program starts.
+//!
+//! # One pipe for all output
+//!
+//! Standard output and error of all programs go into one pipe, in the order in which they are written, as a terminal
+//! shows them. It is read by a thread of its own, since a program that writes more than the pipe holds waits until it
+//! is read. Beyond the limit the bytes are counted and dropped.
+//!
+//! A program may leave another one in the background, which keeps the pipe open. It is waited for half a second after
+//! the last program has ended; what it writes later is lost, and it is not killed.
+//!
+//! # Stopping
+//!
+//! The programs are polled every five milliseconds for their end, the time limit, and the flag that a dropped call
+//! sets. Polling is not elegant, and needs neither signals nor `unsafe` code. Only the programs that were started here
+//! are killed, and not those that they have started: a process group would need `unsafe` too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
@@ -14,6 +33,14 @@ use super::commands::{
 };
 
 /// The output and the exit status of a command.
+///
+/// ```
+/// use countersign::shell::ShellOutput;
+///
+/// let output = ShellOutput { output: "a\n".into(), status: 0, left_out: 0, timed_out: false };
+/// assert_eq!(serde_json::to_value(&output)?, serde_json::json!({"output": "a\n", "status": 0}), "what says nothing is left out");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ShellOutput {
     /// Standard output and standard error, interleaved as they were written. Bytes that are not UTF-8 are replaced.
@@ -219,6 +246,9 @@ impl RunningPipeline<'_> {
     }
 
     /// Changes the directory. Its redirections are opened, as a shell opens them, and one that fails keeps the directory.
+    ///
+    /// `cd` is the only builtin, as no program could do it. It changes the directory of the programs after it, not that
+    /// of this process, which other calls run in.
     fn change_directory(&mut self, command: &SimpleCommand, negated: bool) -> io::Result<i32> {
         let there =
             command.words.get(1).map(|word| self.directory.join(&word.text)).unwrap_or_default();

@@ -1,4 +1,17 @@
 //! Patterns of file names: whether a pattern may match a name that holds secrets.
+//!
+//! `cat *` may print a secret, and so may every other pattern; asking about each would make the classifier useless, as
+//! listing and counting files is what agents do all day. So a pattern is asked about if it is *specific* enough to be
+//! meant for secrets: `.e*`, `*.pem`, `id_*`, and not `*` or `*.json`. What a pattern matches right now is looked at as
+//! well (`Workspace::matches`), so that `*` in a folder with a `.pem` file asks.
+//!
+//! | pattern | may be a secret | because |
+//! |---|---|---|
+//! | `*` | no | says nothing about names |
+//! | `.e*` | yes | has a text in common with `.env` |
+//! | `*.pem`, `*.p?m` | yes | writes a part of the ending |
+//! | `v1.*` | no | the ending is not written at all |
+//! | `*.json` | no | the ending is usual, although `credentials.json` has it |
 
 use super::names::names;
 
@@ -104,6 +117,9 @@ fn after_set(text: &str) -> Option<&str> {
 }
 
 /// Whether some text matches both patterns.
+///
+/// Two patterns have a text in common if the first can take what the second needs, character by character; `Any` may
+/// take nothing or one more. Computed from the end, row by row, in time and space of the product of both lengths.
 fn meets(one: &[GlobPart], other: &[GlobPart]) -> bool {
     // Row by row: whether the rest of `one` from here and the rest of `other` from each place have a text in common.
     let mut below: Vec<bool> = (0..=other.len())

@@ -1,4 +1,9 @@
 //! The result of judging commands: effects, reasons and decisions.
+//!
+//! A judgement is a list of facts with a verdict: what each command does as far as that is known, and every reason
+//! against running it unattended. Layers read the verdict; rules and people read the facts. A part without a reason is
+//! allowed, so that everything the judging code does not understand has to add one: silence is the one thing that must
+//! not happen.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,6 +17,16 @@ use super::commands::{Assignment, Redirection};
 use crate::decision::ToolDecision;
 
 /// One effect of a command.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let effects = |text: &str| classifier.judge(text, Dialect::Bash).parts()[0].effects().to_vec();
+/// assert_eq!(effects("cat src/lib.rs"), [Effect::Reads("/w/src/lib.rs".into())]);
+/// assert_eq!(effects("ls src"), [Effect::Lists("/w/src".into())]);
+/// assert!(matches!(&effects("curl https://example.org/x")[..], [Effect::Sends(url)] if url.contains("example.org")));
+/// ```
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -41,6 +56,13 @@ pub enum Effect {
 
 impl Effect {
     /// The path that is read, listed, written or changed to.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::shell::Effect;
+    /// assert_eq!(Effect::Writes("/w/a.txt".into()).path(), Some(Path::new("/w/a.txt")));
+    /// assert_eq!(Effect::RevealsEnvironment.path(), None);
+    /// ```
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -76,6 +98,17 @@ impl Effect {
 }
 
 /// Why a part needs an approval or is denied.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+/// use countersign::decision::ToolDecision;
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let judgement = classifier.judge("echo x > .git/config", Dialect::Bash);
+/// let reason = judgement.reasons()[0];
+/// assert_eq!((reason.decision(), reason.is_every_time()), (ToolDecision::Ask, true));
+/// assert!(reason.text().contains("decides what runs or what is allowed"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     pub(super) decision: ToolDecision,

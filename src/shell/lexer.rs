@@ -1,6 +1,27 @@
 //! The lexer: characters, blanks, comments and assignments.
 //!
 //! Only syntax that `sh`, `bash` and `zsh` interpret in the same way is accepted.
+//!
+//! # How strict "alike" is
+//!
+//! The oracles are `dash`, `bash` and `zsh`: a corpus of texts is run by all three, and what the lexer accepts has to
+//! give the same words in each (`shell::corpus`). Where they differ, the text is refused, also if the meaning seems
+//! obvious:
+//!
+//! | text | differs | here |
+//! |---|---|---|
+//! | `=ls` | `zsh` replaces it by the path of `ls` | refused |
+//! | `a{b,c}` | `dash` has no braces | refused |
+//! | `$a[1]` | an element in `zsh`, a pattern in `bash` | refused |
+//! | `echo x &` | a job goes on after the command | refused |
+//! | `!x` | history, in an interactive shell | refused, except `! ` before a pipeline |
+//! | `a\`⏎`b` | one word or two, by where it stands | refused in the middle of a word |
+//!
+//! # Here-documents
+//!
+//! The body of a here-document begins on the next line, behind the rest of the line that opened it. It is read ahead
+//! when `<<` is met, and `resume` holds where it ended; the lexer jumps there at the line break. So one line can open
+//! one document only, and none within parentheses, where the jump would leave the list that is being read.
 
 use std::ops::Range;
 
@@ -111,6 +132,9 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips blanks, line continuations, and a comment, whose range is recorded.
+    ///
+    /// `#` begins a comment only after a separator: in `a#b` it is a part of the word. A continued line is accepted
+    /// between words only; in the middle of one, some shells join it and others see two words after an alias.
     pub(super) fn skip_blanks(&mut self) -> Result<(), Stop> {
         let start = self.at;
         loop {

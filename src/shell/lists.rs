@@ -1,4 +1,19 @@
 //! The judgement of lists and pipelines, and of the directories that their commands run in.
+//!
+//! # Which directories a command may run in
+//!
+//! Any `cd` may fail, and a text goes on after it unless `&&` says otherwise. So a command is judged in *every*
+//! directory in which it may run:
+//!
+//! | text, starting in `/w` | `x` may run in |
+//! |---|---|
+//! | `cd a; x` | `/w/a`, `/w` |
+//! | `cd a && x` | `/w/a` |
+//! | `cd a && cd b; x` | `/w/a/b`, `/w/a`, `/w` |
+//! | `y || cd a && x` | `/w/a`, `/w` |
+//! | `(cd a); x` | `/w` |
+//!
+//! Beyond eight directories a person is asked: each path is judged in each of them.
 
 use std::path::PathBuf;
 

@@ -40,6 +40,28 @@
 //!
 //! A missing argument, or one that is not a string, becomes the empty text here, which is allowed because it runs
 //! nothing. The classifier is not a sandbox.
+//!
+//! # From a text to a verdict
+//!
+//! ```text
+//!  text ─► characters ─► lexer, words, redirections ─► parser ─► Commands        refused: ask
+//!                                                                   │
+//!       table of programs ─► arguments matched like the program does ─► effects  unknown: ask
+//!                                                                   │
+//!       workspace, search path ─► places of paths, files of programs ─► reasons  outside, secret: ask
+//!                                                                   ▼
+//!                                                               Judgement: one Part for each simple command
+//! ```
+//!
+//! Each step can only add reasons. A step that does not know something adds one, so that what is allowed is what every
+//! step has understood.
+//!
+//! # What is assumed
+//!
+//! - The shell that runs the text has its default options, no aliases and no functions with the names of programs.
+//! - A program does what its manual says, and the file that is found in `PATH` is that program.
+//! - What the analysis looks at (links, files, the search path) is still so when the command runs. [`ShellTool`] runs
+//!   the judged words without a shell, which removes the first assumption and not the others.
 
 mod characters;
 mod classify;

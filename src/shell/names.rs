@@ -1,4 +1,7 @@
 //! The lists of names in `names.txt`.
+//!
+//! The lists are data, so that adding the name of a secret file needs no code and is reviewed as a line of text. An
+//! unknown heading gives an empty list.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,20 @@
 //! The judgement of operands, by their kinds.
+//!
+//! What a word means depends on the program. The table gives each operand and each value of an option a kind, and here
+//! the word is judged by it:
+//!
+//! | kind | asks if |
+//! |---|---|
+//! | text | the shell expands a variable into it that may be a secret, or it names a secret |
+//! | read, list | the place is secret; for reading, outside of the workspace |
+//! | write, output | the place is not in the workspace, or decides what runs |
+//! | revision | as read, and the part after the colon is a path, too |
+//! | host | it is not this machine |
+//! | script | the script may run programs, or read or write other files |
+//! | code | always |
+//!
+//! A path is judged as it is written and as it is resolved, in each directory in which the command may run. A reason
+//! for one of them is enough, and the effects of all are listed.
 
 use std::path::{Path, PathBuf};
 
@@ -106,6 +122,9 @@ impl Simple<'_> {
     }
 
     /// Asks about the value of an option that some versions of the program read as an operand.
+    ///
+    /// GNU programs take options behind operands, programs of BSD do not: for those, `grep x file -f y` has four
+    /// operands, and `y` is a file to search. So the value of such an option is also judged as an operand.
     pub(super) fn late(&mut self, judging: &Judging<'_>, word: &Word) {
         let Some(text) = word.literal() else { return };
         let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
@@ -276,6 +295,10 @@ impl Simple<'_> {
 
     /// Judges the files that a pattern matches now, for links and secrets among them. Returns whether a reason was
     /// added.
+    ///
+    /// A pattern is judged by its text *and* by what it matches now: a link among the files may lead out of the
+    /// workspace, and a secret may be among them. A file that is created between this look and the command's start is
+    /// not seen.
     fn matches(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind, number: usize) -> bool {
         let workspace = &judging.settings.workspace;
         let Some(here) = self.here.get(number).cloned() else { return false };

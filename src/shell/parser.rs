@@ -1,4 +1,14 @@
 //! The parser: lists, pipelines, subshells, simple commands and redirections.
+//!
+//! The parser is recursive over lists only, with at most four levels, 256 commands and 64 KiB, so that no text makes it
+//! slow or deep. There is no error recovery: the first thing that is not known ends the parsing, with what was read
+//! before it.
+//!
+//! What was read is kept because a denial must not be avoidable by adding something strange: `rm -rf / ; for …` is
+//! refused, and `rm -rf /` is judged all the same.
+//!
+//! Words that begin a compound command in *any* of the shells are refused in the place of a program's name, also `{}`
+//! and `-`: a shell that knows them would read everything after them in another way.
 
 use super::commands::{
     Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,

@@ -1,4 +1,19 @@
 //! Classifies paths: inside the workspace, secret, protected, or elsewhere.
+//!
+//! | place | examples | read | written |
+//! |---|---|---|---|
+//! | inside | `src/lib.rs` | allowed | allowed for a developer, unless it defines a build |
+//! | system | `/usr/include`, `/etc/hosts` | allowed | asked |
+//! | stream | `/dev/null` | allowed | allowed |
+//! | secret | `.env`, `~/.ssh`, `/proc/1/environ` | asked | asked |
+//! | protected | `.git/config`, the configuration of agents | allowed | asked, every time |
+//! | outside | `~/x`, `/srv` | asked; listing is allowed | asked |
+//!
+//! Names are compared without regard to case, since some file systems ignore it. A name that ends in `.example` or the
+//! like is harmless: people keep templates of secrets beside them.
+//!
+//! A home directory that is not known stands for `/home`: `~/.ssh/id` is then below a place that is outside of every
+//! workspace, and a secret by its names.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -10,6 +25,17 @@ use super::names::{is_named, names};
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 /// The directory tree that commands may work in.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let workspace = Workspace::lexical("/w").with_directory("sub").with_home("/home/ann");
+/// let classifier = Classifier::new(workspace, Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let judge = |text| classifier.judge(text, Dialect::Bash).to_string();
+/// assert_eq!(judge("cat ../README.md"), "allow", "relative paths start in /w/sub");
+/// assert_eq!(judge("cat ../../other/README.md"), "ask: reads `../../other/README.md`, outside of the workspace");
+/// assert!(judge("cat ~/.ssh/id_ed25519").contains("secrets"));
+/// ```
 #[derive(Clone)]
 pub struct Workspace {
     root: PathBuf,
@@ -189,6 +215,9 @@ const UNKNOWN_HOME: &str = "/home";
 /// assert_eq!(resolved(Path::new("/no such folder/a"), |_| None).unwrap(), Path::new("/no such folder/a"));
 /// assert_eq!(resolved(Path::new("/no such folder/../a"), |_| None), None);
 /// ```
+///
+/// A file that will be created has a folder that exists; the folder is resolved and the name appended. A link that
+/// leads nowhere is unknown, as creating its target afterwards would make it lead there.
 pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = path;

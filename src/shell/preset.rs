@@ -5,6 +5,9 @@ use super::search_path::SearchPath;
 use super::table::Programs;
 
 /// Which commands are allowed without a person's approval.
+///
+/// A preset is a choice of *effects*, not of programs: under `Reader` a test runner asks because it runs code of the
+/// workspace, whatever its name. Finer choices belong into rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preset {
     /// Reading in the workspace and the public parts of the system; building, testing, checking and formatting the

@@ -2,6 +2,18 @@
 //! files.
 //!
 //! Each check knows a subset of its language and refuses the rest.
+//!
+//! | language | can reach beyond its input by | accepted |
+//! |---|---|---|
+//! | `sed` | `e`, `w`, `r`, the flags `e` and `w` of `s` | commands that print, delete and substitute |
+//! | `awk` | `system`, pipes, `getline`, redirections, `ENVIRON` | scripts without any of these words |
+//! | `jq`, `yq` | `env`, `import`, `load` | filters without them |
+//! | SQL | every statement but one `SELECT`, and functions that open files | one plain `SELECT` |
+//! | `test`, `[` | an index of an array, which is evaluated | words without `[` |
+//!
+//! They are not parsers of those languages. Each looks for what could do harm, in a way that errs on the side of
+//! refusing: a `|` inside of a string of `awk` is refused too, as finding out that it is in a string needs the whole
+//! grammar.
 
 pub(super) fn sed(script: &str) -> Result<(), String> {
     Sed { rest: script }.script()

@@ -1,10 +1,26 @@
 //! Resolves the name of a program to its file, and checks that tools cannot write the file.
+//!
+//! The table says what `ls` does; which file runs is another question. If any directory that is searched *before* the
+//! program is found can be written by tools, a call could put another `ls` there first. So each directory up to the
+//! found file has to be absolute and not writable by tools, and the file itself, with links resolved, as well. A later
+//! directory does not matter.
+//!
+//! A program that is not installed has no file and needs none: nothing would run.
 
 use std::path::{Path, PathBuf};
 
 use super::paths::{Workspace, lexically_normal};
 
 /// The directories in which programs are looked up.
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+///     .with_search_path(SearchPath::new(["/w/bin", "/usr/bin"]));
+/// let judgement = classifier.judge("ls", Dialect::Bash);
+/// assert_eq!(judgement.to_string(), "ask: `/w/bin` is searched for programs, and tools may write there");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
     /// `None` checks no file at all.
@@ -20,6 +36,15 @@ impl SearchPath {
     }
 
     /// The given directories, in this order.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// // Found in no folder: nothing would run, so the missing file raises no question.
+    /// let nowhere = SearchPath::new(["/nonexistent"]);
+    /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(nowhere);
+    /// assert!(reader.judge("ls", Dialect::Bash).decision() == countersign::decision::ToolDecision::Allow);
+    /// ```
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { folders: Some(folders.into_iter().map(Into::into).collect()) }

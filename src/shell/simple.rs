@@ -1,4 +1,28 @@
 //! The judgement of lists of commands, and of each simple command in them.
+//!
+//! # The order
+//!
+//! 1. Commands in substitutions, which run first and are parts of their own.
+//! 2. Assignments and redirections, which apply whatever the program is.
+//! 3. The program: a name that is known only when it runs, or a path that is no place of the system, is asked about.
+//!    Then the table, then the file in the search path.
+//! 4. The arguments, matched as the program would; an option or operand that does not match is asked about.
+//! 5. What the program does with them: effects, and the reasons against.
+//! 6. The programs that it runs, each judged by the same code, as parts behind this one.
+//!
+//! # Lines
+//!
+//! A pipeline such as `find . -name '*.rs' | xargs grep x` is only harmless because the lines are paths in the
+//! workspace. So each command says what it knows about its output: paths (one a line, or separated by NUL), or nothing.
+//! A filter that passes whole lines keeps it, everything else loses it.
+//!
+//! | command | input | output |
+//! |---|---|---|
+//! | `find . -print0` | – | paths, NUL |
+//! | `grep -v target` behind `find .` | paths | paths: whole lines |
+//! | `sed s/a/b/` behind `find .` | paths | unknown |
+//! | `xargs cat` behind `find .` | paths | asks: paths are split at blanks |
+//! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -362,6 +386,9 @@ impl<'a> Simple<'a> {
     }
 
     /// Asks about a command that has to be approved anyway, and denies deleting the whole system or a home directory.
+    ///
+    /// Everything that a person has to approve anyway is asked about with what it does. One thing is denied: deleting
+    /// the whole system or a home directory recursively, where an approval would almost certainly be a mistake.
     fn destructive(&mut self, name: &str, what: &str, args: &[Word]) {
         let everything = |word: &Word| {
             let text = word.text.trim_end_matches(['*', '/']);

@@ -41,6 +41,35 @@ pub struct ShellArgs {
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
+///
+/// Behind a classifier, what was judged is what runs:
+///
+/// ```
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, ShellTool, Workspace};
+/// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn};
+/// use serde_json::json;
+///
+/// struct Harmless(Classifier);
+///
+/// impl ToolMiddleware for Harmless {
+///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+///         let judgement = self.0.judge(call.args().str("command").unwrap_or_default(), Dialect::Bash);
+///         match judgement.decision() == ToolDecision::Allow {
+///             true => Decision::allow(),
+///             false => Decision::ask(judgement.to_string()).with_key("shell"),
+///         }
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(SearchPath::unchecked());
+/// let tools = FunctionToolset::new()
+///     .tool(ShellTool::new(".").into_tool("shell"))
+///     .layered(Harmless(classifier).into_layer());
+/// let report = Turn::new(tools).run(vec![ToolCall::new("c1", "shell", json!({"command": "rm notes.md"}))]).await?;
+/// assert!(report.calls()[0].outcome().is_deferred(), "a person is asked before it runs");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct ShellTool {
     directory: PathBuf,
@@ -63,6 +92,16 @@ impl ShellTool {
     }
 
     /// Sets how many bytes of output are returned, counted from the beginning; 64 KiB by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::FunctionToolset;
+    /// use countersign::shell::ShellTool;
+    ///
+    /// let shell = ShellTool::new(".").with_time_limit(Duration::from_secs(20)).with_output_limit(16 * 1024);
+    /// let tools = FunctionToolset::new().tool(shell.into_tool("shell"));
+    /// # let _ = tools;
+    /// ```
     #[must_use]
     pub fn with_output_limit(mut self, bytes: usize) -> Self {
         self.limits.output = bytes;

@@ -1,4 +1,18 @@
 //! The lexer's part for words: quotes, expansions and braces.
+//!
+//! A word is read character by character, with two kinds of quotes and one escape. Everything that a shell replaces is
+//! noted, and never replaced here: `$NAME` and `${NAME}` are parameters, `$(…)` is handed to the parser, and any other
+//! use of `$` (arithmetic, operators in braces, arrays) is refused.
+//!
+//! | text | word | kind | one word? |
+//! |---|---|---|---|
+//! | `'a b'` | `a b` | literal | yes |
+//! | `"$x"` | `$x` | expansion | yes |
+//! | `$x` | `$x` | expansion | any number |
+//! | `a*` | `a*` | glob | any number |
+//! | `HEAD@{1}` | `HEAD@{1}` | literal: no shell expands it | yes |
+//! | `{}` | `{}` | literal, for `xargs` and `find` | yes |
+//! | `{a,b}` | – | refused | – |
 
 use super::commands::{Commands, Word, WordKind};
 use super::dialect::Dialect;

@@ -1,4 +1,14 @@
 //! The judgement of programs that run other programs.
+//!
+//! `timeout 5 env X=1 nice git push` is one command that runs three programs, of which the last is the one that
+//! matters. Each is a part of its own, in the order of the words, and each is judged in the directories and with the
+//! input of the outer one. At most eight levels are followed.
+//!
+//! `xargs` and `find -exec` put words into the inner command that are known only when it runs. They are accepted where
+//! these words are known to be paths in the workspace, one to a word: a word that only *contains* `{}` could become any
+//! path, and paths that are split at blanks could become any words.
+//!
+//! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
 use super::commands::{Commands, Word};
 use super::dialect::Dialect;

@@ -1,4 +1,7 @@
 //! Which characters a reader cannot see, or which change how others are seen.
+//!
+//! General categories cover most of it. What they miss are letters and marks that are drawn without ink, which are
+//! listed here by hand from the Unicode charts: a Hangul filler is a letter to every program and nothing to a reader.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
@@ -19,6 +22,8 @@ const BLANK: &[(char, char)] = &[
 
 /// Whether a reader cannot see a character, or the character moves others around it: controls, format characters,
 /// blanks other than the space, private use, and code points that Unicode has not assigned.
+///
+/// Unassigned code points count, because a newer font may draw them and this build cannot know how.
 pub(super) fn is_hidden(c: char) -> bool {
     use GeneralCategory::{
         Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, SpaceSeparator, Surrogate,
@@ -48,6 +53,9 @@ pub(super) fn is_mark(c: char) -> bool {
 }
 
 /// Whether a character could be taken for the backslash that begins the escapes of this module.
+///
+/// Every backslash in a shown text begins an escape of this module. A sign that only looks like one could begin a text
+/// that pretends to be an escape.
 pub(super) fn like_backslash(c: char) -> bool {
     matches!(c, '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{fe68}' | '\u{ff3c}')
 }

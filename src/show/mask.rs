@@ -1,4 +1,16 @@
 //! Masking secrets without hiding anything that the decision is about (rules S1, S4).
+//!
+//! What is masked in which kind of text:
+//!
+//! | text | masked in it |
+//! |---|---|
+//! | a path or host, a script | nothing |
+//! | an address | secrets in its query |
+//! | a command | a token of a known form, where a credential is passed: after `Authorization:`, `API_KEY=` or `--token` |
+//! | a value under a secret's name | all of it, if it looks like one |
+//! | any other text | tokens of a known form, keys in PEM, headers, settings with a random value |
+//!
+//! In a text with `$`, a backquote or `%` the value of a setting may be executed, so it is shown.
 
 use super::keys::{ShowRule, names_secret};
 use super::piece::{Piece, Style, counted, pieces};
@@ -61,6 +73,8 @@ fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<FoundSecre
 }
 
 /// How many characters before a value are read to find out whether the value is a credential.
+///
+/// Keeps the work linear: a command of a megabyte would otherwise be read again at each word.
 const NEAR: usize = 64;
 
 fn begins_word(before: &str) -> bool {
@@ -77,6 +91,8 @@ fn anywhere(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
 
 /// Finds a secret at this place of a command: only a token that is passed as a credential, and that ends where a word
 /// ends. Everything else could be what is executed.
+///
+/// A token that goes on after its end (`ghp_…;rm -rf ~`) is not masked, so that no command hides behind one.
 fn credential(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     // Only the end of the text before is needed, and reading all of it at every word would take quadratic time.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);

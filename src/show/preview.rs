@@ -14,6 +14,11 @@ const TITLE: usize = 200;
 const CELL: usize = 60;
 
 /// A preview, as an approver sees it: what a layer or tool shows of the effects of a call. All texts are safe to print.
+///
+/// ```
+/// use countersign::show::PreviewSign;
+/// assert_eq!([PreviewSign::Plain, PreviewSign::Added, PreviewSign::Removed].map(PreviewSign::char), [' ', '+', '-']);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PreviewView {
@@ -76,6 +81,8 @@ impl PreviewSign {
 }
 
 /// The previews of all questions, in their order. Equal ones of one author are shown once.
+///
+/// Two authors who show the same are shown twice: that both have seen it is what the person is told.
 pub(super) fn views(
     questions: &[Question],
     limits: Limits,
@@ -179,6 +186,8 @@ fn signed(lines: &[String], rule: ShowRule) -> Vec<(PreviewSign, Vec<Piece>)> {
 
 /// The lines of a text with their numbers, from 0 on. They are masked together, as a key has several lines: those within
 /// a masked key are left out.
+///
+/// A key in PEM has many lines, none of which looks like a secret by itself.
 fn lines_of(text: &str, rule: ShowRule) -> Vec<(usize, Vec<Piece>)> {
     let mut out: Vec<(usize, Vec<Piece>)> = vec![(0, Vec::new())];
     let mut chars = text.chars();
@@ -215,6 +224,8 @@ fn table(
 }
 
 /// The rows of a table as lines, with columns of one width.
+///
+/// Aligned here and not by the surface, because widths depend on escapes.
 fn aligned(cells: &[Vec<String>]) -> Vec<Piece> {
     let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns)

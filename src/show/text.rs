@@ -27,6 +27,10 @@ impl fmt::Display for CallView {
     }
 }
 
+/// The first characters of a row say what it is, and no text of a call can begin a row with those of another kind: an
+/// argument begins with two spaces and its name (a letter, a digit, `_`, `-` or a quote), `  ! ` is a note about the
+/// call, `  ? ` a question, `  = ` the heading of a preview, four spaces and `|` its lines, and a continued row begins
+/// with `:`.
 fn lines(view: &CallView, width: usize) -> Vec<String> {
     let mut out = WrappedLines { width: width.max(NARROWEST), lines: Vec::new() };
     out.row("", &view.headline);
@@ -143,6 +147,8 @@ impl WrappedLines {
 }
 
 /// The length in bytes of the beginning of a text that fits on a row of `room` columns.
+///
+/// In columns of the terminal, with wide characters counted as two.
 fn fitting(text: &str, room: usize) -> usize {
     let mut columns = 0;
     let mut space = None;

@@ -22,6 +22,18 @@ const IN_HEADLINE: usize = 3;
 /// print (rule S1); [`show`](crate::show) explains their escapes.
 ///
 /// `Display` writes the view as text, 100 columns wide.
+///
+/// ```
+/// use countersign::show::{CallView, Limits};
+/// use countersign::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("c1", "delete_file", json!({"path": "notes.txt\n? layer: harmless"}));
+/// let view = CallView::of_call(&call, Limits::default());
+/// assert_eq!(view.headline, r#"delete_file(path: "notes.txt\n? layer: harmless")"#);
+/// // No line of the text begins with what only a layer's question begins with.
+/// assert!(!view.to_string().lines().any(|line| line.starts_with("  ? ")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallView {

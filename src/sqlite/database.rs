@@ -1,4 +1,10 @@
 //! A connection on a thread of its own, as SQLite blocks and the threads of an async runtime must not.
+//!
+//! One thread for each connection, and no pool of blocking threads: a transaction in SQLite belongs to its connection,
+//! and the work of one must not wait behind other programs' blocking jobs while it holds the lock of the file. Jobs run
+//! in the order in which they were queued.
+//!
+//! The thread ends when the sender is dropped, after the jobs that are queued.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -57,6 +63,10 @@ impl Database {
 
     /// Runs a job on the connection, after all earlier jobs. The job is queued before this returns, and runs even if
     /// the returned future is dropped.
+    ///
+    /// A future that is dropped does not stop its job: a job that began a transaction has to end it, and a job that was
+    /// not begun may already be counted on by the caller, who cannot know. What must not be written without its caller
+    /// looks at a channel of its own ([`SqliteStore::attempt`](super::SqliteStore)).
     pub(super) fn run<T: Send + 'static>(
         &self,
         what: &'static str,

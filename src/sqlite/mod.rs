@@ -49,6 +49,9 @@ use database::Database;
 
 /// How long the writing thread waits, inside of a transaction, for the task to say what to write. The transaction
 /// blocks all other writers, so it is rolled back after that, and begun anew.
+///
+/// Long enough for a task that waits for a busy runtime, and short enough that a task which was stopped (a debugger, a
+/// laptop that sleeps) does not block the other processes of the machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often a transaction is begun in all before it is an error that its task was too slow.
@@ -56,6 +59,29 @@ const ATTEMPTS: usize = 5;
 
 /// A store of the ledger in an SQLite file. Cheap to clone; all clones share two threads, one that writes and one that
 /// reads.
+///
+/// Reads have a thread of their own, since in WAL mode a reader does not wait for a writer: a list for a person is
+/// shown while a transaction waits for its turn. The reads of a store see every write that has returned before.
+///
+/// ```
+/// use countersign::ledger::{Ask, Ledger};
+/// use countersign::sqlite::SqliteStore;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let path = dir.path().join("asks.db");
+/// let store = SqliteStore::open(&path).await?;
+/// let ledger = Ledger::new(store.clone());
+/// ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
+///
+/// // The file was replaced: nothing is read or written any more (rule L9).
+/// # if cfg!(unix) {
+/// std::fs::rename(&path, dir.path().join("old.db")).unwrap();
+/// let error = ledger.park(Ask::new("run-1", "root/c2", "delete_file")).await.unwrap_err();
+/// assert!(std::error::Error::source(&error).is_some() || error.to_string().contains("removed"));
+/// # }
+/// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
@@ -81,6 +107,22 @@ impl SqliteStore {
     }
 
     /// The path that the store was opened with.
+    ///
+    /// As it was given, and not made absolute.
+    ///
+    /// ```
+    /// use countersign::sqlite::SqliteStore;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let path = dir.path().join("asks.db");
+    /// assert_eq!(SqliteStore::open(&path).await?.path(), path);
+    /// // A file that is no database is refused, and left as it is.
+    /// std::fs::write(dir.path().join("notes.txt"), "no database, but long enough to have a header of one hundred bytes \
+    ///     or so, as a file that is shorter than that counts as empty").unwrap();
+    /// assert!(SqliteStore::open(dir.path().join("notes.txt")).await.is_err());
+    /// # Ok::<(), countersign::ledger::StoreError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -156,6 +198,20 @@ impl SqliteStore {
     /// One transaction: the writing thread begins it and reads the rows, the calling task runs `work` on them, and the
     /// thread writes. `None` when the writes came after [`PATIENCE`] or after their [`until`](Writes::until); the
     /// transaction was then rolled back.
+    ///
+    /// The transaction and the work are on two threads: `work` borrows from the calling task and cannot be sent away,
+    /// and the connection cannot leave its thread. So they talk over two channels:
+    ///
+    /// ```text
+    /// task                              writing thread
+    /// queue the job  ----------------->  BEGIN IMMEDIATE, read the rows
+    /// work(now, rows) <----------------  now, rows
+    /// writes  ------------------------>  write, COMMIT
+    /// result  <------------------------  committed
+    /// ```
+    ///
+    /// A task that is dropped closes its channels, so the thread writes nothing, and rolls back. A task that is too
+    /// slow is treated the same way and asked again, with the rows of that time.
     async fn attempt(
         &self,
         ids: &[String],

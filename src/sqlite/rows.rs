@@ -27,6 +27,9 @@ pub(super) fn now() -> Millis {
 }
 
 /// Begins a transaction as the only writer, so that no other process changes what it reads until the commit.
+///
+/// `IMMEDIATE` takes the lock of the writer before the first read. A transaction that reads first and upgrades later
+/// could find that another has written in between, and SQLite would fail it without waiting.
 pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
@@ -62,6 +65,9 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
 
 /// Reads each kind and state by a query of its own, in the order of the index, so that SQLite sorts nothing and
 /// stops at the limit.
+///
+/// The index is named (`INDEXED BY`), so that a missing or renamed index is an error in the first test and not a slow
+/// list after a year.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Found>> {
     let mut found = Vec::new();
     let kinds = filter.kind.map_or_else(|| RowKind::ALL.to_vec(), |kind| vec![kind]);
@@ -147,6 +153,7 @@ fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry { run, seq, prev, hash: row.get(3)?, body: row.get(4)? })
 }
 
+/// A jump from run to run over the primary key, so the work grows with the number of runs and not with their entries.
 pub(super) fn heads(
     connection: &Connection,
     after: &str,
@@ -187,6 +194,8 @@ pub(super) fn logs(
     Ok(runs)
 }
 
+/// A removal whose log has grown meanwhile writes nothing, as the caller has decided by the old end. Removals come
+/// last, because their own entry is appended by the same transaction.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     linker: &Linker,

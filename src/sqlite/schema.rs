@@ -1,4 +1,14 @@
 //! Opening a file, and migrating its tables to the version of this build (rule L7).
+//!
+//! What SQLite does not do by itself and this module does:
+//!
+//! - The mode is checked after it was set: on a file system without shared memory SQLite answers with another mode, and
+//!   no error.
+//! - `synchronous` is set to `FULL` for each connection, as the setting is not stored in the file.
+//! - The identity of the file is taken before the migration and again after it, when the files beside it exist (rule
+//!   L9).
+//! - The tables' version is read twice, without and within a transaction, so that opening a current file needs no
+//!   writer's lock.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -13,6 +23,9 @@ use crate::error::BoxError;
 use crate::ledger::requester_of;
 
 /// The migrations from each version of the tables to the next; the one at index `n` makes version `n + 1`.
+///
+/// A released migration is never changed. Columns that are needed are `NOT NULL` without a default, so a process of an
+/// older build that still has the file open fails, and does not write rows that this build refuses (rule L7).
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE countersign_rows (
         id TEXT PRIMARY KEY NOT NULL,
@@ -128,6 +141,9 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
 
 /// The busy handler, which waits for other writers. SQLite's own sleeps for up to a tenth of a second, while
 /// transactions take a millisecond.
+///
+/// The steps grow from 250 µs to 5 ms, and the wait ends after twenty seconds with the error of SQLite that the file is
+/// locked.
 fn wait(attempts: i32) -> bool {
     let step = Duration::from_micros(u64::try_from(attempts).map_or(250, |n| 250 * n.clamp(1, 20)));
     sleep(step);

@@ -1,4 +1,21 @@
 //! The batch as a list: its entries, which one is selected, and what was seen of each.
+//!
+//! Equal calls are one entry, because a person who is asked the same thing forty times stops reading; the answer of an
+//! entry is copied to each of its calls when the batch ends. Equal means the groups of
+//! [`DeferredToolRequests::groups`](crate::deferred::DeferredToolRequests::groups), which also compares the questions:
+//! two calls with one set of arguments and different reasons are two entries.
+//!
+//! What counts as seen (rule S4) depends on how an entry is shown:
+//!
+//! | where | it was seen when |
+//! |---|---|
+//! | the row of the list | the row is not cut, and the entry is short: headline and questions are all there is |
+//! | the details, opened short | their last row was on the screen, and nothing is left out of the short view |
+//! | the details, opened in full | their last row was on the screen |
+//!
+//! Having been seen is kept when the person moves on and comes back, as the call cannot change while the batch is open.
+//! It is only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what somebody wants to see,
+//! a drawing what was there.
 
 use std::collections::HashSet;
 
@@ -14,14 +31,20 @@ pub(super) struct CallGroup<'a> {
     /// The reasons of all layers, on one line.
     pub(super) reasons: String,
     /// Whether the row of the list says everything about the call, where it is not cut.
+    ///
+    /// Pins and parts that are left out show in the details only, so an entry with either is never short.
     pub(super) is_short: bool,
     /// Whether all of the call was on the screen (rule S4).
+    ///
+    /// Only grows. Opening an entry again in the short form takes nothing back.
     pub(super) seen: bool,
     pub(super) opened: Opened,
     pub(super) answer: Option<ToolApproval>,
     /// Whether it is one of those that are answered together.
     pub(super) chosen: bool,
     /// The arguments that are being edited.
+    ///
+    /// It survives a message about a mistake and a return to the list, so a long edit is not lost by a missing comma.
     pub(super) draft: Option<String>,
 }
 
@@ -44,6 +67,9 @@ impl Opened {
 }
 
 /// The calls that a bulk approval leaves out, and those that it approves.
+///
+/// A view that is cut (`view.cut`) is one whose stored call is itself shortened, so that no key can show the rest: it
+/// has to be approved alone, with the warning that its details carry.
 pub(super) struct Bulk {
     pub(super) entries: Vec<usize>,
     pub(super) calls: usize,
@@ -95,6 +121,9 @@ impl<'a> CallList<'a> {
     }
 
     /// Whether the details leave nothing out, so that their last row completes the call.
+    ///
+    /// The last row of a short view with parts left out is not the end of the call, so scrolling to it shows nothing
+    /// more.
     pub(super) fn shows_all(&self) -> bool {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }
@@ -121,6 +150,10 @@ impl<'a> CallList<'a> {
     }
 
     /// Selects the next entry without an answer, from the selected one on.
+    ///
+    /// After an answer the next question comes by itself, first in what the search leaves, then in all entries:
+    /// otherwise the last answer of a search would leave the person with a list of answered calls and a run that waits.
+    /// The search ends where the entry is not in it.
     pub(super) fn go_to_open(&mut self) {
         let listed = self.listed();
         let (before, behind): (Vec<_>, Vec<_>) = listed.into_iter().partition(|at| *at < self.at);
@@ -151,6 +184,9 @@ impl<'a> CallList<'a> {
     }
 
     /// Opens the selected call: all of it, then with what is masked, then short again.
+    ///
+    /// Masked values need a second key, so that somebody who wants the whole of a long call does not show a password to
+    /// the room.
     pub(super) fn open(&mut self) {
         self.scrolled = 0;
         if let Some(entry) = self.selected_mut() {
@@ -232,6 +268,8 @@ impl<'a> CallList<'a> {
     }
 
     /// The answers by call, once every call has one.
+    ///
+    /// `None` while one is open: a batch is answered as a whole or not at all, as nothing of it runs before (rule T1).
     pub(super) fn answers(&self) -> Option<Vec<(&'a str, ToolApproval)>> {
         let mut out = Vec::new();
         for entry in &self.entries {

@@ -1,4 +1,16 @@
 //! The parsing of a typed line into a choice.
+//!
+//! The parser is strict where the answer is yes and generous where it is no, as the two mistakes cost differently:
+//!
+//! | typed | means | why |
+//! |---|---|---|
+//! | nothing | no | Enter pressed from habit must not run anything |
+//! | `y`, `yes` | yes | |
+//! | `yes, but not in main` | nothing; asked again | the text may take the yes back |
+//! | `no, use a branch` | no, with the text for the model | the text can only say more |
+//! | `ye`, `ok`, `j` | nothing; asked again | a guess would decide for the person |
+//!
+//! Case does not matter, and spaces around the line do not.
 
 use super::offers::Term;
 

@@ -1,4 +1,15 @@
 //! The dialogue: which questions are asked, and what the answers mean. It uses a [`Screen`] in place of a terminal.
+//!
+//! The dialogue runs on any [`Screen`], so the tests play a person with a list of lines, and every rule about what an
+//! answer means is checked without a terminal. Its order is:
+//!
+//! 1. the whole batch is shown, equal calls once, so that the first question is asked by somebody who knows the last;
+//! 2. each call without an answer is asked about, by its number;
+//! 3. an answer for several calls takes those that were seen whole, and says how many it left out;
+//! 4. the numbers of approved and denied calls are said.
+//!
+//! A person may stop at any place, and then nothing is decided, not even what was already answered: the answers so far
+//! were given for a batch that would go on (rule S8).
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +23,14 @@ use crate::outcome::ToolDenied;
 use crate::show::{self, CallView, Limits, counted};
 
 /// The most calls that are approved at once without typing their number.
+///
+/// More than a screen of rows was hardly read, so the number is typed: it shows the person how many there are, and no
+/// key that was meant for one call can be repeated into it.
 pub(super) const MANY_APPROVED: usize = 50;
 /// The most calls that are denied at once without a confirmation.
+///
+/// A denial runs nothing, so a short confirmation is enough: it guards the reading of a long list against a slip of the
+/// hand.
 pub(super) const MANY_DENIED: usize = 10;
 
 /// One batch that a person is asked about.
@@ -26,8 +43,11 @@ pub(super) struct Dialogue<'s, 'a, S> {
 }
 
 /// A call that is asked about.
+///
+/// Its `unseen` and `opened` are two things: a short call is not opened and not unseen, and a long one that was opened
+/// stays seen when it is shown short again.
+/// The number of the call in the batch, from 1 on.
 struct DialogueCall<'a> {
-    /// The number of the call in the batch, from 1 on.
     number: usize,
     call: &'a ToolCall,
     /// Whether the view left something out, and the call has not been opened since.
@@ -113,6 +133,9 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Shows the whole batch, before anything is asked. Of equal calls the first is shown, with the numbers of the
     /// others.
+    ///
+    /// Calls are grouped by their text and their arguments. The text alone would call two writes equal whose contents
+    /// differ in the part that was left out, and the person would approve the second by reading the first.
     fn show_batch(&mut self, agent: &str) -> Result<(), Gone> {
         let who = match agent {
             "" => "The agent".to_owned(),
@@ -265,6 +288,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     /// The indices of the calls without an answer that the scope covers; `at` is the call that is asked about.
+    ///
+    /// Tools are compared by their path, so `a.delete` and `b.delete` of two agents are two tools (rule A8).
     fn open(&self, at: usize, scope: Scope) -> Vec<usize> {
         let path = |item: &DialogueCall<'_>| self.requests.path(item.call.id());
         let this = self.items.get(at).and_then(path);
@@ -288,6 +313,11 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     /// Approves the calls that were seen whole, and lists the others (rule S4).
+    ///
+    /// For one call, being unseen is said and the question is asked again. For several, the unseen ones stay open and
+    /// are asked about one by one afterwards, so a yes to all is never the reason that a hidden part runs.
+    ///
+    /// Returns whether something was decided, as the caller asks again otherwise.
     fn approve(&mut self, at: usize, scope: Scope) -> Result<bool, Gone> {
         let unseen = |i: &usize| self.items.get(*i).is_none_or(|item| item.unseen);
         let (unseen, seen): (Vec<_>, Vec<_>) = self.open(at, scope).into_iter().partition(unseen);
@@ -351,6 +381,10 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     /// Reads other arguments, and shows the call with them before they are approved. `None` to return to the question.
+    ///
+    /// The edited call is shown in full before it is approved, as the arguments that somebody has typed are the ones
+    /// that run, and a slip in a path reads worse than it types. Text that is no JSON object is given back to be
+    /// corrected. An edit that changes nothing is not an approval: the question returns.
     fn edit(&mut self, call: &ToolCall) -> Result<Option<Args>, Gone> {
         let mut text = show::json(call.args());
         self.say(
@@ -415,6 +449,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 }
 
+/// Without a text it is the plain denial, whose message the crate words; an empty message of a person would tell the
+/// model nothing.
 pub(super) fn denied(text: &str) -> ToolApproval {
     match text.trim() {
         "" => false.into(),
@@ -422,6 +458,8 @@ pub(super) fn denied(text: &str) -> ToolApproval {
     }
 }
 
+/// An empty line is an error and not `{}`. Somebody who clears the line wants to start again, and most tools would
+/// accept arguments that are all missing.
 pub(super) fn object(text: &str) -> Result<Args, String> {
     match text.trim() {
         "" => Err("nothing was typed; {} means no arguments".to_owned()),
@@ -431,6 +469,9 @@ pub(super) fn object(text: &str) -> Result<Args, String> {
 }
 
 /// The calls that a person is asked about: those that need an approval and are not blocked.
+///
+/// A blocked call can only be denied (rule A5), so it is not asked about, and a call that is executed elsewhere needs
+/// no answer of a person.
 pub(super) fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
     requests.approvals.iter().filter(|call| !requests.is_blocked(call.id()))
 }

@@ -1,4 +1,15 @@
 //! The arguments of a call in the person's own editor.
+//!
+//! The arguments may hold secrets and the person may be away for an hour, so:
+//!
+//! - the file is created new, with mode 600, under a name that nobody can guess or prepare (`create_new` fails where a
+//!   link stands already);
+//! - it is removed when the value is dropped, also when the run is dropped or the editor fails;
+//! - the editor is killed when the answer is not needed any more, as it would go on reading the terminal that the next
+//!   question needs.
+//!
+//! What the editor leaves is text like any other: it is parsed, shown with the whole call, and approved by a key.
+//! Ending the editor approves nothing.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -18,6 +29,10 @@ pub(super) fn command() -> Option<String> {
 }
 
 /// Lets the person edit a text with this command. The file is private, and removed afterwards.
+///
+/// The two errors are two things: the outer one ends the dialogue, the inner one is a message, after which the person
+/// can try again. The shell gets the path as an argument (`"$@"`) and not inside of the command text, so a directory
+/// with a space or a quote in its name cannot become a part of the command.
 pub(super) fn edit(command: &str, text: &str, input: &Input) -> Result<io::Result<String>, Gone> {
     let file = match DraftFile::write(text) {
         Ok(file) => file,
@@ -81,6 +96,22 @@ impl Drop for DraftFile {
 }
 
 /// JSON of one line with a line for each value. Every other character stays as it is.
+///
+/// A parser and a printer would normalize: `1.0` could become `1`, a number beyond 64 bits another number, and a key
+/// that is there twice one key. The person would then approve an edit that changed more than was typed. So only spaces
+/// are inserted between tokens, with no parsing:
+///
+/// `{"a":[1,2],"b":"x,{y"}` becomes
+///
+/// ```text
+/// {
+///   "a": [
+///     1,
+///     2
+///   ],
+///   "b": "x,{y"
+/// }
+/// ```
 pub(super) fn in_lines(json: &str) -> String {
     let mut out = String::new();
     let mut depth = 0_usize;

@@ -1,4 +1,12 @@
 //! One screen full of text: rows of coloured parts, cut to the width of the terminal.
+//!
+//! A frame holds text and looks, and no escape sequences: the looks become sequences in [`Frame::draw`] only, so that
+//! no text of a call can bring its own. All texts in it come from [`show`](crate::show), which has escaped controls,
+//! direction marks and wide blanks already.
+//!
+//! Widths are an upper bound (two columns for each character outside of ASCII), as how wide a character is differs
+//! between terminals. Too large a bound cuts a row early, which shows `…`; too small a bound would let a row wrap, move
+//! everything below by one row, and draw the end of a call over the next.
 
 use std::io::{self, Write};
 
@@ -65,6 +73,9 @@ impl ScreenRow {
     }
 
     /// The row as far as it fits, and whether it was cut, which `…` says.
+    ///
+    /// Two columns are kept for the mark, as it counts like any character outside of ASCII. The answer whether it was
+    /// cut matters for rule S4: a row that was cut is not a call that was seen.
     pub(super) fn fitted(self, width: usize) -> (Self, bool) {
         if self.columns() <= width {
             return (self, false);
@@ -103,6 +114,10 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Writes the whole frame. Each row ends with its own clearing, so that nothing of an earlier frame stays.
+    ///
+    /// The whole screen is written each time, between the marks of a synchronized update: a partial update would depend
+    /// on what the terminal shows now, which a message of another process on stderr may have changed. Rows beyond the
+    /// frame are cleared.
     pub(super) fn draw(
         &self,
         out: &mut impl Write,
@@ -141,6 +156,10 @@ impl Frame {
 }
 
 /// A row of a call's details. Its look follows from its first characters, which no text of a call can imitate.
+///
+/// The marks in the first columns are written by [`show`](crate::show) only: an argument begins with its name, a line
+/// of a text with `    |`, and a continued row with `:`. A line of a call that begins with `  ? ` is shown behind
+/// `    |`, and stays plain.
 pub(super) fn detail(text: String, before: Look) -> ScreenRow {
     let look = match text.get(..5).unwrap_or(&text) {
         "    |" => match text.as_bytes().get(5) {

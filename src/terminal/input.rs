@@ -1,4 +1,8 @@
 //! The keys of the terminal, and its raw mode.
+//!
+//! A blocking read of a key cannot be cancelled from another thread, so the keys are polled: every tick asks whether
+//! the answer is still needed and whether stdin is still a terminal. A run that was dropped thereby frees the terminal
+//! within a tick, and the next batch can be asked about.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -13,6 +17,8 @@ use super::screen::Gone;
 use super::teardown::{self, Part, Signals};
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
+///
+/// Below what a person notices, and rare enough that a waiting question costs no measurable processor time.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// The shortest time to wait for a key: crossterm reads nothing when the time is zero.
 const SHORTEST: Duration = Duration::from_millis(5);

@@ -1,4 +1,11 @@
 //! What the full screen shows: the list, the details of the selected call, a message, and the keys.
+//!
+//! From the top to the bottom: the header (who asks, where in the list, how many are answered), at most a third of the
+//! rest for the list, a rule, the details, the message or the typed line, the keys. The list never takes more, because
+//! the details are what is read before an answer, and a list of four hundred calls would push them off the screen.
+//!
+//! Drawing is also where it is recorded that a call was seen (rule S4), as only the layout knows how many rows there
+//! were room for and whether a row was cut. So the methods take `&mut self`, and drawing twice gives one result.
 
 use super::batch::Opened;
 use super::frame::{Frame, Look, ScreenRow, columns, detail};
@@ -6,6 +13,9 @@ use super::list::{List, Mode, Purpose};
 use crate::deferred::ToolApproval;
 
 /// The smallest screen on which anything can be decided.
+///
+/// Below it the details would have no row, and a question without its call must not be answered: the keys are not
+/// usable, and the person is asked to make the window larger.
 const SMALLEST: (usize, usize) = (32, 8);
 
 const HELP: &str = "Nothing runs before the last call has an answer.
@@ -133,6 +143,10 @@ impl List<'_> {
     }
 
     /// The part of the details that fits, with the number of rows below it.
+    ///
+    /// One row is kept for the line that counts the rows below, so a person always sees that there is more. The looks
+    /// are computed from the first row on, and not from the first shown one, as the look of a continued row follows
+    /// from the row before.
     fn details(&mut self, all: Vec<String>, room: usize) -> Vec<ScreenRow> {
         let more = all.len() > room;
         self.room = if more { room.saturating_sub(1).max(1) } else { room };
@@ -179,6 +193,7 @@ impl List<'_> {
         (row, Some((x, y)))
     }
 
+    /// The keys that decide are faint while they decide nothing, which is how the person sees when the wait is over.
     fn keys(&self) -> ScreenRow {
         let (deciding, others) = match &self.mode {
             Mode::List => {

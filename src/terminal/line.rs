@@ -1,4 +1,11 @@
 //! The buffer of one line that is being typed, with the keys that edit it.
+//!
+//! The line is a list of characters and not of bytes, so that the cursor never stands within one. A base letter and its
+//! accent are two characters, which the keys pass one by one: the arguments are edited as they are stored, not as they
+//! look.
+//!
+//! Pasted line breaks become spaces. In a line of arguments they mean the same in JSON outside of strings, and in a
+//! message they would send the first line of a pasted text, and answer the next question with the second.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -81,6 +88,8 @@ impl Line {
     }
 
     /// The index at which the word before the cursor begins.
+    ///
+    /// Spaces before the cursor belong to the word, as in a shell: `git push |` loses `push `.
     fn word(&self) -> usize {
         let before = self.chars.get(..self.cursor).unwrap_or_default();
         let end = before.iter().rposition(|c| *c != ' ').map_or(0, |at| at + 1);
@@ -100,6 +109,10 @@ impl Line {
     }
 
     /// The text before and after the cursor, as far as it fits into `columns`; `<` and `>` stand for the rest.
+    ///
+    /// The cursor is always inside. The text behind it has at least a quarter of the room where it needs that much, so
+    /// that somebody who edits the middle of a long line sees both sides. Widths are counted as shown, so `\u{202e}`
+    /// takes eight columns and not one that turns the rest of the row around.
     pub(super) fn window(&self, columns: usize) -> (String, String) {
         let room = columns.saturating_sub(2);
         let (before, after) = self.chars.split_at_checked(self.cursor).unwrap_or_default();
@@ -128,6 +141,7 @@ fn fitting<'a>(chars: impl Iterator<Item = &'a char>, most: usize) -> (Vec<Strin
     (out, false)
 }
 
+/// An escape stands for one character: it is drawn as `\n` and deleted by one key.
 fn shown(c: char) -> String {
     // A backslash is not doubled here: the person edits the text itself, not its escaped form.
     if c == '\\' { c.into() } else { show::escape(c.encode_utf8(&mut [0; 4])) }

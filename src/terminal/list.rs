@@ -1,5 +1,20 @@
 //! The batch on a full screen: the effect of each key, and the rows to draw. It needs no terminal, so that tests can
 //! press keys.
+//!
+//! Three protections are here, because each is about the time between what is drawn and what is pressed:
+//!
+//! 1. **Arming (rule S3).** The keys that decide are inert for a while after what they are about has appeared. What
+//!    they are about is [`about`](List::about): the mode, the selected entry, how far it is opened. A key that changes
+//!    one of these makes them inert again, and scrolling does not, as the call stays the same.
+//! 2. **Early keys.** A deciding key that comes too early is dropped, counted, and starts the wait anew: a person who
+//!    types into the wrong window (or a key that repeats) keeps the keys inert until the hands rest. The message says
+//!    how many were ignored.
+//! 3. **Paste.** Pasted text decides nothing, in no mode, and is counted like early keys; only a line that is typed
+//!    takes it, and the two lines that confirm a large number do not.
+//!
+//! A worked case: call 3 is selected, `a` is pressed twice. The first approves call 3 and selects call 4, which makes
+//! the keys inert; the second `a` is dropped with "Ignored 1 key". Without the wait it would approve call 4, which
+//! nobody has read.
 
 use std::time::{Duration, Instant};
 
@@ -121,6 +136,8 @@ impl<'a> List<'a> {
     }
 
     /// How long keys decide nothing yet; `None` once they do.
+    ///
+    /// The caller waits as long as this for the next key, and draws again when the time is over.
     pub(super) fn inert(&self) -> Option<Duration> {
         let left = self.inert_until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
@@ -132,6 +149,8 @@ impl<'a> List<'a> {
     }
 
     /// Whether the key may decide. A key that is pressed too early is counted, and all wait again.
+    ///
+    /// Also `false` where the screen is too small: what a key is about is then not on it.
     fn is_armed(&mut self, keys: usize) -> bool {
         if self.inert().is_none() && self.usable {
             self.early = 0;
@@ -258,6 +277,7 @@ impl<'a> List<'a> {
         AfterKey::Stay
     }
 
+    /// Typing a message with `m` needs the wait too, as its Enter denies.
     fn decide(&mut self, key: char) {
         let many = !self.batch.chosen().is_empty();
         match key {
@@ -277,6 +297,9 @@ impl<'a> List<'a> {
     }
 
     /// Why the selected call cannot be approved yet (rule S4).
+    ///
+    /// Two reasons with two remedies: a view that leaves parts out has to be opened, a long one scrolled to its end.
+    /// The message names the key.
     fn unseen(&self) -> Option<&'static str> {
         if !self.batch.shows_all() && !self.batch.selected().is_some_and(|entry| entry.seen) {
             return Some(
@@ -423,6 +446,9 @@ impl<'a> List<'a> {
     }
 
     /// Takes edited arguments: shows the call with them, or says what is wrong and keeps the text.
+    ///
+    /// An edit is shown as its own mode, in which only the edited call can be approved, so `a` there cannot mean the
+    /// arguments of before. An equal edit (compared as JSON) drops the draft.
     pub(super) fn edited(&mut self, text: &str) {
         self.mode = Mode::List;
         let Some(entry) = self.batch.selected_mut() else { return };
@@ -502,6 +528,9 @@ impl<'a> List<'a> {
         AfterKey::Stay
     }
 
+    /// The bulk is computed again at Enter and not kept from the key `A`, and both see the same entries, since no key
+    /// but those of the line was taken meanwhile. A search that finds nothing is dropped, as an empty list has nothing
+    /// that a key could be about.
     fn typed(&mut self, purpose: Purpose, text: &str) -> AfterKey {
         self.mode = Mode::List;
         match purpose {

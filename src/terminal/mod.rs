@@ -49,6 +49,10 @@ use teardown::Signals;
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
+///
+/// Two dialogues on one terminal would draw over each other and share the keys: an answer would reach the question that
+/// happens to read first. The lock is of tokio and is held by the blocking thread, so a dropped run keeps it until its
+/// thread has put the terminal back.
 static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
@@ -116,6 +120,22 @@ const LINES: &str = "COUNTERSIGN_LINES";
 
 impl TerminalHandler {
     /// Creates a handler that asks on stdin and stderr.
+    ///
+    /// ```
+    /// use countersign::deferred::DeferredToolRequests;
+    /// use countersign::handler::DeferredToolHandler;
+    /// use countersign::terminal::TerminalHandler;
+    /// use countersign::RunContext;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// // A batch without a question needs no terminal.
+    /// let nothing = DeferredToolRequests::default();
+    /// let results = TerminalHandler::new().handle(&RunContext::default(), &nothing).await?;
+    /// assert!(results.approvals.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -127,6 +147,15 @@ impl TerminalHandler {
     }
 
     /// Sets the name that is recorded with the answers; `terminal` by default.
+    ///
+    /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves
+    /// nothing: whoever sits at the terminal is taken for that person.
+    ///
+    /// ```
+    /// use countersign::terminal::TerminalHandler;
+    /// let handler = TerminalHandler::new().answered_by("ann@host");
+    /// assert!(format!("{handler:?}").contains("ann@host"));
+    /// ```
     #[must_use]
     pub fn answered_by(mut self, name: impl Into<Arc<str>>) -> Self {
         self.answered_by = name.into();
@@ -136,6 +165,17 @@ impl TerminalHandler {
     /// Sets for how long a call has to be on the screen, without a deciding key being pressed, before it can be decided;
     /// 600 ms by default. Keys pressed earlier are dropped, and the time begins again. Line by line, a third of the time
     /// is enough for the later questions of a batch.
+    ///
+    /// Zero switches the protection off (rule S3), which is for tests with a scripted terminal only: the key that ends
+    /// a line in another window then approves a call that has just appeared.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use countersign::terminal::TerminalHandler;
+    ///
+    /// let handler = TerminalHandler::new().arming(Duration::from_secs(1));
+    /// assert!(format!("{handler:?}").contains("1s"));
+    /// ```
     #[must_use]
     pub fn arming(mut self, quiet: Duration) -> Self {
         self.arming = quiet;
@@ -184,6 +224,9 @@ impl TerminalHandler {
     }
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
+    ///
+    /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
+    /// since a service that was started without its terminal would otherwise look like a person who denies everything.
     fn deny_unasked(
         &self,
         requests: &DeferredToolRequests,
@@ -280,6 +323,9 @@ impl DeferredToolHandler for TerminalHandler {
 }
 
 /// Tells the blocking thread, when dropped, that the answers are no longer needed.
+///
+/// The blocking thread cannot be cancelled by dropping its future, so it is told through this flag, and looks at it
+/// every tick.
 struct NoLongerNeeded(Arc<AtomicBool>);
 
 impl Drop for NoLongerNeeded {

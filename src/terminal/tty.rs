@@ -1,4 +1,7 @@
 //! The terminal on stdin and stderr, as the screen of a dialogue.
+//!
+//! The mode for a screen reader, a dumb terminal and a log: everything is printed once and stays, no row is drawn over,
+//! and the text is wrapped and not cut.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -31,6 +34,10 @@ impl Terminal {
 
     /// Drops keys and pasted text until no key has been pressed for the arming time. Returns the number of dropped
     /// characters.
+    ///
+    /// Waits for quiet before each question (rule S3), and drops what was pressed. The first question of a batch
+    /// appears while the person may be typing elsewhere, so it waits the full time; later ones come when somebody sits
+    /// there and has just answered. Ctrl-C always works.
     fn arm(&mut self) -> Result<usize, Gone> {
         let quiet = if self.asked { self.arming / 3 } else { self.arming };
         self.asked = true;
@@ -52,6 +59,7 @@ impl Terminal {
         Ok(dropped)
     }
 
+    /// The line of arguments is cleared after it was read: it may show secrets, which the printed call masks.
     fn read(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
         let mut line = Line::new(prompt.initial);
         loop {

@@ -12,11 +12,17 @@ use crate::tools::{Tools, ToolsExt as _};
 use crate::turn::{CallReport, Turn};
 
 /// The name of the outermost layer, which keeps the tool from running.
+///
+/// An ASK of the outermost layer keeps the tool from running and lets every layer inside decide, which a DENY would
+/// not.
 const HOLDS: &str = "countersign::testing::decide";
 
 /// What a stack has decided about one call, and which layers decided so: the result of [`decide`].
 ///
 /// `Display` is one line, for `assert_eq!`: `ALLOW`, `ASK by Changes: deletes a file`, `DENY by Secrets: not .env`.
+///
+/// Policies are best tested as tables, one line for each call, with the whole text of the decision: a rule that asks
+/// for another reason than before is a change that somebody should see.
 #[derive(Debug, Clone)]
 pub struct StackDecision {
     decision: ToolDecision,

@@ -76,6 +76,18 @@ impl ReadyProbe {
     ///
     /// # Errors
     /// Says how many calls came before `poll_ready` returned ready.
+    ///
+    /// ```
+    /// use countersign::testing::ReadyProbe;
+    /// use tower::{Layer, ServiceExt, service_fn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let probe = ReadyProbe::new().pending_first();
+    /// let service = probe.layer(service_fn(|n: u32| std::future::ready(Ok::<_, ()>(n + 1))));
+    /// assert_eq!(service.oneshot(1).await, Ok(2)); // `oneshot` waits until it is ready
+    /// assert_eq!(probe.check(), Ok(1));
+    /// # });
+    /// ```
     pub fn check(&self) -> Result<usize, String> {
         match self.counts.unready.load(Ordering::Relaxed) {
             0 => Ok(self.counts.calls.load(Ordering::Relaxed)),

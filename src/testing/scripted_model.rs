@@ -32,6 +32,9 @@ pub struct ScriptedModel(Mutex<VecDeque<ModelResponse>>);
 
 impl ScriptedModel {
     /// A model with these responses, in this order.
+    ///
+    /// One script is shared by all runs of the agent, in the order of their requests; a test with parallel runs gives
+    /// each run an agent.
     #[must_use]
     pub fn new(responses: impl IntoIterator<Item = ModelResponse>) -> Self {
         Self(Mutex::new(responses.into_iter().collect()))

@@ -1,4 +1,12 @@
 //! The middleware of the `approval_required` wrappers.
+//!
+//! An approval of one wrapper covers the question of another one, because the name of the layer and the key of the
+//! question are the same: `set.approval_required().prefixed("fs").approval_required()` asks one question. A wrapper
+//! with a name of its own would ask a second one, and the approver would see the same sentence twice.
+//!
+//! The reason is empty: the wrapper knows nothing about the call that its tool and arguments do not say already, and
+//! the approver sees those. The key is never empty, because an empty key would make the question equal to that of a
+//! tool that declares its approval without one.
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -1,4 +1,18 @@
 //! Several sets combined into one.
+//!
+//! A call carries the name of its tool and nothing else, and two members may lead to the same gate: `reads` and
+//! `writes` of one toolset, each with layers of its own. A lookup by name at the time of the call would have to list
+//! the members again, and could choose another member than the one that the model was shown. So the path is chosen when
+//! the tools are listed: each definition records, for each combined set on its way, the index of the member that listed
+//! it (`Way::through`), and [`Combined::call`] reads the index from the call record.
+//!
+//! | listed by | name | recorded for this set |
+//! |---|---|---|
+//! | member 0, `reads` | `read_file` | 0 |
+//! | member 1, `writes` | `write_file` | 1 |
+//!
+//! A definition that another set has listed has no index for this one. Its call gets "unknown tool", for the model, and
+//! does not fall through to any member: a fallback would be a way around the layers of the right one (rule D9).
 
 use std::fmt;
 
@@ -28,6 +42,31 @@ impl Tools {
     /// let writes = files.filtered(|_, it| it.name() != "read_file").approval_required();
     /// let tools = Tools::combined([reads, writes]);
     /// # let _ = tools;
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing fails here, because the members are listed later. [`Tools::definitions`] fails with
+    /// [`UserError::ToolConflict`](crate::error::UserError::ToolConflict) where two members list the same name;
+    /// [`prefixed`](crate::ToolsExt::prefixed) or [`renamed`](crate::ToolsExt::renamed) on one of them resolves that,
+    /// and [`filtered`](crate::ToolsExt::filtered) drops one of the two.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, RunContext, ToolError, Tools, ToolsExt, schemars, tool_fn};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Query { text: String }
+    /// async fn search(query: Query) -> Result<String, ToolError> { Ok(query.text) }
+    ///
+    /// let set = |id: &str| FunctionToolset::new().id(id).tool(tool_fn("search", "Searches", search));
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let both = Tools::combined([set("mail").into(), set("web").into()]);
+    /// let error = both.definitions(&RunContext::default()).await.unwrap_err();
+    /// assert!(error.to_string().contains("search"));
+    ///
+    /// let both = Tools::combined([set("mail").prefixed("mail"), set("web").prefixed("web")]);
+    /// assert_eq!(both.definitions(&RunContext::default()).await?.len(), 2);
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
     /// ```
     #[must_use]
     pub fn combined(sets: impl IntoIterator<Item = Self>) -> Self {

@@ -1,4 +1,16 @@
 //! Wrappers that change tool definitions and leave calls unchanged.
+//!
+//! A wrapper gets whole definitions and returns whole definitions, so it could widen what it was given: name another
+//! tool, drop an approval, or raise a number of retries. Two steps keep it to what a wrapper may do:
+//!
+//! 1. Each returned definition is tied to the given one of the same name (`ToolDefinition::made_of`), which restores
+//!    the gate and the way to it, and takes the stricter of both kinds. A name that was not given is an error.
+//! 2. A definition that was left out is not dropped but hidden. The model does not get it, while the check of layers by
+//!    name still finds it: `for_tools(["delete"])` around a filter that hides `delete` in some runs is no mistake (rule
+//!    D4).
+//!
+//! Nothing is checked at the time of a call. A call of a hidden tool does not get here, because the turn finds no
+//! listed definition for its name and tells the model that there is no such tool (rule T5).
 
 use std::fmt;
 use std::future::Future;

@@ -13,6 +13,42 @@ use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::layer::ToolMiddlewareExt;
 
 /// The wrappers as methods, on every [`Toolset`](crate::Toolset) and on [`Tools`].
+///
+/// Wrappers apply from the inside outward, in the order in which they are written: the last one is the one that the
+/// model sees. A layer that is written after `prefixed` therefore sees the prefixed names, and one that is written
+/// before it sees the names of the toolset.
+///
+/// ```
+/// use countersign::{
+///     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn,
+///     schemars, tool_fn,
+/// };
+/// use serde_json::json;
+///
+/// struct Only(&'static str);
+///
+/// impl ToolMiddleware for Only {
+///     async fn before_tool_call(&self, _cx: &RunContext, call: &ToolCall) -> Decision {
+///         if call.name() == self.0 { Decision::allow() } else { Decision::deny(format!("not {}", self.0)) }
+///     }
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new()
+///     .tool(tool_fn("delete", "Deletes a file", delete))
+///     .layered(Only("delete").named("inside").into_layer())
+///     .prefixed("files")
+///     .layered(Only("files_delete").named("outside").into_layer());
+///
+/// let call = ToolCall::new("c1", "files_delete", json!({"path": "a.log"}));
+/// let report = Turn::new(tools).run(vec![call]).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "deleted a.log");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 pub trait ToolsExt: Into<Tools> + Sized {
     /// Puts layers around the calls: [middleware](crate::ToolMiddleware), tower's own, yours. The first layer of a
     /// `ServiceBuilder` is outermost.
@@ -36,6 +72,12 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// );
     /// # let _ = tools;
     /// ```
+    ///
+    /// # Errors
+    /// A layer that panics while it is applied, or that names a tool which is not there
+    /// ([`for_tools`](crate::ToolMiddlewareExt::for_tools)), makes the listing of the tools fail, so that no call of
+    /// them runs (rule D4). A layer that does not compile here is explained by the compiler: tower's `rate_limit` is
+    /// not `Clone` and needs a `buffer` outside of it.
     fn layered<L>(self, layer: L) -> Tools
     where
         L: ToolLayer<Service: ToolService> + Send + Sync + 'static,
@@ -44,6 +86,30 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Asks for an approval of every call. Two of these wrappers around one tool ask once.
+    ///
+    /// The question has the layer `approval_required` and no reason. It is asked in addition to the questions of other
+    /// layers, and one answer covers all of them (rule A1). An agent behind a tool is asked about in the same way,
+    /// before it begins.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Mail { to: String }
+    /// async fn send(mail: Mail) -> Result<String, ToolError> { Ok(format!("sent to {}", mail.to)) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let tools = FunctionToolset::new().tool(tool_fn("send", "Sends a mail", send)).approval_required();
+    /// let turn = Turn::new(tools);
+    /// let report = turn.run(vec![ToolCall::new("c1", "send", json!({"to": "ann"}))]).await?;
+    /// let suspended = report.into_suspended().expect("nothing has run, an answer is needed");
+    ///
+    /// let answers = suspended.requests().answer().approve("c1").build()?;
+    /// let report = turn.resume(suspended, answers).await?;
+    /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "sent to ann");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn approval_required(self) -> Tools {
         self.layered(AskAll.into_layer())
     }
@@ -64,6 +130,21 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Asks for an approval of the calls for which an async predicate is `true`.
+    ///
+    /// The predicate gets clones of the context and the call, because its future may outlive the borrow. It runs on
+    /// every pass, the approved one included, so that it should give the same value for the same call. While it runs no
+    /// body is started, but it counts towards the time of a timeout layer outside.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, RunContext, ToolCall, ToolsExt};
+    ///
+    /// async fn is_new(address: &str) -> bool { address != "ann@example.org" }
+    ///
+    /// let tools = FunctionToolset::new().approval_required_if_async(|_: RunContext, call: ToolCall| async move {
+    ///     is_new(call.args().str("to").unwrap_or_default()).await
+    /// });
+    /// assert!(format!("{tools:?}").contains("Gate(functions)"));
+    /// ```
     fn approval_required_if_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
@@ -73,6 +154,10 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Renames every tool to `{prefix}_{name}`, for the layers and the model outside.
+    ///
+    /// Inside, the tool keeps its name: for the toolset, for the layers inside, and in the identity that approvals are
+    /// bound to. A call by the bare name is a call of an unknown tool, also one that was pending when the prefix was
+    /// added.
     fn prefixed(self, prefix: &str) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::Prefix(format!("{prefix}_"))))
     }
@@ -80,11 +165,49 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// Renames tools, given as pairs of the new name and the old one. The other tools keep their names. A new name that
     /// is taken is an error when the tools are listed; an old name that is not listed (a filter inside hides the tool)
     /// is no error.
+    ///
+    /// ```
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{RunContext, ToolDefinition, ToolsExt};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = || ExternalToolset::new("fs", ["rm", "ls"].map(|name| ToolDefinition::new(name, json!({"type": "object"}))));
+    /// let names = async |tools: countersign::Tools| -> Result<Vec<String>, countersign::BoxError> {
+    ///     let listed = tools.definitions(&RunContext::default()).await?;
+    ///     Ok(listed.iter().map(|it| it.name().to_owned()).collect())
+    /// };
+    /// assert_eq!(names(set().renamed([("delete_file", "rm")])).await?, ["delete_file", "ls"]);
+    /// assert_eq!(names(set().renamed([("rm", "ls"), ("ls", "rm")])).await?, ["ls", "rm"], "two names may be exchanged");
+    /// assert!(names(set().renamed([("ls", "rm")])).await.is_err(), "there is a tool `ls` already");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn renamed<'a>(self, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::map(names)))
     }
 
     /// Hides the tools for which the predicate is `false`: for the model they do not exist.
+    ///
+    /// The predicate runs whenever the tools are listed, once per response of the model, and may read the run's
+    /// dependencies. A call of a hidden tool is answered like that of an unknown one. Hiding is no decision about
+    /// calls: no reason reaches the model, and an approved call whose tool is hidden by then does not run. To refuse
+    /// calls, deny them.
+    ///
+    /// ```
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{RunContext, ToolDefinition, ToolsExt};
+    /// use serde_json::json;
+    ///
+    /// struct Admin(bool);
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = ExternalToolset::new("fs", ["rm", "ls"].map(|name| ToolDefinition::new(name, json!({"type": "object"}))));
+    /// let tools = set.filtered(|cx, it| it.name() != "rm" || cx.deps::<Admin>().is_ok_and(|admin| admin.0));
+    ///
+    /// assert_eq!(tools.definitions(&RunContext::default()).await?.len(), 1);
+    /// assert_eq!(tools.definitions(&RunContext::default().with_deps(Admin(true))).await?.len(), 2);
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn filtered<P>(self, predicate: P) -> Tools
     where
         P: Fn(&RunContext, &ToolDefinition) -> bool + Send + Sync + 'static,
@@ -93,6 +216,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Hides the tools for which an async predicate is `false`.
+    ///
+    /// For a decision that needs I/O, such as the rights of a user in a directory. The tools are asked about one after
+    /// the other, so ask for all rights at once and keep them in the run's dependencies where there are many tools.
     fn filtered_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolDefinition) -> Fut + Send + Sync + 'static,
@@ -103,6 +229,30 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Changes the definitions before each model request: the function may leave tools out, change their descriptions,
     /// or make them stricter, but not add or rename them.
+    ///
+    /// What the function returns is tied to what it was given, by name: a definition that it built anew reaches the
+    /// same gate, and none becomes laxer than it was (an approval stays required, `sequential` stays set, the number of
+    /// retries only falls).
+    ///
+    /// ```
+    /// use countersign::call::ToolKind;
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{RunContext, ToolDefinition, ToolsExt};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = || ExternalToolset::new("browser", [ToolDefinition::new("open_tab", json!({"type": "object"}))]);
+    /// let tools = set().prepared(|_, listed| {
+    ///     listed.into_iter().map(|it| it.with_description("Opens a tab").with_kind(ToolKind::Function)).collect()
+    /// });
+    /// let listed = tools.definitions(&RunContext::default()).await?;
+    /// assert_eq!(listed[0].description(), "Opens a tab");
+    /// assert_eq!(listed[0].kind(), ToolKind::External, "a wrapper makes no tool laxer");
+    ///
+    /// let tools = set().prepared(|_, _| vec![ToolDefinition::new("other", json!({"type": "object"}))]);
+    /// assert!(tools.definitions(&RunContext::default()).await.is_err(), "a wrapper adds no tool");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     fn prepared<P>(self, prepare: P) -> Tools
     where
         P: Fn(&RunContext, Vec<ToolDefinition>) -> Vec<ToolDefinition> + Send + Sync + 'static,
@@ -126,6 +276,22 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// let tools = FunctionToolset::new()
     ///     .with_metadata(|_cx, definition| definition.name().starts_with("read_"), "safe", true);
     /// # let _ = tools;
+    /// ```
+    ///
+    /// Metadata is for the host: predicates, middleware ([`RunContext::tool_definition`]), handlers and surfaces read
+    /// it, and the model does not get it. A value of the same key replaces that of the toolset or of a wrapper inside.
+    ///
+    /// ```
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{RunContext, ToolDefinition, ToolsExt};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = ExternalToolset::new("fs", ["rm", "ls"].map(|name| ToolDefinition::new(name, json!({"type": "object"}))));
+    /// let tools = set.with_metadata(|it| it.name() == "rm", "danger", 3);
+    /// let listed = tools.definitions(&RunContext::default()).await?;
+    /// assert_eq!((listed[0].metadata().get("danger"), listed[1].metadata().len()), (Some(&json!(3)), 0));
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
     /// ```
     fn with_metadata<P>(self, selector: P, key: impl Into<String>, value: impl Into<Value>) -> Tools
     where

@@ -1,4 +1,17 @@
 //! Layers around the calls of a set.
+//!
+//! Three things happen here, and only here:
+//!
+//! - **The layers are applied once**, at the first listing or call, inside of a runtime: `buffer` spawns its worker
+//!   when it is applied, and would panic in a program that builds its tools before it starts one.
+//! - **The middleware in them get numbers** ([`Level::apply`]), by which the gate sees that a call has passed each of
+//!   them (rule D9). The definitions that are listed through this level carry it, so that a call knows which levels it
+//!   needs.
+//! - **Their names are checked** against the listed tools (rule D4) and against each other (rule D10), at the first
+//!   moment at which both are known.
+//!
+//! A panic while the layers are applied is caught at the listing, which is always before the first call of a turn, so
+//! that it becomes an error with a text instead of a panic in a task of the turn.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -27,6 +27,18 @@
 //! assert_eq!(names, ["files_delete"]);
 //! # Ok::<(), countersign::BoxError>(()) }).unwrap();
 //! ```
+//!
+//! # Order
+//!
+//! Wrappers are read from the inside outward. A call takes the opposite way, from the outermost wrapper to the gate,
+//! and its outcome comes back through the same layers. `Debug` shows the wrappers outermost first:
+//!
+//! ```
+//! use countersign::{FunctionToolset, ToolsExt};
+//!
+//! let tools = FunctionToolset::new().id("files").filtered(|_, it| it.name() != "rm").prefixed("fs");
+//! assert_eq!(format!("{tools:?}"), "prefixed(fs_) > filtered > Gate(files)");
+//! ```
 
 mod approval;
 mod combined;
@@ -66,10 +78,21 @@ use crate::toolset::Toolset;
 /// let tools = Tools::combined([files, browser.into()]);
 /// # let _ = tools;
 /// ```
+///
+/// `Tools` is cheap to clone, and clones share the layers with their state: a limit that one turn has used up is used
+/// up for every turn over the same tools. Build two sets where two users must not share a limit.
+///
+/// As a [`tower::Service`], `Tools` takes only calls that a turn sends. That is how a router of your own works: it
+/// holds several `Tools`, and forwards the call that it was given.
 #[derive(Clone)]
 pub struct Tools(Arc<dyn Stack>);
 
 /// The object-safe interface behind [`Tools`].
+///
+/// One trait for wrappers, layers and gates, so that a stack of any depth is one pointer. The two ways through it are
+/// separate on purpose: `definitions` runs once per response and may fail or take time, while `call` runs for every
+/// attempt and decides nothing about names. Between the two only the definitions carry information, inside of the
+/// call's record.
 trait Stack: Send + Sync {
     fn definitions<'a>(
         &'a self,
@@ -89,6 +112,15 @@ fn unknown(call: &ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
 
 impl Tools {
     /// A set without tools.
+    ///
+    /// For an agent that only talks, or as the starting point of a list that is built in a loop.
+    ///
+    /// ```
+    /// use countersign::{RunContext, Tools};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// assert!(Tools::none().definitions(&RunContext::default()).await?.is_empty());
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn none() -> Self {
         Self::combined([])
@@ -99,6 +131,10 @@ impl Tools {
     /// # Errors
     /// Fails when two tools have the same name, or with the error of a toolset or wrapper: a server that cannot be
     /// reached.
+    ///
+    /// This is what a loop of your own sends to its model, once per request. A [`Turn`](crate::Turn) lists the tools
+    /// anew when it runs the calls of the response, so that a tool that is gone by then is reported to the model as
+    /// unknown.
     pub async fn definitions(&self, cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
         let mut definitions = self.listed(cx).await?;
         definitions.retain(|definition| !definition.is_hidden());

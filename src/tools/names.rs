@@ -1,4 +1,19 @@
 //! Wrappers that rename the tools of a set.
+//!
+//! A wrapper renames in both directions: definitions on their way out, calls on their way in. Only the name in the
+//! call's head changes; the record, and with it the identity of the tool that approvals are bound to, is the same above
+//! and below.
+//!
+//! With a map, the old name of a renamed tool is gone outside, which makes an exchange of two names well defined:
+//!
+//! | pair (new, old) | tool inside | outside | call by `ls` reaches |
+//! |---|---|---|---|
+//! | (`ls`, `rm`) and (`rm`, `ls`) | `rm` | `ls` | `rm` |
+//! | | `ls` | `rm` | |
+//! | (`remove`, `rm`) | `rm` | `remove` | `ls`, which keeps its name |
+//!
+//! Hidden tools are renamed too, and do not count as taken names: a filter that hides `rm` frees the name for another
+//! tool.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,10 @@
 //! Checks of the middleware around tools, made when the tools are listed.
+//!
+//! Both checks are about names that a person wrote twice: once where the tool or the layer is defined, once where it is
+//! used. A name that does not match silently disables a policy, which is the one failure of a permission layer that no
+//! test of the layer itself finds. So a selection of a tool that is not there fails the listing, with the most similar
+//! names, and a shared name of two layers that ask is reported when the tools are listed, before any approver sees a
+//! question that is ambiguous.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,9 @@
 //! Tools that are Rust functions.
+//!
+//! A set without an id is identified by the paths of its functions. Two sets called `functions` would otherwise be one
+//! to an approval: a program with a `delete` of files and a `delete` of accounts, in two sets without an id, would run
+//! the second under an approval of the first, if the schemas agree. The path is a part of the identity only where there
+//! is no id, so that setting an id once, and moving functions later, asks about nothing again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +71,27 @@ impl FunctionToolset {
 
     /// Limits how often the model may try again with each tool of the set, in place of the limit of the
     /// [agent](crate::Agent::max_retries). A tool's [own limit](Tool::max_retries) takes precedence.
+    ///
+    /// The retries are counted for each tool and run. Several failures in one response count once, as the model made
+    /// all of the calls before it saw a failure, and a response in which the tool only succeeds restores the whole
+    /// number.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, RunContext, ToolError, Toolset, schemars, tool_fn};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Query { text: String }
+    /// async fn search(query: Query) -> Result<String, ToolError> { Ok(query.text) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = FunctionToolset::new()
+    ///     .max_retries(3)
+    ///     .tool(tool_fn("search", "Searches", search))
+    ///     .tool(tool_fn("lookup", "Looks up", search).max_retries(0));
+    /// let listed = set.definitions(&RunContext::default()).await?;
+    /// assert_eq!(listed.iter().map(|it| it.max_retries()).collect::<Vec<_>>(), [Some(3), Some(0)]);
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = Some(max);

@@ -14,6 +14,26 @@
 //! let tools = FunctionToolset::new().id("files").tool(tool_fn("delete", "Deletes a file", delete).requires_approval());
 //! # let _ = tools;
 //! ```
+//!
+//! # What a toolset may rely on
+//!
+//! - [`run`](Toolset::run) is called at most once per permit, with arguments that [`validate`](Toolset::validate) has
+//!   accepted and that every layer has decided on. It never runs for a denied call or one with an open question.
+//! - The name in the permit is the toolset's own, whatever wrappers call the tool.
+//! - A panic in a hook is caught: of `validate` as invalid arguments, of `preview` as a preview that says so, of `run`
+//!   as a failed call that may have done part of its work.
+//! - `definitions` is called again for each response, so that a set whose tools come and go needs no notification.
+//!
+//! # Which error does what
+//!
+//! | a body returns | the model gets | the run |
+//! |---|---|---|
+//! | `Ok(value)` | the value as JSON | continues |
+//! | [`ModelRetry`](crate::outcome::ModelRetry) | the text, and counts as a retry | continues |
+//! | [`ToolFailed`](crate::outcome::ToolFailed), any other error | the text | continues |
+//! | [`ApprovalRequired`](crate::outcome::ApprovalRequired) | nothing yet | the call is pending |
+//! | [`CallDeferred`](crate::outcome::CallDeferred) | nothing yet | the call is pending, its result is an answer |
+//! | [`ToolError::fatal`](crate::ToolError::fatal) | an internal error | ends after the siblings have finished |
 
 mod external;
 mod function;
@@ -61,12 +81,54 @@ use crate::outcome::{ToolError, ToolReturn};
 ///     }
 /// }
 /// ```
+///
+/// `validate` is where a set refuses what its schema cannot say. The model is told the text and tries again, before any
+/// person is asked:
+///
+/// ```
+/// use countersign::outcome::ToolReturn;
+/// use countersign::{Args, BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, Toolset, Turn};
+/// use serde_json::json;
+///
+/// struct Calendar;
+///
+/// impl Toolset for Calendar {
+///     fn id(&self) -> &str { "calendar" }
+///
+///     async fn definitions(&self, _cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+///         Ok(vec![ToolDefinition::new("book", json!({"type": "object"})).with_sequential(true)])
+///     }
+///
+///     fn validate(&self, _tool: &str, args: &Args) -> Result<(), String> {
+///         match (args.u64("from"), args.u64("to")) {
+///             (Some(from), Some(to)) if from < to => Ok(()),
+///             _ => Err("`from` must be before `to`".to_owned()),
+///         }
+///     }
+///
+///     async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+///         Ok(ToolReturn::new(format!("booked {}", permit.args())))
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let report = Turn::new(Calendar).run(vec![
+///     ToolCall::new("c1", "book", json!({"from": 9, "to": 10})),
+///     ToolCall::new("c2", "book", json!({"from": 9, "to": 8})),
+/// ]).await?;
+/// assert_eq!(report.calls()[0].outcome().text().unwrap(), r#"booked {"from":9,"to":10}"#);
+/// assert_eq!(report.calls()[1].outcome().word(), "retry");
+/// # Ok::<(), BoxError>(()) }).unwrap();
+/// ```
 pub trait Toolset: Send + Sync + 'static {
     /// The id of the set, the same in every process. Approvals are bound to it, and an error about two tools with the
     /// same name shows it.
     fn id(&self) -> &str;
 
     /// The definitions of the tools. Called once per model response, and again when a call is resumed.
+    ///
+    /// # Errors
+    /// Any error, such as that of a server that cannot be reached. It ends the turn before any of its calls has run.
     fn definitions(
         &self,
         cx: &RunContext,
@@ -99,5 +161,13 @@ pub trait Toolset: Send + Sync + 'static {
     }
 
     /// Executes a call. The permit is the proof that the call may run, once.
+    ///
+    /// Dropping the future is a cancellation: a timeout outside, or a run that was dropped. The call is then reported
+    /// as *may have run*, whatever the body had done by then, and is not run again by itself. Work that must not be cut
+    /// off belongs in a task of its own, to which the permit moves.
+    ///
+    /// # Errors
+    /// See [`ToolError`]: an error with a meaning keeps it, and any other one fails the call with its `Display` as the
+    /// text for the model.
     fn run(&self, permit: Permit) -> impl Future<Output = Result<ToolReturn, ToolError>> + Send;
 }

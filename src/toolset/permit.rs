@@ -16,6 +16,37 @@ use crate::call::{BodyToken, RunContext, ToolCall};
 ///     (permit.clone(), permit) // error: no method `clone`
 /// }
 /// ```
+///
+/// ```
+/// use countersign::outcome::ToolReturn;
+/// use countersign::{BoxError, Permit, RunContext, ToolCall, ToolDefinition, ToolError, Toolset, Turn};
+/// use serde_json::json;
+///
+/// struct Printer;
+///
+/// impl Toolset for Printer {
+///     fn id(&self) -> &str { "printer" }
+///
+///     async fn definitions(&self, _cx: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+///         Ok(vec![ToolDefinition::new("print", json!({"type": "object"}))])
+///     }
+///
+///     async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+///         assert_eq!((permit.tool(), permit.call().id()), ("print", "c1"));
+///         let pages = permit.args().u64("pages").unwrap_or(1);
+///         let printed = tokio::task::spawn_blocking(move || {
+///             let _permit = permit; // a sequential tool behind this one starts after the last page
+///             format!("{pages} pages")
+///         });
+///         Ok(ToolReturn::new(printed.await?))
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let report = Turn::new(Printer).run(vec![ToolCall::new("c1", "print", json!({"pages": 3}))]).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), "3 pages");
+/// # Ok::<(), BoxError>(()) }).unwrap();
+/// ```
 pub struct Permit {
     call: ToolCall,
     cx: RunContext,
@@ -34,6 +65,9 @@ impl Permit {
     }
 
     /// The call, with the arguments that were decided on.
+    ///
+    /// It cannot be sent into a stack: a body that calls the tools with its own call gets
+    /// [`UserError::CallFromBody`](crate::UserError::CallFromBody), as it would wait for its own end (rule T6).
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.call

@@ -1,4 +1,12 @@
 //! The signatures that a tool's function may have, with compile errors for all others.
+//!
+//! The traits here carry the bounds of [`tool_fn`](super::tool_fn) one by one, each with a message of its own, so that
+//! the compiler says *which* part of a signature does not fit. One `where` clause with all bounds would be reported as
+//! "the trait `Fn` is not implemented", for a missing `derive(JsonSchema)` as well as for a missing `async`.
+//!
+//! The marker types [`WithArgs`] and [`WithContext`] make two blanket implementations possible that would overlap
+//! without a parameter: a function of one argument and a function of two are never the same type, but the compiler does
+//! not use that.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -12,6 +20,23 @@ use crate::outcome::{ToolError, ToolReturn};
 
 /// The functions that [`tool_fn`](super::tool_fn) takes. Not meant to be implemented: the parameter `M` distinguishes
 /// the two signatures.
+///
+/// Both signatures are taken by the same function:
+///
+/// ```
+/// use countersign::{RunContext, ToolError, schemars, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Note { text: String }
+///
+/// async fn keep(note: Note) -> Result<String, ToolError> { Ok(note.text) }
+/// async fn sign(cx: RunContext, note: Note) -> Result<String, ToolError> {
+///     Ok(format!("{} ({})", note.text, cx.run_id()))
+/// }
+///
+/// let tools = [tool_fn("keep", "Keeps a note", keep), tool_fn("sign", "Signs a note", sign)];
+/// assert_eq!(tools[1].definition().parameters()["required"][0], "text", "the context is no argument of the model");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool",
     label = "not `async fn(A) -> Result<T, E>`",
@@ -70,6 +95,10 @@ where
 
 /// The arguments of a tool: every type that implements `serde::Deserialize` and [`schemars::JsonSchema`]. Not meant to
 /// be implemented.
+///
+/// The doc comments of the type and its fields become the descriptions in the schema that the model reads. Unknown
+/// fields are ignored unless the type says `#[serde(deny_unknown_fields)]`, which is the safer choice: an approver sees
+/// every field that the model sent, and should not approve one that has no effect.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
     label = "cannot be read from JSON, or has no JSON Schema",
@@ -101,6 +130,9 @@ where
     E: IntoToolError,
 {
     /// A [`ToolReturn`] is returned as it is, any other value as JSON.
+    ///
+    /// A value that cannot be written as JSON (a map whose keys are not strings) fails the call with a text that says
+    /// that the tool *ran*: the model should not run it again because of the form of its result.
     fn into_tool_return(self) -> Result<ToolReturn, ToolError> {
         let value = self.map_err(IntoToolError::into_tool_error)?;
         if let Some(value) = (&value as &dyn Any).downcast_ref::<ToolReturn>() {

@@ -14,6 +14,26 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 /// One tool of a [`FunctionToolset`](super::FunctionToolset): a Rust function and its definition.
+///
+/// A tool is built by [`tool_fn`], [`blocking_tool_fn`] or `schema_tool_fn`, and then configured:
+///
+/// ```
+/// use countersign::call::ToolKind;
+/// use countersign::{ToolError, schemars, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Deployment { service: String }
+/// async fn deploy(it: Deployment) -> Result<String, ToolError> { Ok(it.service) }
+///
+/// let tool = tool_fn("deploy", "Deploys a service", deploy)
+///     .requires_approval()
+///     .sequential()
+///     .max_retries(0)
+///     .metadata("team", "platform");
+/// let definition = tool.definition();
+/// assert_eq!((definition.kind(), definition.is_sequential()), (ToolKind::Unapproved, true));
+/// assert_eq!(definition.metadata()["team"], "platform");
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     definition: ToolDefinition,
@@ -29,6 +49,9 @@ type Previews =
 
 impl Tool {
     /// Every call needs an approval, even if all layers allow it.
+    ///
+    /// The question is the tool's own (layer ``tool `deploy` ``, key `declared`) and is open also where a layer answers
+    /// in the tool's place, for example a cache: that answer needs the same approval as an execution (rule A1).
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.definition = self.definition.with_kind(ToolKind::Unapproved);
@@ -36,6 +59,9 @@ impl Tool {
     }
 
     /// Calls of this tool never overlap with other calls of the response (rule T1).
+    ///
+    /// Use it for tools that change what another call of the response reads. The barrier holds on both passes, and
+    /// until the body has actually ended, also in blocking code whose call was given up (rule T1).
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.definition = self.definition.with_sequential(true);
@@ -43,6 +69,10 @@ impl Tool {
     }
 
     /// Declares that running a call twice has the same effect as running it once; see [`ToolDefinition::with_idempotent`].
+    ///
+    /// It is the one declaration that permits a second run after an unknown end, by a retry layer or by another worker
+    /// (rule L2). Declare it only where the service behind the tool recognises the
+    /// [key](crate::RunContext::idempotency_key), or where the effect is that of an assignment.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.definition = self.definition.with_idempotent(true);
@@ -59,6 +89,9 @@ impl Tool {
 
     /// Records each call in the ledger before it runs, also a call without a question; see
     /// [`ToolDefinition::with_journaled`].
+    ///
+    /// Worth its transaction for tools whose effect cannot be undone and that no layer asks about: after a crash the
+    /// call is reported as *may have run* instead of being sent again with the resumed response.
     #[must_use]
     pub fn journaled(mut self) -> Self {
         self.definition = self.definition.with_journaled(true);
@@ -228,6 +261,29 @@ where
 /// Creates a tool from a blocking function: `fn(RunContext, Args) -> Result<T, E>`. The function runs on one of tokio's
 /// blocking threads, so that other calls continue. When its call is dropped (a timeout, a dropped run), the function
 /// still runs to its end, and the call is reported as "may have run". Results and errors are those of [`tool_fn`].
+///
+/// ```
+/// use countersign::toolset::blocking_tool_fn;
+/// use countersign::{FunctionToolset, RunContext, ToolCall, Turn, schemars};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Count { text: String }
+///
+/// fn count(_: RunContext, args: Count) -> Result<usize, String> {
+///     if args.text.is_empty() { Err("there is no text".to_owned()) } else { Ok(args.text.len()) }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tools = FunctionToolset::new().tool(blocking_tool_fn("count", "Counts bytes", count));
+/// let report = Turn::new(tools).run(vec![
+///     ToolCall::new("c1", "count", json!({"text": "abc"})),
+///     ToolCall::new("c2", "count", json!({"text": ""})),
+/// ]).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), 3);
+/// assert_eq!(report.calls()[1].outcome().text().unwrap(), "there is no text");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 pub fn blocking_tool_fn<A, R, F>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,
@@ -261,6 +317,30 @@ where
 ///
 /// # Errors
 /// Fails when the parameters of the definition are not a valid JSON Schema.
+///
+/// The schema is checked with every keyword of its dialect. Of a value that does not fit, the model and the log get the
+/// path and the keyword, and not the value, which may be a secret (rule S2).
+///
+/// ```
+/// # #[cfg(feature = "schema")] {
+/// use countersign::toolset::schema_tool_fn;
+/// use countersign::{Args, FunctionToolset, RunContext, ToolCall, ToolDefinition, ToolError, Turn};
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 9}}, "required": ["n"]});
+/// async fn double(_: RunContext, args: Args) -> Result<i64, ToolError> { Ok(2 * args.i64("n").unwrap_or(0)) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tool = schema_tool_fn(ToolDefinition::new("double", schema), double)?;
+/// let report = Turn::new(FunctionToolset::new().tool(tool)).run(vec![
+///     ToolCall::new("c1", "double", json!({"n": 4})),
+///     ToolCall::new("c2", "double", json!({"n": 40})),
+/// ]).await?;
+/// assert_eq!(report.calls()[0].outcome().content().unwrap(), 8);
+/// assert!(report.calls()[1].outcome().text().unwrap().contains("`/n`"));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// # }
+/// ```
 #[cfg(feature = "schema")]
 pub fn schema_tool_fn<F, Fut>(definition: ToolDefinition, function: F) -> Result<Tool, BoxError>
 where
@@ -296,6 +376,9 @@ where
 
 type Body<A> = dyn Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync;
 
+/// Makes a tool over a typed argument. The arguments are deserialised twice: once to validate them, before any person
+/// is asked (rule T5), and once in the body, from the arguments that every layer decided on, which need not be the
+/// same. A value that is kept from the first time would be a copy that no layer has seen.
 fn typed<A: ToolArgs>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,

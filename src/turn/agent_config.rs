@@ -1,4 +1,15 @@
 //! The settings of a turn that an agent makes, and those that a parent makes on the turns of a sub-agent.
+//!
+//! A sub-agent's turn is configured by two sides: by the agent, as if it ran alone, and by the parent, in
+//! [`inside`](Turn::inside). The parent's part can only make it stricter:
+//!
+//! | setting | of both, what counts |
+//! |---|---|
+//! | explain, errors of tools end the run, argument values in spans | either |
+//! | levels of agents below, limits on questions | the smaller |
+//! | durable store | the agent's own, or else the parent's |
+//! | layers | the agent's, and outside of them the decisions of all ancestors (rule T7) |
+//! | run id, usage, ask history | the parent's |
 
 use std::sync::Arc;
 

@@ -1,4 +1,24 @@
 //! Checking the answers to a batch, and applying them.
+//!
+//! # The order
+//!
+//! 1. The answers are checked against the batch: each call once, in the right kind, for what was shown.
+//! 2. Edited arguments are validated against their tools, also those of the calls of agents. Up to here nothing has
+//!    changed, and an error leaves the state as it was.
+//! 3. The answers are recorded in the durable store, if there is one. Where another answer was recorded before, by
+//!    another process, it replaces the one at hand: the first decision counts.
+//! 4. The ask history is updated, then each answer is taken: a denial settles its call, an approval plans the approved
+//!    pass, a result is the outcome.
+//! 5. The planned passes run together, sequential ones alone.
+//!
+//! Recording before applying is what makes a crash harmless: after step 3 any process reads the same answers and comes
+//! to step 4; before it nothing has been decided.
+//!
+//! # Why a recorded decision skips the validation
+//!
+//! The tool may have another schema by now, under which the arguments of a recorded approval do not fit. As the
+//! decision is final, an error would be returned at every attempt, and the run could never go on. So the approved pass
+//! is made, and the gate refuses the arguments, with a text for the model.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -155,6 +175,9 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
 }
 
 /// Plans the approved pass of a call that a grant has approved.
+///
+/// The ask of the grant may replace an earlier one of the same call, from before the call was asked about again; that
+/// one is closed with the run.
 pub(super) fn grant(call: &mut CallState, granted: Granted) {
     let State::Pending(pending) = &mut call.state else { return };
     let Granted { ask, by } = granted;
@@ -180,6 +203,12 @@ fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults
 /// The approved pass. It begins with the edited arguments, or with those that the deferring pass began with, and the
 /// approval covers exactly what was shown (rules A1, A2). It takes the contents of the pending call, whose state it
 /// replaces.
+///
+/// | | shown as it is | edited |
+/// |---|---|---|
+/// | the pass begins with | `origin`, so that layers change it as before | the edited arguments |
+/// | the approval covers | `shown` | the edited arguments |
+/// | a layer changes them on the way | to `shown`: covered | asked about again (rule A2) |
 fn approved_pass(
     pending: &mut PendingCall,
     edited: Option<Args>,

@@ -1,4 +1,28 @@
 //! The asks of a response: parked before people are asked, answered, and closed.
+//!
+//! # Parking
+//!
+//! Every pending call is stored before anyone is asked (rule L3): a handler that approves at once, a crash, and a
+//! second process that resumes all find the same ask. The id of an ask is made of the call's address and the number of
+//! its deferral, so that parking twice makes one ask:
+//!
+//! | deferral | ask | when |
+//! |---|---|---|
+//! | 1 | A | the first question |
+//! | 2 | B | the approved pass asked something new |
+//! | 1, again | A | the same call in another process, with the same questions |
+//! | 1, other questions | the next free number | a worker parked A and died; by now the call looks different |
+//!
+//! The last row is the loop in [`park_pending`](TurnRun::park_pending): the store says that the ask under this id is
+//! another one, the number is raised, and the replaced ask is closed with the run. A person who still sees it answers
+//! nothing that can run.
+//!
+//! # Closing
+//!
+//! An ask is closed when its call has a result without having run under it: it was denied, refused, or answered
+//! elsewhere. A call that ran settles its own ask through the journal. If the run is saved by its caller (an agent with
+//! a ledger), the list goes into the report and is closed in the transaction that saves the results, so that both are
+//! seen or neither (rule L5).
 
 use std::collections::{BTreeMap, BTreeSet};
 

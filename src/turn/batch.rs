@@ -1,4 +1,18 @@
 //! The batch of pending calls: those of a response, and those of the agents behind its calls.
+//!
+//! One batch has the calls of every agent of the run, so that a person is asked once per response of the root. The ids
+//! are joined by `/`, from the outside inward, and are unique because no id of a turn has a `/` (rule T5):
+//!
+//! ```text
+//!  response of root:  call_1 rm            → call_1
+//!                     call_2 cleaner       (an agent)
+//!                       its response:      call_1 rm      → call_2/call_1
+//!                       its response:      call_7 sorter  (an agent)
+//!                         its response:    call_1 mv      → call_2/call_7/call_1
+//! ```
+//!
+//! The batch id is a digest of the ids, fingerprints and numbers of deferral of all of them: answers to an earlier
+//! state of any call in it are answers to another batch (rule A6).
 
 use super::ids::prefix;
 use super::snapshot::{StoredCall, StoredState, SuspendedTurn};

@@ -1,4 +1,25 @@
 //! One call of the response that a turn works on.
+//!
+//! # States
+//!
+//! ```text
+//!               pass                 answer: approve
+//!  Planned ───────────► Pending ─────────────────────► Planned (approved pass)
+//!     │  │                 │
+//!     │  │                 └── deny, result, limit ──► Settled
+//!     │  └── to an agent ─► Delegated ── its answers ─► Planned ─► … ─► Settled
+//!     ├── outcome ─► Settled
+//!     └── fatal error ─► Broken ─► Settled, after the siblings have ended
+//! ```
+//!
+//! Only `Planned` has a pass to make, only `Pending` and `Delegated` are in a batch, and `Settled` is final: a call
+//! that has an outcome never passes the stack again, in this process or in another (rule T9).
+//!
+//! # "Denied" and "may have run"
+//!
+//! A call that was started and is then denied (its body asked, a person said no; an agent had begun) must not be
+//! reported as not executed. [`unrun`](CallState::unrun) is the one place that knows: the model is told that the agent
+//! was stopped in its work, or that the tool may have run and was not run again.
 
 use super::batch::OpenCall;
 use super::event::{RunEvent, Watchers};
@@ -225,6 +246,9 @@ impl From<&CallState> for StoredCall {
     }
 }
 
+/// The stored form has one flag for the execution, `started`, and the rest follows from the state: a settled call was
+/// finished with its outcome, a pending one has deferred itself from within its body, and a planned or delegated one
+/// has not been seen to end.
 impl From<&StoredCall> for CallState {
     fn from(stored: &StoredCall) -> Self {
         let state = match &stored.state {

@@ -1,4 +1,8 @@
 //! Checks of the ids of a whole response, before any of its calls runs.
+//!
+//! The three checks differ in *when* they hold. Unique and usable ids are required of every response that enters. An id
+//! with a `/` is refused by the second check in new responses already; the third repeats it for a history that another
+//! program wrote, and only where a tool has an agent behind it, as only there two calls could get one address.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,7 @@
 //! The configuration of a turn: the tools, and the settings of users, of an agent and of a parent.
+//!
+//! A turn is a value: cloning it is cheap, running it does not change it, and one turn serves any number of responses,
+//! also at the same time. What belongs to one response (its calls and their states) is made by each run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -111,6 +114,25 @@ impl Turn {
 
     /// Sets the run id and the number of the response. Approvals are bound to both, so that with the same two a call id
     /// must not be used twice.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+    /// let calls = || vec![ToolCall::new("c1", "delete", json!({"path": "a"}))];
+    /// let requests = async |response| -> Result<_, countersign::BoxError> {
+    ///     Ok(turn.clone().of_run("run-1", response).run(calls()).await?.deferred().unwrap())
+    /// };
+    /// let (first, second) = (requests(0).await?, requests(1).await?);
+    /// assert_ne!(first.fingerprint("c1"), second.fingerprint("c1"), "an approval of one does not cover the other");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub fn of_run(mut self, run_id: impl Into<String>, response: u32) -> Self {
         let info = Arc::make_mut(&mut self.info);
         (info.run_id, info.response) = (run_id.into(), response);
@@ -118,12 +140,34 @@ impl Turn {
     }
 
     /// Sets the name of the agent that makes the calls; `root` by default.
+    ///
+    /// The name is the first part of the agent's path, which is part of every fingerprint: use the same name when you
+    /// resume.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.info).path = vec![name.into()];
         self
     }
 
     /// Adds a dependency, which hooks, predicates, handlers and tool bodies find by its type.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, RunContext, ToolCall, ToolError, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// struct Database(&'static str); // a pool, in a real program
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Query { table: String }
+    /// async fn count(cx: RunContext, query: Query) -> Result<String, ToolError> {
+    ///     Ok(format!("{} rows of {} in {}", 3, query.table, cx.deps::<Database>()?.0))
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("count", "Counts rows", count))).deps(Database("shop"));
+    /// let report = turn.run(vec![ToolCall::new("c1", "count", json!({"table": "orders"}))]).await?;
+    /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "3 rows of orders in shop");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.info).deps.insert(value);
         self
@@ -131,6 +175,8 @@ impl Turn {
 
     /// Sets the handler that answers deferred calls inline. Without one, and for calls that it leaves, the report has
     /// the suspended state.
+    ///
+    /// A second call replaces the first handler; combine several with [`HandlerChain`](crate::handler::HandlerChain).
     pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
@@ -140,6 +186,20 @@ impl Turn {
     /// pass, the call with its arguments as far as the pass got, and the error with the gate's record of the execution;
     /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
     /// become outcomes for the model that say whether the tool ran (rule T8).
+    ///
+    /// The function must not claim more than it knows:
+    /// [`ToolCallError::execution`](crate::middleware::ToolCallError::execution) says whether the tool was started. A
+    /// panic in it counts as `None`, and so does a deferral, which only a gate can make.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, Outcome, Turn};
+    ///
+    /// let turn = Turn::new(FunctionToolset::new()).error_outcome(|failed| {
+    ///     let text = failed.error.to_string();
+    ///     (!failed.execution.started()).then(|| Outcome::failed(format!("The tool did not run: {text}.")))
+    /// });
+    /// # let _ = turn;
+    /// ```
     pub fn error_outcome<F>(mut self, outcome: F) -> Self
     where
         F: Fn(&RunContext, &ToolCall, &ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
@@ -150,6 +210,26 @@ impl Turn {
 
     /// Refuses answers that do not carry the fingerprints of what was shown (rule A6). A handler that answers inline
     /// holds the requests themselves, and builds bound answers with `requests.answer()`.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolResults, FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required();
+    /// let turn = Turn::new(tools).require_bound_answers();
+    /// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+    ///
+    /// let error = turn.resume(suspended, DeferredToolResults::new().approve("c1")).await.unwrap_err();
+    /// let suspended = error.into_suspended().unwrap(); // nothing has run: answer again
+    /// let answers = suspended.requests().answer().approve("c1").build()?;
+    /// assert!(turn.resume(suspended, answers).await?.calls()[0].outcome().is_returned());
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub fn require_bound_answers(mut self) -> Self {
         self.require_bound = true;
         self
@@ -168,6 +248,35 @@ impl Turn {
     }
 
     /// Adds a watcher, which is called with every event of the run as it happens.
+    ///
+    /// A watcher is called from the tasks of the run and must not block; a panic in it is caught and logged, since an
+    /// observer must not end a run whose tools have run. Several watchers are called in the order in which they were
+    /// added.
+    ///
+    /// ```
+    /// use countersign::turn::RunEvent;
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn read(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let heard = Arc::clone(&seen);
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("read", "Reads a file", read))).watch(move |event| {
+    ///     heard.lock().unwrap().push(match event {
+    ///         RunEvent::FunctionToolCall { .. } => "call",
+    ///         RunEvent::FunctionToolResult { .. } => "result",
+    ///         _ => "other",
+    ///     });
+    /// });
+    /// turn.run(vec![ToolCall::new("c1", "read", json!({"path": "a"}))]).await?;
+    /// assert_eq!(seen.lock().unwrap()[..2], ["call", "result"]);
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub fn watch(mut self, watch: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.watchers.add(watch);
         self
@@ -233,12 +342,32 @@ impl Turn {
     /// How many calls of one run, with its sub-agents, may be pending at the same time; with a [ledger](Self::ledger)
     /// also how many of one requester ([`Ask::with_principal`](crate::ledger::Ask::with_principal)). 1 000 by default. Calls
     /// beyond the limit are denied without asking, and the denial says why (rule D11).
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required();
+    /// let call = |id: &str| ToolCall::new(id, "delete", json!({"path": id}));
+    /// let report = Turn::new(tools).max_pending(1).run(vec![call("c1"), call("c2")]).await?;
+    /// assert!(report.calls()[0].outcome().is_deferred());
+    /// assert_eq!(report.calls()[1].denied_by(), Some("max_pending"));
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub fn max_pending(mut self, calls: u32) -> Self {
         self.ask_limits.max_pending = calls;
         self
     }
 
     /// How often one call may be deferred before it is denied; 16 by default (rule D7).
+    ///
+    /// A layer that asks about something new on every approved pass (a clock in its key) would ask for ever. The bound
+    /// ends that, and the model is told that the call was denied.
     pub fn max_deferrals(mut self, max: u32) -> Self {
         self.max_deferrals = max;
         self

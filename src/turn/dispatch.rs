@@ -1,4 +1,23 @@
 //! The passes of a response: which calls go through the stack concurrently, and how a pass changes the state of a call.
+//!
+//! # Segments
+//!
+//! Calls run concurrently between barriers, in model order. A call of a sequential tool is a barrier: it starts when
+//! everything before it has ended, bodies included, and everything behind it starts when its body has ended.
+//!
+//! ```text
+//!  model order:   a   b   S   c   d   S'  e
+//!  segments:     [a   b] [S] [c   d] [S'] [e]
+//! ```
+//!
+//! Waiting for the *body* is more than waiting for the call. A timeout outside gives a call up while its blocking
+//! function goes on, and the next call would then overlap with it (rule T1).
+//!
+//! # An agent behind a call
+//!
+//! The pass of the call ends at the gate, which delegates it, and the agent runs here, after the pass: the layers
+//! around the call measure the decision and not the work of the agent, which may take hours and a person's answer (rule
+//! T7). What ran before an error stopped the agent is in its snapshot, which goes into the state of the call.
 
 use std::collections::HashMap;
 use std::sync::Arc;

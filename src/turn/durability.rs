@@ -1,5 +1,18 @@
 //! The durable store of a turn: pending calls, answers and executions, for other processes, and for this one after a
 //! crash (rules L1 to L5). A turn without such a store has only its call records.
+//!
+//! The turn knows this trait and no store; the ledger, which stands above the turn, implements it. Every method may be
+//! called again with the same input after a crash, and then has the same result:
+//!
+//! | method | called | a second time |
+//! |---|---|---|
+//! | `park` | before anyone is asked | finds the ask |
+//! | `grant` | before a new call is parked | finds the decision |
+//! | `record` | before an answer takes effect | says which answer counts |
+//! | `close` | when the results are saved | changes nothing |
+//!
+//! A store that fails here ends the response with [`Error::Ledger`]: what could not be recorded has not happened, and
+//! the state in the error can be resumed.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -100,6 +113,13 @@ pub(crate) enum Recorded {
 }
 
 /// Records the answer to a call as a decision. If another decision counts, it replaces the answer.
+///
+/// | the store says | the answer at hand |
+/// |---|---|
+/// | given | counts |
+/// | another was recorded before | is replaced by that one, with its name |
+/// | pending: more people have to agree | is removed: the call stays pending |
+/// | mismatch | is an error: it was given to something else |
 pub(crate) async fn record_answer(
     durability: &dyn Durability,
     (ask, fingerprint): (&str, &str),
@@ -132,6 +152,9 @@ pub(crate) struct OpenAsk {
 
 impl SuspendedTurn {
     /// The calls without outcomes, with those of the agents behind them, each with its ask.
+    ///
+    /// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a
+    /// higher limit.
     pub(crate) fn open_asks(&self, durability: &dyn Durability) -> Vec<OpenAsk> {
         let mut found = Vec::new();
         let mut turns = vec![(String::new(), self)];

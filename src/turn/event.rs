@@ -18,6 +18,14 @@ use crate::message::{RequestPart, ResponsePart};
 /// [`DeferredToolRequests`](Self::DeferredToolRequests) and, once a handler has answered,
 /// [`DeferredToolResults`](Self::DeferredToolResults); then [`FunctionToolResult`](Self::FunctionToolResult). The
 /// events of the calls of one response interleave.
+///
+/// ```
+/// use countersign::turn::RunEvent;
+///
+/// let event = RunEvent::TextDelta { text: "I look".into() };
+/// assert_eq!(serde_json::to_value(&event)?, serde_json::json!({"event_kind": "text_delta", "text": "I look"}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event_kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -112,6 +120,9 @@ impl Watchers {
     }
 
     /// Watchers for an agent that works on a call: each event is passed to these watchers as [`RunEvent::SubAgent`].
+    ///
+    /// An event of an agent two levels down is not wrapped twice: the id of the outer call is put in front of the inner
+    /// one (`call_1/call_2`), and the path stays that of the inner agent, so that a reader needs no recursion.
     pub(crate) fn of_agent(&self, path: String, call: &str) -> Self {
         if self.0.is_empty() {
             return Self::default();

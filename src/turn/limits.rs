@@ -1,4 +1,8 @@
 //! The limits on questions to people: repeats of a denied call, and the number of pending calls (rule D11).
+//!
+//! Both limits protect the approver's attention, which is the resource that a model can use up. They apply to *new*
+//! questions only: a call that is pending already is asked about until it is answered, also when the limit was lowered
+//! since.
 
 use super::call_state::{CallState, State};
 use crate::call::{AskHistory, call_key};

@@ -30,6 +30,46 @@
 //! assert_eq!(report.calls()[0].outcome().text().as_deref(), Some("deleted a.log"));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
+//!
+//! # A loop of your own
+//!
+//! ```
+//! use countersign::message::{RequestPart, ReturnKind};
+//! use countersign::turn::admit;
+//! use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
+//! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Query { text: String }
+//! async fn search(query: Query) -> Result<String, ToolError> { Ok(format!("2 hits for {}", query.text)) }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let turn = Turn::new(FunctionToolset::new().tool(tool_fn("search", "Searches", search)));
+//! // The calls of one response of your model, with ids that were not used before in this conversation.
+//! let calls = admit(vec![ToolCall::new("call_1", "search", json!({"text": "cats"}))], &[]);
+//! let report = turn.run(calls).await?;
+//! let results = report.calls().iter().map(|call| RequestPart::ToolReturn {
+//!     tool_name: call.call().name().to_owned(),
+//!     content: call.outcome().content().unwrap_or_default(),
+//!     tool_call_id: call.call().id().to_owned(),
+//!     outcome: ReturnKind::Success,
+//! });
+//! assert_eq!(results.count(), 1);
+//! # Ok::<(), countersign::BoxError>(()) }).unwrap();
+//! ```
+//!
+//! # What a response can end with
+//!
+//! | result | means | continue with |
+//! |---|---|---|
+//! | a report without [`suspended`](TurnReport::suspended) | every call has its outcome | the next model request |
+//! | a report with it | calls are pending | an answer, then [`Turn::resume`] |
+//! | [`TurnError`] | a fatal error; calls that ran are settled | its state, if it has one |
+//!
+//! # Who may run what, and when
+//!
+//! Allowed calls run before any answer is there. Deferred calls run after *all* of them are answered, so that a person
+//! who answers the last one has still the choice over the first (rule T1).
 
 mod admit;
 mod agent_config;
@@ -127,6 +167,27 @@ impl Turn {
     /// # Errors
     /// [`TurnError`] as [`run`](Self::run). Answers that do not fit change nothing: the error has the state to resume
     /// from.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, SuspendedTurn, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(format!("deleted {}", file.path)) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+    /// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+    /// let stored = serde_json::to_string(&suspended)?;
+    ///
+    /// // Later, in another process with the same tools:
+    /// let suspended: SuspendedTurn = serde_json::from_str(&stored)?;
+    /// let answers = suspended.requests().answer().deny("c1", "keep it").answered_by("ann").build()?;
+    /// let report = turn.resume(suspended, answers).await?;
+    /// assert_eq!(report.calls()[0].outcome().text().unwrap(), "keep it");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub async fn resume(
         &self,
         suspended: SuspendedTurn,
@@ -143,6 +204,23 @@ impl Turn {
     ///
     /// # Errors
     /// [`TurnError`] as [`run`](Self::run).
+    ///
+    /// ```
+    /// use countersign::handler::DenyAll;
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+    /// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+    /// let report = turn.deferred_tool_handler(DenyAll::new("not at night")).ask(suspended).await?;
+    /// assert_eq!(report.calls()[0].outcome().text().unwrap(), "not at night");
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
     pub async fn ask(&self, suspended: SuspendedTurn) -> Result<TurnReport, TurnError> {
         let turn = self.taking_up(&suspended);
         let run = boxed(|| TurnRun::from_suspended(&turn, suspended)).await?;

@@ -1,4 +1,29 @@
 //! One pass of one call through the stack, and its result.
+//!
+//! # What the stack returned, and what the record says
+//!
+//! A stack may contain any layer, so its result is read together with the call record. The first row that applies
+//! counts:
+//!
+//! | record | the stack returned | outcome |
+//! |---|---|---|
+//! | a layer was skipped | anything | an error for the host (rule D9) |
+//! | delegated to an agent | anything | the agent runs, outside of the stack |
+//! | not started, denied | anything | the denial (rule D1) |
+//! | not started, deferred by the gate | anything | the deferral |
+//! | not started | a deferral | failed: it is that of another call |
+//! | not started, a question is open | a value | deferred: an answer of a layer needs the approval, too (rule A1) |
+//! | not started | any other outcome | that outcome |
+//! | started, the body has deferred | anything | the deferral |
+//! | started | a denial, a deferral | the recorded outcome, or "may have run" |
+//! | started | any other outcome | that outcome: a layer may change what the model is told |
+//! | either | an error | mapped by [`ErrorOutcome`], with what the record knows |
+//!
+//! # Why a pass is at most two traversals
+//!
+//! If the gate finds arguments on which not every layer has decided, the same call passes the stack once more with
+//! these arguments (rule D3). A third time would be a loop with a layer that changes them each time, so the call is
+//! denied instead, by the names of the layers that changed them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
@@ -113,6 +138,11 @@ impl PassRunner {
         passed
     }
 
+    /// The record is closed by a guard, so that it is closed also when the pass is dropped in the middle: an attempt
+    /// that a layer has detached must not run after the run is over (rule T6).
+    ///
+    /// A deferral is awaited until no attempt is executing. A hedging layer may return the deferral of one attempt
+    /// while another one runs the body; the call would be listed as pending and run at the same time.
     async fn once(
         &self,
         start: &Start,
@@ -283,6 +313,10 @@ fn not_started(
 /// The deferral of a call that a layer has answered in the tool's place, if no approval covers the call by the gate's
 /// rules. If no layer has changed the arguments so far, they count as the approved ones: a layer that answers outside
 /// of the layers that rewrite arguments never sees the arguments which were shown.
+///
+/// The arguments of such an answer are those that the answering layer has seen. If it stands outside of a layer that
+/// changes them, it has never seen the ones that were shown, and comparing them would ask about every cached answer
+/// again.
 fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     let mut questions = closed.questions.clone();
     let declared = record.definition().declared_question();

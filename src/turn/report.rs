@@ -12,6 +12,31 @@ use crate::error::{Error, ErrorKind};
 use crate::outcome::Outcome;
 
 /// The result of one response: a report per call, in model order, and the suspended state if calls are pending.
+///
+/// ```
+/// use countersign::call::Execution;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn read(file: File) -> anyhow::Result<String> {
+///     anyhow::ensure!(file.path != "b", "there is no file b");
+///     Ok(file.path)
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("read", "Reads a file", read)));
+/// let calls = ["a", "b"].map(|path| ToolCall::new(path, "read", json!({"path": path})));
+/// let report = turn.run(calls.to_vec()).await?;
+/// assert!(report.deferred().is_none() && report.suspended().is_none());
+///
+/// let [good, bad] = report.calls() else { unreachable!("one report for each call, in model order") };
+/// assert!(matches!(good.execution(), Execution::Finished(_)));
+/// assert_eq!(bad.outcome().text().unwrap(), "there is no file b", "for the model");
+/// assert_eq!(bad.error().unwrap().to_string(), "there is no file b", "for the host, with its sources");
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct TurnReport {
     calls: Vec<CallReport>,
@@ -20,6 +45,15 @@ pub struct TurnReport {
 }
 
 /// The result of one call: the outcome, and how it came about.
+///
+/// | method | for |
+/// |---|---|
+/// | [`outcome`](Self::outcome) | the model, and the history |
+/// | [`execution`](Self::execution) | what really happened, whatever layers made of the outcome |
+/// | [`asked`](Self::asked), [`answered`](Self::answered), [`denied_by`](Self::denied_by) | an audit: who asked, who answered, who denied |
+/// | [`said`](Self::said) | an explanation, if the turn [explains](crate::Turn::explain) |
+/// | [`error`](Self::error) | the host's log; its text may quote arguments |
+/// | [`turns`](Self::turns) | the agent behind the tool |
 #[derive(Debug, Clone)]
 pub struct CallReport {
     pub(super) call: ToolCall,
@@ -177,6 +211,28 @@ impl CallReport {
 }
 
 /// The error that a response ended with, the state to resume from, and the report so far.
+///
+/// ```
+/// use countersign::error::ErrorKind;
+/// use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn read(file: File) -> Result<String, ToolError> {
+///     if file.path == "b" { Err(ToolError::fatal("the disk is gone")) } else { Ok(file.path) }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("read", "Reads a file", read)));
+/// let calls = ["a", "b"].map(|path| ToolCall::new(path, "read", json!({"path": path})));
+/// let error = turn.run(calls.to_vec()).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Tool);
+/// assert!(error.report().calls()[0].outcome().is_returned(), "its sibling has finished");
+/// let state = error.into_suspended().unwrap();
+/// assert!(state.calls().all(|(_, outcome)| outcome.is_some()), "nothing runs again");
+/// # });
+/// ```
 pub struct TurnError(Box<Inner>);
 
 struct Inner {

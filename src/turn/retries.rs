@@ -1,4 +1,19 @@
 //! The retries of a run: how often the model may be told to try again with a tool.
+//!
+//! A retry is counted per tool and response. A model that calls one tool five times with the same mistake has made one
+//! mistake, as it saw none of the results before it made the calls. A tool that succeeds gets its budget back, so that
+//! a long run with an occasional mistake does not end; a tool that fails beside a success of itself does not.
+//!
+//! | response | `search` | budget of 2 |
+//! |---|---|---|
+//! | 1 | fails, fails | 1 left |
+//! | 2 | succeeds | 2 left |
+//! | 3 | fails, succeeds | 1 left |
+//! | 4 | fails | 0 left |
+//! | 5 | fails | the run ends |
+//!
+//! Results from elsewhere do not count: a person or a queue gave them, and a retry that they ask for is no mistake of
+//! the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,20 @@
 //! The snapshots of suspended responses and runs, and their versioned stored form.
+//!
+//! # What a stored state is, and is not
+//!
+//! It is plain JSON with a version, complete by itself: any process with the same tools can continue from it. The
+//! fingerprint of each pending call is computed again when it is read, so that a state which was edited by accident is
+//! refused. It is not signed: an attacker who can write the state can compute a fingerprint as well. Keep it in a
+//! database of yours, or seal tokens that leave it (the feature `seal`).
+//!
+//! Two fields have older names on purpose: a pending call is stored as `waiting`, since every state that was ever
+//! written has to load (`tests/corpus`).
+//!
+//! # Why the history is stored without the last results
+//!
+//! The results of settled calls are in the turn. Stored twice, the two could differ after an edit, and the model would
+//! be told one thing and the next pass another. They are appended when the state is read, so that the history of a
+//! suspended run has them (rule T3).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +42,26 @@ pub(super) const TURN_VERSION: u32 = 1;
 /// consistent one. Keep it where only you can write.
 ///
 /// Serializing fails for a value that could not be read back (rule L7).
+///
+/// ```
+/// use countersign::{FunctionToolset, SuspendedTurn, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct File { path: String }
+/// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let turn = Turn::new(FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete)).approval_required());
+/// let suspended = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await?.into_suspended().unwrap();
+///
+/// let mut stored = serde_json::to_value(&suspended)?;
+/// assert_eq!(serde_json::from_value::<SuspendedTurn>(stored.clone())?, suspended);
+/// stored["calls"][0]["waiting"]["shown"]["path"] = json!("b");
+/// let error = serde_json::from_value::<SuspendedTurn>(stored).unwrap_err();
+/// assert!(error.to_string().contains("changed after it was stored"));
+/// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct SuspendedTurn(pub(super) StoredTurn);
 

@@ -1,4 +1,11 @@
 //! The interface through which a turn runs the agent behind a tool, outside of the stack (rule T7).
+//!
+//! The turn runs an agent without knowing the type: the definition of its tool holds an opaque value, which only this
+//! module looks into. That keeps the agent loop above the turn, while a turn can still run one.
+//!
+//! The interface is one step, not a conversation: run until the end, a suspension or an error. A suspended agent is
+//! resumed by another call with its snapshot, which may happen in another process, so that nothing of an agent stays in
+//! memory between.
 
 use std::sync::Arc;
 

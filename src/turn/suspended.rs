@@ -105,6 +105,10 @@ impl SuspendedTurn {
     }
 
     /// Whether these are the calls of the last response of a history, and only their results follow that response.
+    ///
+    /// A trusted history may have been written by another program, so a turn is accepted as its last response only if
+    /// the calls are the same, in the same order, and what follows them are exactly the results that the turn would
+    /// write.
     pub(crate) fn is_of(&self, history: &[Message]) -> bool {
         let (asked, behind) = history.split_at(behind_response(history));
         let last = asked.last().map(|message| message.tool_calls().collect::<Vec<_>>());
@@ -114,6 +118,10 @@ impl SuspendedTurn {
 
     /// Settles every call without an outcome as one that may have run, because the response was dropped while its calls
     /// were running.
+    ///
+    /// For a response whose future was dropped while its calls were running: the state that is left says nothing about
+    /// them, and "may have run" is the only true thing to tell the model. An agent that had begun is given up with its
+    /// snapshot, since its last steps are missing.
     pub(crate) fn interrupted(mut self) -> Self {
         for stored in &mut self.0.calls {
             if !matches!(stored.state, StoredState::Settled(_)) {

@@ -126,6 +126,20 @@ impl SuspendedRun {
     /// Gives up the pending calls, and returns the history with one result for every call (rule T3), to continue with a
     /// new prompt. The results say that the calls were not executed because of `reason`. Calls without a result in a
     /// [bare history](Self::from_trusted_history) get such a result too.
+    ///
+    /// ```
+    /// use countersign::message::ResponsePart;
+    /// use countersign::{Message, SuspendedRun, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "rm", json!({}));
+    /// let history = vec![Message::user("Clean up"), Message::Response { parts: vec![ResponsePart::ToolCall(call)] }];
+    /// let closed = SuspendedRun::from_trusted_history(history).close("the user has moved on");
+    /// let Message::Request { parts } = &closed[2] else { unreachable!() };
+    /// let result = serde_json::to_value(&parts[0])?;
+    /// assert_eq!(result["content"], "The tool did not run: the user has moved on.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[must_use]
     pub fn close(mut self, reason: &str) -> Vec<Message> {
         self.untell_settled();
@@ -144,6 +158,9 @@ impl SuspendedRun {
 }
 
 /// Adds a result for every call of the last response that has none, after the results that are there.
+///
+/// The new results go behind the results that are there and before anything else in that message: additional content of
+/// tools follows all results, and a provider refuses a result that does not directly follow the calls.
 fn close_bare(history: &mut Vec<Message>, reason: &str) {
     let at = behind_response(history);
     let (before, behind) = history.split_at_mut(at);

@@ -1,4 +1,7 @@
 //! `countersign grants`: the answers that people have given in advance.
+//!
+//! Listing shows the standing grants, as these are what still runs without a question. `prune` is for the ones that
+//! were made for a task of last month: a grant that nothing uses is a risk without a purpose.
 
 use std::path::PathBuf;
 use std::time::Duration;

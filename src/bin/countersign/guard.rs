@@ -1,4 +1,7 @@
 //! `countersign guard`: a guard in front of one MCP server.
+//!
+//! On stdio, stdout belongs to the protocol: everything else goes to stderr, and one line on stdout would end the
+//! connection of the client.
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -2,6 +2,9 @@
 //!
 //! Other users of the machine can connect to the loopback interface, too, and cookies do not know ports. So the page is
 //! below a path that only its user knows, and nothing else is served.
+//!
+//! The secret is in the path and not in a cookie or a query: pages at other ports of the same host share cookies, and a
+//! query is kept in logs and histories more often. `Referrer-Policy` keeps it from links that lead out of the page.
 
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};

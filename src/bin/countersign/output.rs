@@ -1,4 +1,7 @@
 //! What commands print, and their exit statuses.
+//!
+//! Lines for programs and a text for people are made from the same values. With `--json`, each line is one object, so
+//! that a reader can begin before the end. Errors are one line on stderr, and never contain the arguments of a call.
 
 use std::io::Write as _;
 use std::process::ExitCode;

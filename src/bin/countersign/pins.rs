@@ -1,4 +1,7 @@
 //! `countersign pins`: the tools of guarded servers, which a person accepts.
+//!
+//! With the id of an ask, exactly the set that was shown is accepted, as another set has another ask. With the name of
+//! a server it is the set that is proposed at that moment, which is convenient on a machine of one's own.
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;

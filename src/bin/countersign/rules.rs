@@ -1,4 +1,8 @@
 //! `countersign rules`: checks, explains, examines, replays, compares and imports rules.
+//!
+//! Files of rules are code that decides, so they can be tested, examined and compared before they are used. The exit
+//! status is 1 where a change *may* let more through, which a job in CI can stop at; a person then says that it is
+//! meant.
 
 use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};

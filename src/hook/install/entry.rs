@@ -1,4 +1,8 @@
 //! The entries of the clients that are configured by JSON.
+//!
+//! Entries of this program are recognized by their command (`…/countersign… hook <client>`), in whatever form they were
+//! written, so that an installation replaces that of an earlier version, and an uninstallation finds both. Hooks of
+//! others, in the same list or the same group, are kept.
 
 use std::time::Duration;
 
@@ -18,6 +22,8 @@ fn events(client: Client) -> &'static [&'static str] {
 }
 
 /// Adds the entries. Tools are matched by `*`, so that new tools are seen, too.
+///
+/// Gemini's hooks are switched on, as without it the entries would be read and never called.
 pub(super) fn add(
     settings: &mut Value,
     client: Client,
@@ -46,6 +52,8 @@ pub(super) fn add(
     Ok(())
 }
 
+/// `onFailure: block` exists in Claude only: there a hook that crashes blocks the call. In the others a crash lets it
+/// run, which is why [`Hook::answer`](crate::hook::Hook::answer) never fails.
 fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
     let seconds = limit.as_secs().max(1);
     let is_tool = !event.eq_ignore_ascii_case("SessionEnd");
@@ -117,6 +125,9 @@ pub(super) fn is_bare(text: &str) -> bool {
 }
 
 /// Whether a hook runs this program for this client.
+///
+/// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>`
+/// have to follow.
 fn is_ours(hook: &Value, client: Client) -> bool {
     let command = ["command", "bash"].iter().find_map(|name| hook.get(*name)?.as_str());
     command.is_some_and(|command| {
@@ -128,6 +139,8 @@ fn is_ours(hook: &Value, client: Client) -> bool {
 }
 
 /// The words as one line for a shell.
+///
+/// Quoted by single quotes, in which a shell reads nothing; a quote itself is `'\''`.
 pub(super) fn shell(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:=,+".contains(c);

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{InstallError, Installed};
 
 /// Replaces a file in one step, and keeps its permissions.
+///
+/// The new text is written beside the file and then renamed over it, so a client that reads at that moment reads one of
+/// the two files, and a full disk leaves the old one. The copy is made before and is never removed.
 pub(super) fn replace(path: &Path, text: &str) -> Result<Installed, InstallError> {
     let error = |error: io::Error| InstallError::new(path, error);
     // A link stays a link: the file that it leads to is replaced.

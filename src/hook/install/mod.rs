@@ -78,6 +78,13 @@ impl From<std::io::Error> for InstallError {
 
 impl Installation {
     /// The installation for all sessions of a user, whose home directory this is.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::hook::{Client, Installation};
+    /// let gemini = Installation::of_user(Client::Gemini, Path::new("/u/ann"));
+    /// assert_eq!(gemini.path(), Path::new("/u/ann/.gemini/settings.json"));
+    /// ```
     #[must_use]
     pub fn of_user(client: Client, home: &Path) -> Self {
         Self::at(
@@ -94,6 +101,15 @@ impl Installation {
 
     /// The installation for the sessions in a project, whose directory this is. A program that can write the
     /// project can remove it.
+    ///
+    /// It also counts for everybody who opens the project, as the file is usually committed.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::hook::{Client, Installation};
+    /// let copilot = Installation::of_project(Client::Copilot, Path::new("/src/site"));
+    /// assert_eq!(copilot.path(), Path::new("/src/site/.github/hooks/countersign.json"));
+    /// ```
     #[must_use]
     pub fn of_project(client: Client, directory: &Path) -> Self {
         Self::at(
@@ -109,6 +125,22 @@ impl Installation {
     }
 
     /// The installation in this file, for clients that are told to look elsewhere, as by `CODEX_HOME`.
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Installation};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let path = dir.path().join("hooks.json");
+    /// std::fs::write(&path, r#"{"hooks": {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "lint"}]}]}}"#)?;
+    /// let codex = Installation::at(Client::Codex, &path);
+    /// let installed = codex.install()?;
+    /// assert!(installed.changed && installed.backup.is_some());
+    /// // Installing again changes nothing, and what others have configured stays.
+    /// assert!(!codex.install()?.changed);
+    /// codex.uninstall()?;
+    /// assert!(std::fs::read_to_string(&path)?.contains("lint"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use]
     pub fn at(client: Client, path: impl Into<PathBuf>) -> Self {
         let command = vec!["countersign".to_owned(), "hook".to_owned(), client.name().to_owned()];
@@ -116,6 +148,9 @@ impl Installation {
     }
 
     /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
+    ///
+    /// Words and not a line: each client quotes them as its file needs it. An absolute path, since the search path of a
+    /// client that was started from a desktop is not that of a shell.
     #[must_use]
     pub fn with_command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
         self.command = words.into_iter().map(Into::into).collect();
@@ -124,6 +159,8 @@ impl Installation {
 
     /// Sets how long the client waits for the hook, and the hook for a person; five minutes by default. It is written in
     /// the client's unit.
+    ///
+    /// Less than a second is written as one second, as the units of the clients are seconds.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -188,6 +225,18 @@ impl Installation {
     ///
     /// # Errors
     /// As [`install`](Self::install).
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Installation};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let claude = Installation::of_user(Client::Claude, home.path());
+    /// claude.install()?;
+    /// // Other options: there is an entry, and it is not the one that would be written.
+    /// let other = claude.clone().with_limit(std::time::Duration::from_secs(30));
+    /// assert!(other.has_entry()? && !other.is_installed()?);
+    /// # Ok::<(), countersign::hook::InstallError>(())
+    /// ```
     pub fn has_entry(&self) -> Result<bool, InstallError> {
         let Some(before) = self.read()? else { return Ok(false) };
         Ok(match self.client {
@@ -242,6 +291,7 @@ impl Installation {
     }
 }
 
+/// Comments in a settings file (as some clients allow) would be lost by writing it anew, so such a file is refused.
 fn parsed(path: &Path, text: &str) -> Result<Value, InstallError> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let problem = format!("it is not plain JSON, so that it cannot be changed without loss ({error}): add the hook by hand");

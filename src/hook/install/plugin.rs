@@ -1,4 +1,9 @@
 //! The plugin of opencode, which has no command hooks.
+//!
+//! A plugin that throws denies the call, and one that returns allows it. So each way that is not a well-formed allow
+//! throws: a program that cannot be started, another exit status, no JSON, another decision, no answer in time.
+//! Payloads are built by the plugin, in the shape that [`payload`](super::super::payload) reads, and arguments are
+//! replaced in place, because opencode keeps the object that it has passed.
 
 use std::time::Duration;
 

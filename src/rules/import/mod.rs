@@ -1,4 +1,8 @@
 //! Imports the permission files of other agents.
+//!
+//! An import is a translation with a report: what can be said in a file of rules is written there, and what cannot is
+//! listed with the reason, so that nothing is silently allowed or lost. The result is a text to read and edit, and
+//! never loaded by itself.
 
 mod claude;
 mod codex;

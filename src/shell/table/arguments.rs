@@ -1,4 +1,20 @@
 //! The arguments of a program, matched against its entry as the program would parse them.
+//!
+//! A judgement is only as good as its reading of the arguments: `-o` may be a flag of one program and take a value in
+//! another, and a value that is taken for a flag leaves a file name unjudged. So arguments are read in the way of the
+//! program, and every word in which the two readings may differ is unmatched:
+//!
+//! | word | may be | here |
+//! |---|---|---|
+//! | `-xo` | `-x -o`, or `-x` with the value `o` | by the entry; unknown letters do not match |
+//! | `--out=x` | an option with a value | by the entry |
+//! | `*` | file names, one of which is `-rf` | unmatched, unless no option of the program can do harm |
+//! | `$x` | anything, or nothing | unmatched, unless no option can do harm |
+//! | `@file` | a file of options | unmatched where a file is expected |
+//! | `a\b` | a path on another system | unmatched where a file is expected |
+//! | a value like `-n` | the value, or the next option | unmatched |
+//!
+//! What does not match is asked about with the word that did not, so that a person sees what is unusual.
 
 use std::borrow::Cow;
 
@@ -182,6 +198,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     }
 
     /// Matches an operand. Returns whether the remaining words belong to another command.
+    ///
+    /// A word that may become several operands fills the places after its own, too: in `cp $x`, both the source and the
+    /// target come from it. It is accepted only where every later place is one that is read.
     fn operand(&mut self, word: &'w Word, from: &'w [Word]) -> Result<bool, Unmatched> {
         let entry = self.entry;
         let Some(slot) = entry.operands.get(self.next) else {
@@ -413,6 +432,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     }
 
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
+    ///
+    /// `-abc` is three options unless one of them takes a value, which is then the rest of the word: `-ofile` is `-o
+    /// file`. Programs whose options are words (`-name`) have the mark `words` and no bundles.
     fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
@@ -475,6 +497,9 @@ fn is_plain(rest: &str) -> bool {
 }
 
 /// Whether the program may parse the word as an option.
+///
+/// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as
+/// the second may match a name with another character where the locale sorts it into the range.
 fn may_be_option(word: &Word) -> bool {
     let text = word.text.as_str();
     match word.kind {

@@ -1,4 +1,11 @@
 //! The entry of a program or sub-command.
+//!
+//! An entry is what a line of a manual page says, and nothing more: an option that it does not list is unknown,
+//! whatever it may do. So an entry that is too short asks too often, and one that is wrong is wrong in a line that its
+//! examples test.
+//!
+//! The digest of an entry is of the lines that describe it, with those of the groups that it takes over. An approval of
+//! a command is bound to it, so that a corrected entry asks again about what it corrects, and about nothing else.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -220,6 +227,9 @@ impl Entry {
 
     /// Whether a word that names no sub-command may be the first operand. A sub-command that is not described may not
     /// pass for a text or for the name of a file.
+    ///
+    /// `git x`, with `x` not described, must not be read as `git` with a file `x`: the sub-command may do anything. A
+    /// word with a slash or a point is taken for a path, as no sub-command is called so.
     pub(super) fn opens_with(&self, word: &Word) -> bool {
         if self.is(Mark::Complete) || self.subs.keys().all(|name| name.starts_with('-')) {
             return true;

@@ -1,4 +1,22 @@
 //! The parser of the table's files.
+//!
+//! ```text
+//! [grep|egrep|fgrep]              one entry for several names
+//! operands: text read...          the first is the pattern, the others are files that are read
+//! flags: -inv --color             three letters and a long option, without values
+//! values: -e|--regexp=text^       a value that takes the place of the first operand
+//! values: -f=read --color?=text   a file; an optional value in the same word
+//! needs: -l -L                    one of these has to be given
+//! marks: filter                   whole lines of the input are passed on
+//! safe: grep -n x src/lib.rs      a test: has to be allowed
+//! unsafe: grep -f /etc/shadow x   a test: has to be asked about
+//! ```
+//!
+//! A group (`[@name]`) has no program and is taken over by `like: @name`. Every entry has examples, and a test judges
+//! all of them, so that a change of one line shows what else it changes.
+//!
+//! Two mistakes that would let something in are errors of the file: a flag such as `-errors`, which as letters would
+//! allow `-o`, and `--*` for a program that is not harmless.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -145,6 +163,9 @@ impl Reader<'_> {
 
     /// Adds an option. If the entry describes several programs, and the option is a flag of one and has a value in
     /// another, the value is optional: a value in the next word is judged as an operand.
+    ///
+    /// One entry may describe the GNU and the BSD program of a name. If `-i` is a flag of one and takes a value in the
+    /// other, the value is optional here, and a word after it is judged as an operand: both readings are covered.
     fn option(&mut self, name: &str, choice: Choice) {
         let simple = |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List);
         let choice = match (self.entry.options.get(name), choice) {

@@ -30,6 +30,16 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// The table of programs that a [`Classifier`](super::Classifier) knows. Cheap to clone.
+///
+/// ```
+/// use countersign::shell::Programs;
+///
+/// let built_in = Programs::built_in();
+/// assert!(built_in.names().any(|name| name == "git"));
+/// assert!(built_in.examples().iter().any(|example| example.program == "git log" && example.safe));
+/// let error = built_in.with("[frob]\nflag: -v").unwrap_err();
+/// assert_eq!(error.to_string(), "programs, line 2: `flag` is not a key");
+/// ```
 #[derive(Clone)]
 pub struct Programs {
     entries: Arc<HashMap<String, Arc<Entry>>>,
@@ -57,6 +67,13 @@ pub struct ProgramExample {
 
 impl Programs {
     /// The programs that this crate describes.
+    ///
+    /// ```
+    /// use countersign::shell::Programs;
+    /// let programs = Programs::built_in();
+    /// assert!(programs.names().any(|name| name == "grep"));
+    /// assert!(programs.examples().iter().any(|example| example.program == "grep" && example.safe));
+    /// ```
     #[must_use]
     pub fn built_in() -> Self {
         static BUILT: OnceLock<Programs> = OnceLock::new();

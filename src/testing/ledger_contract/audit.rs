@@ -17,6 +17,8 @@ async fn verified(place: &SharedStore) -> Verified {
     ok(place.ledger(1).verify(&Default::default()).await)
 }
 
+/// A reader that verifies during writes has to see some prefix that is whole: entries of one transaction appear
+/// together.
 async fn whole_while_it_grows(place: &SharedStore) {
     // All asks belong to one run, so that their entries form one chain.
     let results = place

@@ -1,4 +1,8 @@
 //! Rows that were changed outside of the ledger are refused (rule L8).
+//!
+//! Each field that decides is changed once, in the stored document, as another program with access to the store could.
+//! A check that only the digest differs would pass with a digest over nothing, so every operation is tried on every
+//! changed row.
 
 use std::collections::BTreeSet;
 

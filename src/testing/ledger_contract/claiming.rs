@@ -70,6 +70,8 @@ async fn not_before_its_decision(place: &SharedStore) {
     assert_eq!(unknown, Renewed::UnknownAsk);
 }
 
+/// The order matters: the second worker learns that the outcome is unknown, and then the first one, who was only slow,
+/// may still say what it was.
 async fn a_lost_worker(place: &SharedStore) {
     let parked = place.approved(ask("its worker died")).await;
     assert_eq!(claim(&parked, "w1", OVER).await, Claimed::Claimed { token: 1 });

@@ -11,6 +11,8 @@ pub(super) async fn check(place: &SharedStore) {
 }
 
 /// More due rows than `expire` reads at once.
+///
+/// A store that expires only the first page of due rows would leave the others pending for ever.
 const CROWD: usize = 300;
 
 async fn expiring(place: &SharedStore) {

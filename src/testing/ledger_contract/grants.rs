@@ -32,6 +32,7 @@ async fn answered(place: &SharedStore, n: usize, tool: &str) -> Option<Record> {
     ok(ledger.answer_by_grant(&asked(&format!("{tool} {n}"), tool)).await)
 }
 
+/// Counting uses outside of the transaction that makes the ask would let several take the last one.
 async fn one_takes_the_last_use(place: &SharedStore) {
     let grant = granted(place, "last use", 1).await;
     let made = place

@@ -64,6 +64,9 @@ const LONG: Duration = Duration::from_secs(3600);
 const OVER: Duration = Duration::ZERO;
 
 /// One store, through all its handles.
+///
+/// Operations of one check go through different handles, so that a store which keeps something in its handle is found
+/// out.
 struct SharedStore {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
@@ -86,6 +89,9 @@ impl SharedStore {
     }
 
     /// Runs `act` in [`MANY`] concurrent tasks, spread over the handles.
+    ///
+    /// Sixteen at the same time, repeatedly, is what finds most lost updates in a second. It proves nothing about the
+    /// others; the property tests of this crate look further.
     async fn at_once<T, F>(&self, act: impl Fn(usize, Ledger) -> F) -> Vec<T>
     where
         T: Send + 'static,

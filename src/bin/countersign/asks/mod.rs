@@ -1,4 +1,10 @@
 //! `countersign asks`: each command over a ledger.
+//!
+//! The input of a command is read completely before the store is opened: a command with a mistake creates no file, and
+//! a password is not sent to a server for nothing.
+//!
+//! `each` is for programs that would otherwise start a process for each command. Its lines are answered one by one, in
+//! order, so a caller can send the next one after it has read the answer.
 
 pub(crate) mod cli;
 mod input;

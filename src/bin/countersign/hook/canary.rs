@@ -1,4 +1,16 @@
 //! A call that must be denied: its arguments have a marker that `doctor` has made.
+//!
+//! Whether a client obeys a hook cannot be read from its configuration: it may be too old, not trust the directory, or
+//! have a switch that turns hooks off. So a call is made that must be denied, and it is looked at what happened:
+//!
+//! | the hook was asked | the file exists | means |
+//! |---|---|---|
+//! | yes | no | the denial is obeyed |
+//! | yes | yes | the client ignores denials |
+//! | no | yes | the client does not call the hook |
+//! | no | no | the client made no call: nothing is known |
+//!
+//! The marker is random and has a directory while it is set, so a text that only looks like one denies nothing.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,7 @@
 //! `countersign hook doctor`: whether the installed clients obey the hook.
+//!
+//! A check has three results and not two: in order, not in order, and unknown. A client that is not logged in makes no
+//! call, which proves nothing about its hooks.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

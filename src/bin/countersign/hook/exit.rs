@@ -2,6 +2,14 @@
 //!
 //! Clients run the tool when a hook dies, is too late, or writes anything but its answer. So the answer is built in
 //! memory and written at once, by the first of: the decision, a panic, a signal, and a thread that watches the time.
+//!
+//! Three times matter, from the outside to the inside: the client's limit, at which it runs the tool; the watch of this
+//! module, half a margin before it, which denies; and the time until which a person is waited for, a whole margin
+//! before it. The margin is a tenth of the limit, from two to ten seconds, as the client's time begins before this
+//! process does.
+//!
+//! `std::process::exit` ends the process without unwinding and without waiting for other threads, which is the point: a
+//! store that hangs must not delay the answer.
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! `countersign hook`: one payload in, one answer out.
+//!
+//! Stdin is read to its end, also beyond the size that is used. A client whose pipe is closed early may take that for a
+//! hook that has failed, and run the tool.
 
 mod canary;
 pub(crate) mod cli;
