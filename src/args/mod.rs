@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use canonical::digest;
-pub(crate) use canonical::{canonical, hex};
+pub(crate) use canonical::{ArrayText, canonical, hex};
 pub use text::ArgsError;
 pub use unique::object as strict_object;
 

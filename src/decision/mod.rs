@@ -304,7 +304,10 @@ impl Decision {
     /// Boxes the decision; `None` for a plain ALLOW. One pointer is cheaper to move through many layers.
     #[inline]
     pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
-        if self.is_plain() { None } else { Some(Box::new(self)) }
+        match self {
+            Self { verdict: Verdict::Undecided | Verdict::Allow, args: None } => None,
+            decision => Some(Box::new(decision)),
+        }
     }
 
     /// The reasons as one text, for logs and explanations; empty for an ALLOW.

@@ -103,7 +103,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let Inner { applied, inner } = &*shared;
@@ -112,10 +112,9 @@ where
             let decision =
                 catch_panic(|| middleware.before_tool_call(record.context(), &call)).await;
             let decision = decision.unwrap_or_else(|Panicked(what)| Decision::failed(what));
-            let mut call = match recorded(call, decision, || middleware.name()) {
-                Ok(call) => call,
-                Err(denied) => return Ok(*denied),
-            };
+            if let Err(denied) = recorded(&mut call, decision, || middleware.name()) {
+                return Ok(*denied);
+            }
             call.passes(place);
             pass_on(&call, middleware);
             let mut inner = inner.clone();
@@ -146,7 +145,7 @@ where
 /// Records the layer for a call to a sub-agent, so that it also decides about the sub-agent's calls (rule T7).
 #[inline]
 fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
-    if let Ok(record) = call.record()
+    if let Some(record) = call.known_record()
         && record.is_inherited()
     {
         let layer: Arc<M> = Arc::clone(middleware);
@@ -157,7 +156,7 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
 /// Whether `after_tool_call` runs: only on the outcome of an execution (rule D8).
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
-        && call.record().is_ok_and(|record| record.started())
+        && call.known_record().is_some_and(|record| record.started())
 }
 
 /// The outcome that goes outward after `after_tool_call`: never denied or deferred, and a text of ours after a panic.

@@ -33,14 +33,14 @@ where
     F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
-    DecideFn { decide, name: None, place: Place::default() }
+    DecideFn { decide, name: super::type_name::<F>(), place: Place::default() }
 }
 
 /// Middleware from a sync closure; see [`decide_fn`].
 #[derive(Clone)]
 pub struct DecideFn<F> {
     decide: F,
-    name: Option<Cow<'static, str>>,
+    name: Cow<'static, str>,
     /// The position in the stack, assigned when the closure is applied as a layer (rule D9).
     place: Place,
 }
@@ -49,12 +49,12 @@ impl<F> DecideFn<F> {
     /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.name = Some(name.into());
+        self.name = name.into();
         self
     }
 
     pub(crate) fn layer_name(&self) -> Cow<'static, str> {
-        layer_name::<F>(self.name.as_ref())
+        self.name.clone()
     }
 }
 
@@ -174,21 +174,21 @@ where
     F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoDecision> + Send,
 {
-    FromFn { decide, name: None }
+    FromFn { decide, name: super::type_name::<F>() }
 }
 
 /// Middleware from an async closure; see [`from_fn`].
 #[derive(Clone)]
 pub struct FromFn<F> {
     decide: F,
-    name: Option<Cow<'static, str>>,
+    name: Cow<'static, str>,
 }
 
 impl<F> FromFn<F> {
     /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.name = Some(name.into());
+        self.name = name.into();
         self
     }
 }
@@ -199,7 +199,7 @@ where
     Fut: Future<Output: IntoDecision> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
-        layer_name::<F>(self.name.as_ref())
+        self.name.clone()
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
@@ -209,11 +209,6 @@ where
 
 impl<F> fmt::Debug for FromFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FromFn").field(&layer_name::<F>(self.name.as_ref())).finish()
+        f.debug_tuple("FromFn").field(&self.name).finish()
     }
-}
-
-/// The name that a layer was given, or that of the function in which its closure is written.
-fn layer_name<F>(given: Option<&Cow<'static, str>>) -> Cow<'static, str> {
-    given.cloned().unwrap_or_else(super::type_name::<F>)
 }

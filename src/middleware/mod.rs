@@ -163,13 +163,22 @@ pub struct ToolCallError {
 }
 
 /// Restricts what `after_tool_call` may return: an executed call never becomes denied or deferred (rule D8).
+#[inline]
 pub(crate) fn told(outcome: Outcome) -> Outcome {
+    if matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_)) {
+        withheld(&outcome)
+    } else {
+        outcome
+    }
+}
+
+#[cold]
+fn withheld(outcome: &Outcome) -> Outcome {
     match outcome {
         Outcome::Denied(denied) => {
             Outcome::failed(format!("The tool ran. Its result is withheld: {}", denied.message))
         }
-        Outcome::Deferred(_) => Outcome::failed("The tool ran. Its result is withheld."),
-        told => told,
+        _ => Outcome::failed("The tool ran. Its result is withheld."),
     }
 }
 

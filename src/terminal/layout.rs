@@ -18,6 +18,8 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   d                 deny it; m denies it with a message for the model
   e                 edit the arguments, then approve them
   u                 take the answer back
+  s, p, U           approve it, and exactly such calls in this session, in this
+                    project, or for a time; what is granted is shown first
   A, D              approve or deny every listed call without an answer
   /                 list only the calls with a text; Esc lists all
   Ctrl-C            stop the run: nothing is decided, and nothing runs
@@ -46,6 +48,11 @@ impl List<'_> {
             }
             Mode::Edited(args) => {
                 let all = self.edited_details(args, width - 1);
+                rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
+                self.details(all, body)
+            }
+            Mode::Grant(term) => {
+                let all = self.grant_details(*term, width - 1);
                 rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 self.details(all, body)
             }
@@ -154,6 +161,7 @@ impl List<'_> {
             Purpose::Message => "Deny, and tell the model: ".to_owned(),
             Purpose::Search => "List calls with: ".to_owned(),
             Purpose::Args => "args: ".to_owned(),
+            Purpose::Until => "Grant for how long (30m, 2h, 1d): ".to_owned(),
             Purpose::ApproveMany(calls) => format!("Type `all {calls}` to approve: "),
             Purpose::DenyMany(calls) => format!("Type `yes` to deny {calls} calls: "),
         };
@@ -171,6 +179,7 @@ impl List<'_> {
                 let view = if open == Opened::Short { "v all of it" } else { "v less" };
                 ("a approve  d deny", format!("  e edit  {view}  j/k move  / search  ? help"))
             }
+            Mode::Grant(_) => ("a grant and approve", "  Esc back  Space more".to_owned()),
             Mode::Edited(_) => ("a approve as edited", "  e edit  Esc back  Space more".to_owned()),
             Mode::Help => ("", "any key: back".to_owned()),
             Mode::Typing(..) => ("", "Enter: done  Esc: back".to_owned()),

@@ -64,7 +64,8 @@ pub(crate) enum FinalAnswer {
 #[must_use = "a turn does nothing until it runs"]
 pub struct Turn {
     pub(super) tools: Tools,
-    pub(super) info: RunInfo,
+    /// Shared with the contexts of the calls.
+    pub(super) info: Arc<RunInfo>,
     pub(super) handler: Option<Arc<dyn ErasedHandler>>,
     pub(super) error_outcome: ErrorOutcome,
     pub(super) max_deferrals: u32,
@@ -91,7 +92,7 @@ impl Turn {
         let info = RunInfo { path: vec!["root".to_owned()], ..RunInfo::default() };
         Self {
             tools: tools.into(),
-            info,
+            info: Arc::new(info),
             handler: None,
             error_outcome: Arc::new(default_outcome),
             max_deferrals: MAX_DEFERRALS,
@@ -111,20 +112,20 @@ impl Turn {
     /// Sets the run id and the number of the response. Approvals are bound to both, so that with the same two a call id
     /// must not be used twice.
     pub fn of_run(mut self, run_id: impl Into<String>, response: u32) -> Self {
-        self.info.run_id = run_id.into();
-        self.info.response = response;
+        let info = Arc::make_mut(&mut self.info);
+        (info.run_id, info.response) = (run_id.into(), response);
         self
     }
 
     /// Sets the name of the agent that makes the calls; `root` by default.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
-        self.info.path = vec![name.into()];
+        Arc::make_mut(&mut self.info).path = vec![name.into()];
         self
     }
 
     /// Adds a dependency, which hooks, predicates, handlers and tool bodies find by its type.
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.info.deps.insert(value);
+        Arc::make_mut(&mut self.info).deps.insert(value);
         self
     }
 
@@ -156,7 +157,7 @@ impl Turn {
 
     /// Records the decision of every layer, for [`CallReport::said`](crate::turn::CallReport::said).
     pub fn explain(mut self) -> Self {
-        self.info.explain = true;
+        Arc::make_mut(&mut self.info).explain = true;
         self
     }
 
@@ -199,7 +200,7 @@ impl Turn {
     /// # Ok::<(), countersign::turn::TurnError>(()) }).unwrap();
     /// ```
     pub fn tool_errors_end_run(mut self) -> Self {
-        self.info.tool_errors_end_run = true;
+        Arc::make_mut(&mut self.info).tool_errors_end_run = true;
         self
     }
 
