@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::ledger::{Ledger, Listed, Millis, Record, RefusedRow};
+use crate::decision::Question;
+use crate::ledger::{Ask, Ledger, Listed, Millis, Record, RefusedRow};
 use crate::show;
 
 /// The time after which an ask without a deadline counts as due.
@@ -23,7 +24,8 @@ pub(super) struct Board {
 pub(super) struct BoardItem {
     pub(super) record: Record,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
-    /// several people have to agree, each call has a key of its own, as each has its own votes.
+    /// several people have to agree, each call has a key of its own, as each has its own votes; and so has a call with a
+    /// preview that was cut, which is answered by itself (rule S7).
     ///
     /// [`DeferredToolRequests::group_key`]: crate::DeferredToolRequests::group_key
     pub(super) key: String,
@@ -97,9 +99,14 @@ impl BoardItem {
     }
 }
 
+/// Whether a preview of the call is too long to be stored in full, so that no surface can show all of it.
+pub(super) fn is_cut(ask: &Ask) -> bool {
+    ask.questions().iter().flat_map(Question::previews).any(|preview| preview.lines_cut() > 0)
+}
+
 fn key(record: &Record, requester: Option<&str>) -> String {
     let ask = &record.ask;
-    if ask.quorum().approvals > 1 {
+    if ask.quorum().approvals > 1 || is_cut(&record.ask) {
         return ask.id().to_owned();
     }
     let requests = ask.requests();

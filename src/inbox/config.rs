@@ -122,7 +122,7 @@ impl Inbox {
     }
 
     /// Adds a target that is told of new, expiring and decided asks. Where several processes serve an inbox over one
-    /// store, add it in one of them.
+    /// store, add it in each of them: one of them sends.
     pub fn with_webhook(mut self, webhook: Webhook) -> Self {
         self.webhooks.push(webhook);
         self

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::approver::Approver;
+use super::board::is_cut;
 use super::body::Sent;
 use super::granting::{self, Wanted};
 use super::json::set;
@@ -118,6 +119,7 @@ pub(super) async fn decide_many(
         let problem = format!("A request has at most {MOST} decisions.");
         return Err(ApiError::bad("bad_request", problem));
     }
+    let alone = decisions.len() == 1;
     let (mut results, mut ids) = (Vec::new(), Vec::new());
     for about in decisions {
         let (id, fingerprint, message) = match about {
@@ -129,6 +131,7 @@ pub(super) async fn decide_many(
                 Some(message) => {
                     take(&app, &who, &record, &fingerprint, Answer::Deny { message }).await
                 }
+                None if is_cut(&record.ask) && !alone => Err(ApiError::cut()),
                 None => match may_approve(&app, &record, None) {
                     Ok(args) => {
                         take(&app, &who, &record, &fingerprint, Answer::Approve { args }).await

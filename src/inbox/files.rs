@@ -35,6 +35,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "bulk.js": SCRIPT,
     "keys.js": SCRIPT,
     "past.js": SCRIPT,
+    "previews.js": SCRIPT,
     "run.js": SCRIPT,
 };
 

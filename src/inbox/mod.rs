@@ -6,15 +6,21 @@
 //! use countersign::ledger::Ledger;
 //!
 //! # async fn example(ledger: Ledger) -> std::io::Result<()> {
-//! let inbox = Inbox::new(ledger, async |parts| { // Identify the person by a session, a token, or a header that a
-//! proxy sets. let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
-//! name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first")) }); let app =
-//! Router::new().nest("/inbox", inbox.into_router());
+//! let inbox = Inbox::new(ledger, async |parts| {
+//!     // Identify the person by a session, a token, or a header that a proxy sets.
+//!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+//!     name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first"))
+//! });
+//! let app = Router::new().nest("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
 //! ```
 //!
 //! # Routes
+//!
+//! A call is the `view` of an ask: a [`CallView`](crate::show::CallView) as JSON, with its arguments, questions and
+//! previews, all of it safe to show as text. Where `left_out` is true, the whole of it is at `GET /api/asks/{id}`, and has to
+//! be shown before the call is approved; where `brief` is false, its `headline` is not all of it.
 //!
 //! | request | does |
 //! |---|---|
@@ -45,7 +51,7 @@
 //! | `410` | `expired`, `cancelled` |
 //! | `412` | `other_version`: the page is of another version than the server |
 //! | `413`, `415` | `too_large`, `not_json` |
-//! | `422` | `mismatch` (the fingerprint is of something else), `bad_args`, `bad_request`, `not_an_approval`, `cannot_be_kept` |
+//! | `422` | `mismatch` (the fingerprint is of something else), `cut` (a preview of it is too long to be stored in full: it is approved only by itself), `bad_args`, `bad_request`, `not_an_approval`, `cannot_be_kept` |
 //! | `500`, `503` | `changed`, `store` |
 //!
 //! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another

@@ -53,6 +53,12 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "unknown_run", "There is no such run.")
     }
 
+    /// A call that is approved only by itself, as no surface can show all of it.
+    pub(super) fn cut() -> Self {
+        let problem = "A preview of it is too long to be stored in full: approve it by itself.";
+        Self::bad("cut", problem)
+    }
+
     /// The ask has a decision already: the response names the deciders, the decision and its time.
     pub(super) fn lost(winner: &Winner) -> Self {
         let by = view::names(&winner.by);

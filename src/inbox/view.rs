@@ -89,6 +89,7 @@ impl<'a> Looker<'a> {
             "view": view,
             "grantable": offers::is_offered(record),
             "left_out": view.as_ref().is_some_and(|view| view.left_out),
+            "brief": view.as_ref().is_some_and(CallView::is_brief),
             "quorum": self.quorum(record),
             "proposals": self.proposals(record, limits),
             "decision": record.decision.as_ref().map(|it| decision(&it.by_lines(), &it.answer, it.at)),

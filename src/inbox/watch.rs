@@ -225,7 +225,7 @@ async fn watch(inner: Arc<Inner>) {
     let wait = inner.stop.wait.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut stop = wait.unwrap_or_else(|| Box::pin(std::future::pending())).fuse();
     let mut runs = Runs::default();
-    let mut notices = Notices::new(inner.webhooks.clone(), inner.ledger.clone());
+    let mut notices = Notices::new(inner.webhooks.clone(), &inner.ledger);
     let mut told = HashSet::new();
     let mut looked: Option<(Instant, Duration)> = None;
     loop {
@@ -249,6 +249,7 @@ async fn watch(inner: Arc<Inner>) {
         futures::select_biased! {
             () = stop => {
                 inner.stop.told.send_replace(true);
+                notices.release().await;
                 stop = std::future::pending().boxed().fuse();
             }
             run = runs.next().fuse() => if let Some(run) = run { warn_of(inner.glance_at(&run).await) },

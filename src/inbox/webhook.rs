@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::json::set;
 use crate::deferred::Answer;
 use crate::error::BoxError;
-use crate::ledger::{AskState, Millis, Record};
+use crate::ledger::{AskState, Lease, Millis, Record};
 use crate::show;
 
 /// The header that carries the signature.
@@ -52,6 +52,12 @@ const LONGEST_NAME: usize = 120;
 /// to 299 within ten seconds is sent again, with the same `countersign-delivery`, after pauses from one second to five
 /// minutes, ten times in all. Redirects are not followed. A target that hangs or fails delays nothing but its own
 /// messages.
+///
+/// Of any number of inboxes over one store that have the same webhook (its address and secret), in any number of
+/// processes, one sends; another one continues 15 seconds after its process has died, or at once where
+/// [`Inbox::with_shutdown`](super::Inbox::with_shutdown) was told. What was told is stored, so that a restart tells only
+/// what is new. A message that was sent and not yet recorded when the process died is sent again, by another delivery: its
+/// asks have the same ids.
 ///
 /// ```
 /// use countersign::inbox::Webhook;
@@ -150,13 +156,45 @@ impl Webhook {
         self.queue.add(id, told);
     }
 
-    /// Sends messages until it is dropped.
-    pub(super) async fn send(self) {
-        loop {
+    /// Sets what will have been told once all events so far are sent.
+    pub(super) fn mark(&self, mark: Value) {
+        *self.queue.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
+    }
+
+    /// Drops the events that were not sent.
+    pub(super) fn forget(&self) {
+        self.mark(Value::Null);
+        self.queue.take();
+    }
+
+    /// The name under which the processes over a store agree which of them sends.
+    pub(super) fn key(&self) -> String {
+        let mut mac = self.mac.clone();
+        mac.update(self.url.as_str().as_bytes());
+        let digest = mac.finalize().into_bytes();
+        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("webhook {hex}")
+    }
+
+    /// Sends messages until the lease is lost, and stores what was told.
+    pub(super) async fn send(self, lease: &Lease<()>) {
+        while !lease.keeper().is_lost() {
             self.queue.filled.notified().await;
             sleep(COLLECT).await;
+            // Before the events, which may be more than what is marked.
+            let mark = self.queue.mark.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let Some(events) = self.queue.take() else { continue };
             self.deliver(&events).await;
+            if mark.is_null() {
+                continue;
+            }
+            if let Err(error) = lease.save(mark).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "what a webhook was told is not stored: it may be told again"
+                );
+            }
         }
     }
 
@@ -279,6 +317,7 @@ fn name(text: &str) -> String {
 #[derive(Default)]
 struct EventQueue {
     events: Mutex<EventBatch>,
+    mark: Mutex<Value>,
     filled: Notify,
 }
 
@@ -380,7 +419,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::ledger::{Ask, Ledger, MemoryStore};
+    use crate::ledger::{Acquired, Ask, Ledger, MemoryStore};
 
     const KEY: &[u8] = b"a secret of 16 bytes";
 
@@ -429,7 +468,10 @@ mod tests {
             let (id, told) = told("delete_file", &format!("<!channel> {n}"), "new").await;
             webhook.tell(&format!("{id}{n}"), &told);
         }
-        let sending = tokio::spawn(webhook.send());
+        let ledger = Ledger::new(MemoryStore::new());
+        let Acquired::Lease(lease) = ledger.acquire_chat("x").await.unwrap() else { panic!() };
+        let lease = lease.take_state().1;
+        let sending = tokio::spawn(async move { webhook.send(&lease).await });
         let sent = tokio::task::spawn_blocking(move || heard.iter().take(3).collect::<Vec<_>>());
         let sent = sent.await.unwrap();
         sending.abort();

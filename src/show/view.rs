@@ -154,6 +154,28 @@ impl CallView {
         }
     }
 
+    /// Whether the headline and the reasons of the questions are all that there is to see, so that a row of a list shows
+    /// the whole call. A surface must not let any other call be approved from its row alone (rule S4).
+    ///
+    /// ```
+    /// use countersign::show::{CallView, Limits};
+    /// use countersign::{Args, ToolCall};
+    ///
+    /// let of = |args: Args| {
+    ///     CallView::of_call(&ToolCall::new("c1", "delete_file", args.to_value()), Limits::default())
+    /// };
+    /// let args = Args::new().with("path", "a.log");
+    /// assert!(of(args.clone()).is_brief());
+    /// assert!(!of(args.with("reason", "one\ntwo")).is_brief());
+    /// ```
+    #[must_use]
+    pub fn is_brief(&self) -> bool {
+        // The text of such a call is its headline and its questions.
+        let rows = self.text(usize::MAX).lines().count();
+        let pinned = self.questions.iter().any(|question| !question.pins.is_empty());
+        rows == 1 + self.questions.len() && !self.left_out && !pinned
+    }
+
     /// The views of all calls of the batch, approvals first.
     #[must_use]
     pub fn all(requests: &DeferredToolRequests, limits: Limits) -> Vec<Self> {

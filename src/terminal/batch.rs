@@ -19,6 +19,8 @@ pub(super) struct CallGroup<'a> {
     pub(super) seen: bool,
     pub(super) opened: Opened,
     pub(super) answer: Option<ToolApproval>,
+    /// Whether it is one of those that are answered together.
+    pub(super) chosen: bool,
     /// The arguments that are being edited.
     pub(super) draft: Option<String>,
 }
@@ -163,17 +165,42 @@ impl<'a> CallList<'a> {
     pub(super) fn answer(&mut self, at: usize, answer: &ToolApproval) {
         if let Some(entry) = self.entries.get_mut(at) {
             entry.answer = Some(answer.clone());
+            entry.chosen = false;
         }
     }
 
-    /// The entries without an answer that are listed, of which those can be approved together whose calls were seen and
-    /// are stored in full (rule S4).
+    /// The listed entries that are chosen.
+    pub(super) fn chosen(&self) -> Vec<usize> {
+        let is_chosen = |at: &usize| self.entries.get(*at).is_some_and(|it| it.chosen);
+        self.listed().into_iter().filter(is_chosen).collect()
+    }
+
+    /// Chooses the selected entry, or no longer.
+    pub(super) fn choose(&mut self) {
+        if let Some(entry) = self.selected_mut() {
+            entry.chosen = !entry.chosen && entry.answer.is_none();
+        }
+    }
+
+    /// Chooses none.
+    pub(super) fn choose_none(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.chosen = false);
+    }
+
+    /// The entries without an answer that are answered together: the chosen ones, or all that are listed.
+    fn together(&self) -> Vec<usize> {
+        let chosen = self.chosen();
+        let all = if chosen.is_empty() { self.listed() } else { chosen };
+        let open = |at: &usize| self.entries.get(*at).is_some_and(|it| it.answer.is_none());
+        all.into_iter().filter(open).collect()
+    }
+
+    /// The entries that are approved together: of those that are answered together, those whose calls were seen and are
+    /// stored in full (rule S4).
     pub(super) fn bulk(&self) -> Bulk {
         let mut bulk = Bulk { entries: Vec::new(), calls: 0, unseen: 0 };
-        for at in self.listed() {
-            let Some(entry) = self.entries.get(at).filter(|entry| entry.answer.is_none()) else {
-                continue;
-            };
+        for at in self.together() {
+            let Some(entry) = self.entries.get(at) else { continue };
             if entry.seen && !entry.view.cut {
                 bulk.entries.push(at);
                 bulk.calls += entry.calls.len();
@@ -184,10 +211,9 @@ impl<'a> CallList<'a> {
         bulk
     }
 
-    /// The listed entries without an answer, and the number of their calls.
+    /// The entries that are denied together, and the number of their calls.
     pub(super) fn open_entries(&self) -> (Vec<usize>, usize) {
-        let open = |at: &usize| self.entries.get(*at).is_some_and(|it| it.answer.is_none());
-        let open: Vec<_> = self.listed().into_iter().filter(open).collect();
+        let open = self.together();
         let calls = open.iter().filter_map(|at| self.entries.get(*at)).map(|it| it.calls.len());
         let calls = calls.sum();
         (open, calls)
@@ -227,18 +253,15 @@ impl<'a> CallGroup<'a> {
         let view = CallView::of(requests, calls.first()?.id(), Limits::default())?;
         let asked = view.questions.iter().map(|it| format!("{}: {}", it.asked_by, it.reason));
         let reasons = asked.collect::<Vec<_>>().join("; ");
-        // The text of such a call is its headline and its questions.
-        let rows = view.text(usize::MAX).lines().count();
-        let pins = view.questions.iter().any(|question| !question.pins.is_empty());
-        let is_short = rows == 1 + view.questions.len() && !view.left_out && !pins;
         Some(Self {
             calls,
+            is_short: view.is_brief(),
             view,
             reasons,
-            is_short,
             seen: false,
             opened: Opened::Short,
             answer: None,
+            chosen: false,
             draft: None,
         })
     }

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crossterm::cursor::Show;
 use crossterm::event::{Event, KeyEventKind};
-use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, size};
+use crossterm::terminal::size;
 
 use super::dialogue::CallAnswers;
 use super::editor;
@@ -17,27 +15,20 @@ use super::input::{Input, RawMode, failed};
 use super::list::{AfterKey, List};
 use super::offers::{Chosen, Offers};
 use super::screen::Gone;
+use super::teardown::{self, Part};
 use crate::deferred::DeferredToolRequests;
 use crate::show;
 
-/// The full screen, until this value is dropped.
+/// The full screen, until this value is dropped. The raw mode ends after the screen.
 struct Full {
+    _screen: Part,
     _raw: RawMode,
 }
 
 impl Full {
     fn enter() -> io::Result<Self> {
-        let full = Self { _raw: RawMode::enter()? };
-        execute!(io::stderr(), EnterAlternateScreen)?;
-        Ok(full)
-    }
-}
-
-impl Drop for Full {
-    /// Runs also when the run is dropped or a panic unwinds. The raw mode ends afterwards.
-    fn drop(&mut self) {
-        // An error is ignored: the terminal may be gone.
-        let _ = execute!(io::stderr(), Show, LeaveAlternateScreen);
+        let raw = RawMode::enter()?;
+        Ok(Self { _screen: Part::full()?, _raw: raw })
     }
 }
 
@@ -118,6 +109,9 @@ impl FullScreen<'_> {
     }
 
     fn draw(&mut self) -> io::Result<()> {
+        if teardown::take_again()? {
+            self.list.rearm();
+        }
         let now = size()?;
         // Some terminals say that they have no size.
         let now = if now.0 == 0 || now.1 == 0 { (80, 24) } else { now };

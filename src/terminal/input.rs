@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
-use crossterm::execute;
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode, is_raw_mode_enabled};
+use crossterm::event::{self, Event};
+use crossterm::terminal::is_raw_mode_enabled;
 
 use super::screen::Gone;
+use super::teardown::{self, Part, Signals};
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -31,12 +32,25 @@ impl Input {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next event; `None` when there is none within the time.
+    /// Waits for the next event; `None` when there is none within the time, or when the terminal was lost to the report of
+    /// a panic.
     pub(super) fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
         let start = Instant::now();
         loop {
             if self.is_abandoned() {
                 return Err(Gone::Abandoned);
+            }
+            if Signals::came() {
+                return Err(Gone::Ended);
+            }
+            match teardown::lost() {
+                Some(true) => return Ok(None),
+                // Keys that are pressed now are for no question.
+                Some(false) => {
+                    thread::sleep(TICK);
+                    continue;
+                }
+                None => {}
             }
             let left = within.map(|within| within.saturating_sub(start.elapsed()));
             if event::poll(left.unwrap_or(TICK).clamp(SHORTEST, TICK))
@@ -62,29 +76,10 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 }
 
 /// Raw mode with bracketed paste, until this value is dropped.
-pub(super) struct RawMode {
-    /// Whether raw mode was on before: it stays on then.
-    before: bool,
-}
+pub(super) struct RawMode(#[expect(dead_code, reason = "it is dropped")] Part);
 
 impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
-        let before = is_raw_mode_enabled()?;
-        if !before {
-            enable_raw_mode()?;
-        }
-        let raw = Self { before };
-        execute!(io::stderr(), EnableBracketedPaste)?;
-        Ok(raw)
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        // An error is ignored: the terminal may be gone.
-        let _ = execute!(io::stderr(), DisableBracketedPaste);
-        if !self.before {
-            let _ = disable_raw_mode();
-        }
+        Part::keys(!is_raw_mode_enabled()?).map(Self)
     }
 }

@@ -21,6 +21,8 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   s, p, U           approve it, and exactly such calls in this session, in this
                     project, or for a time; what is granted is shown first
   A, D              approve or deny every listed call without an answer
+  x                 select this call, or no longer: a, d and m are then about
+                    all selected calls; Esc selects none
   /                 list only the calls with a text; Esc lists all
   Ctrl-C            stop the run: nothing is decided, and nothing runs
 
@@ -108,7 +110,12 @@ impl List<'_> {
                 Some(ToolApproval::Denied(_)) => ("✗", Look::Bad),
                 None => ("·", Look::Plain),
             };
-            let begins = if selected { "> " } else { "  " };
+            let begins = match (selected, entry.chosen) {
+                (true, true) => ">*",
+                (true, false) => "> ",
+                (false, true) => " *",
+                (false, false) => "  ",
+            };
             let headline = if selected { Look::Selected } else { Look::Plain };
             let mut row = ScreenRow::of(Look::Strong, begins)
                 .and(look, format!("{mark} "))
@@ -177,12 +184,18 @@ impl List<'_> {
             Mode::List => {
                 let open = self.batch.selected().map_or(Opened::Short, |entry| entry.opened);
                 let view = if open == Opened::Short { "v all of it" } else { "v less" };
-                ("a approve  d deny", format!("  e edit  {view}  j/k move  / search  ? help"))
+                let keys = match self.batch.chosen().len() {
+                    0 => "a approve  d deny".to_owned(),
+                    chosen => format!("a approve, d deny the {chosen} selected"),
+                };
+                (keys, format!("  e edit  {view}  j/k move  x select  / search  ? help"))
             }
             Mode::Grant(_) => ("a grant and approve", "  Esc back  Space more".to_owned()),
-            Mode::Edited(_) => ("a approve as edited", "  e edit  Esc back  Space more".to_owned()),
-            Mode::Help => ("", "any key: back".to_owned()),
-            Mode::Typing(..) => ("", "Enter: done  Esc: back".to_owned()),
+            Mode::Edited(_) => {
+                ("a approve as edited".to_owned(), "  e edit  Esc back  Space more".to_owned())
+            }
+            Mode::Help => (String::new(), "any key: back".to_owned()),
+            Mode::Typing(..) => (String::new(), "Enter: done  Esc: back".to_owned()),
         };
         let look = if self.inert().is_some() { Look::Faint } else { Look::Strong };
         ScreenRow::of(look, deciding).and(Look::Faint, others)

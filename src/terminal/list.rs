@@ -33,6 +33,8 @@ pub(super) struct List<'a> {
     /// Whether the screen is large enough.
     pub(super) usable: bool,
     external_editor: bool,
+    /// The denial that is to be confirmed.
+    denial: ToolApproval,
     offers: Offers,
     granted: Chosen,
 }
@@ -97,6 +99,7 @@ impl<'a> List<'a> {
             top: 0,
             usable: false,
             external_editor,
+            denial: false.into(),
             offers: Offers::new(),
             granted: Chosen::new(),
         }
@@ -192,8 +195,8 @@ impl<'a> List<'a> {
         Ok(if done { AfterKey::Done } else { next })
     }
 
-    /// The subject of the deciding keys: the mode, the call, and how much of it is shown.
-    fn about(&self) -> (u8, usize, Option<Opened>) {
+    /// The subject of the deciding keys: the mode, the call and how much of it is shown, and the chosen calls.
+    fn about(&self) -> (u8, usize, Option<Opened>, Vec<usize>) {
         let mode = match self.mode {
             Mode::List => 0,
             Mode::Help => 1,
@@ -201,7 +204,8 @@ impl<'a> List<'a> {
             Mode::Edited(_) => 3,
             Mode::Grant(_) => 4,
         };
-        (mode, self.batch.at, self.batch.selected().map(|entry| entry.opened))
+        let opened = self.batch.selected().map(|entry| entry.opened);
+        (mode, self.batch.at, opened, self.batch.chosen())
     }
 
     fn list_key(&mut self, key: KeyCode) -> AfterKey {
@@ -226,6 +230,8 @@ impl<'a> List<'a> {
                 let line = Line::new(&self.batch.search);
                 self.mode = Mode::Typing(Purpose::Search, line);
             }
+            KeyCode::Char('x') => self.batch.choose(),
+            KeyCode::Esc if !self.batch.chosen().is_empty() => self.batch.choose_none(),
             KeyCode::Esc if !self.batch.search.is_empty() => self.batch.search.clear(),
             KeyCode::Char('e') => return self.edit(),
             KeyCode::Char('u') => {
@@ -253,12 +259,15 @@ impl<'a> List<'a> {
     }
 
     fn decide(&mut self, key: char) {
+        let many = !self.batch.chosen().is_empty();
         match key {
+            'a' if many => self.approve_all(),
+            'd' if many => self.deny_all(false.into()),
             'a' => self.approve(),
             'd' => self.answer(&false.into()),
             'm' => self.mode = Mode::Typing(Purpose::Message, Line::new("")),
             'A' => self.approve_all(),
-            _ => self.deny_all(),
+            _ => self.deny_all(false.into()),
         }
     }
 
@@ -289,7 +298,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// CallAnswers the selected entry, and selects the next one without an answer.
+    /// Answers the selected entry, and selects the next one without an answer.
     fn answer(&mut self, answer: &ToolApproval) {
         let at = self.batch.at;
         self.batch.answer(at, answer);
@@ -301,6 +310,9 @@ impl<'a> List<'a> {
         let call = self.batch.selected().and_then(|entry| entry.calls.first());
         let why = match call.and_then(|call| self.offers.get(call.id())) {
             None => Some("No grant is offered for this call: a approves it once."),
+            Some(_) if !self.batch.chosen().is_empty() => {
+                Some("A grant is made from one call: Esc selects none.")
+            }
             Some(_) => self.unseen(),
         };
         if let Some(why) = why {
@@ -384,13 +396,14 @@ impl<'a> List<'a> {
         self.batch.go_to_open();
     }
 
-    fn deny_all(&mut self) {
+    fn deny_all(&mut self, denial: ToolApproval) {
         let (entries, calls) = self.batch.open_entries();
         if calls > MANY_DENIED {
+            self.denial = denial;
             self.mode = Mode::Typing(Purpose::DenyMany(calls), Line::new(""));
             return;
         }
-        entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+        entries.iter().for_each(|at| self.batch.answer(*at, &denial));
         self.message = format!("Denied {}.", counted(calls, "call"));
         self.batch.go_to_open();
     }
@@ -493,6 +506,7 @@ impl<'a> List<'a> {
         self.mode = Mode::List;
         match purpose {
             Purpose::Args => self.edited(text),
+            Purpose::Message if !self.batch.chosen().is_empty() => self.deny_all(denied(text)),
             Purpose::Message => self.answer(&denied(text)),
             Purpose::Until => match Term::until(text.trim()) {
                 Some(term) => self.grant(term),
@@ -515,7 +529,8 @@ impl<'a> List<'a> {
             }
             Purpose::DenyMany(calls) if text.trim().eq_ignore_ascii_case("yes") => {
                 let (entries, _) = self.batch.open_entries();
-                entries.iter().for_each(|at| self.batch.answer(*at, &false.into()));
+                let denial = std::mem::replace(&mut self.denial, false.into());
+                entries.iter().for_each(|at| self.batch.answer(*at, &denial));
                 self.message = format!("Denied {}.", counted(calls, "call"));
                 self.batch.go_to_open();
             }

@@ -25,6 +25,7 @@ mod line;
 mod list;
 mod offers;
 mod screen;
+mod teardown;
 mod tty;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ use crate::ledger::Ledger;
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
 use offers::{Chosen, Offers};
+use teardown::Signals;
 use tty::Terminal;
 
 /// A process has one terminal, so parallel runs ask one after the other.
@@ -63,6 +65,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `u` | takes the answer back |
 /// | `s`, `p`, `U` | with [grants](Self::with_grants): approve it, and exactly such calls in this session, in this project, or for a time |
 /// | `A`, `D` | approve or deny every listed call without an answer |
+/// | `x` | selects the call, or no longer; `a`, `d` and `m` are then about all selected calls; Esc selects none |
 /// | `/`, `v`, `?` | search the list, show all of the call (again: the masked values), show help |
 /// | Ctrl-C, Ctrl-D | stop the run |
 ///
@@ -78,6 +81,11 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
+///
+/// The terminal is given back in every case: when the run is dropped, before a panic is reported (for which the panic hook
+/// is extended as the first question opens), and on Linux before SIGTERM or SIGHUP ends the program. A program that
+/// handles these signals itself, from before its first question, is left to it: it gives the terminal back by dropping the
+/// run.
 ///
 /// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
 /// or ask something else; then the call is asked about again (rules A1, A2).
@@ -204,6 +212,7 @@ impl TerminalHandler {
         offers: Offers,
         abandoned: Arc<AtomicBool>,
     ) -> Result<(DeferredToolResults, Chosen), BoxError> {
+        let signals = Signals::new();
         let decided = if self.has_full_screen() {
             full::ask(requests, agent, offers, self.arming, abandoned)
         } else {
@@ -211,6 +220,7 @@ impl TerminalHandler {
                 Dialogue::new(&mut terminal, requests).offering(offers).run(agent)
             })
         };
+        drop(signals);
         let (decided, granted) = match decided {
             Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {

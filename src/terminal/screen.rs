@@ -48,6 +48,8 @@ pub(super) enum Gone {
     Interrupted,
     /// Ctrl-D was pressed, or the terminal has hung up.
     EndOfInput,
+    /// A signal has told the program to end.
+    Ended,
     /// Reading from or writing to the terminal failed.
     Failed,
     /// The run was dropped, and no longer needs the answer.
@@ -61,6 +63,7 @@ impl Gone {
             Self::Cancelled => "Esc was pressed",
             Self::Interrupted => "Ctrl-C was pressed",
             Self::EndOfInput => "the input has ended",
+            Self::Ended => "the program was told to end",
             Self::Failed => "the terminal failed",
             Self::Abandoned => "the run no longer needs an answer",
         }

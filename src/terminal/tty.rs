@@ -14,6 +14,7 @@ use crossterm::{execute, queue};
 use super::input::{Input, RawMode, failed};
 use super::line::{Line, LineStep};
 use super::screen::{Gone, LinePrompt, LineUse, Screen};
+use super::teardown;
 
 /// The terminal on stdin and stderr.
 pub(super) struct Terminal {
@@ -54,6 +55,9 @@ impl Terminal {
     fn read(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
         let mut line = Line::new(prompt.initial);
         loop {
+            if teardown::take_again().map_err(|error| failed(&error))? {
+                self.arm()?;
+            }
             self.draw(prompt.label, &line).map_err(|error| failed(&error))?;
             match self.input.event(None)? {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match line.key(key) {

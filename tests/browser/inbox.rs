@@ -1,12 +1,36 @@
 //! The inbox, as people use it, and its records in the ledger: one winner for each decision, and one run for each call.
 
-use countersign::Args;
+use countersign::decision::Preview;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Record};
-use serde_json::{Value, json};
+use countersign::ledger::{Ask, AskState, Record};
+use countersign::{
+    Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _, Turn,
+    decide_fn, tool_fn,
+};
+use serde_json::{Map, Value, json};
 
 use crate::player::play;
 use crate::service::Place;
+use crate::surface_contract;
+
+/// The scenarios of every surface, and the tests of the inbox that show them.
+const CONTRACT: [(&str, &str); 10] = [
+    ("arming", "nothing_moves_under_the_hand_and_what_has_just_appeared_does_not_count"),
+    ("shifting", "a_key_does_what_its_button_does_and_no_sooner"),
+    ("elision", "nothing_is_approved_that_was_not_shown"),
+    ("edits", "a_call_has_one_set_of_buttons_and_what_is_half_written_stays"),
+    ("drafts", "a_call_has_one_set_of_buttons_and_what_is_half_written_stays"),
+    ("floods", "a_flood_hides_no_call_and_equal_calls_are_answered_together"),
+    ("bulk", "many_are_decided_at_once_and_nothing_that_came_meanwhile_or_was_not_shown"),
+    ("stop", "a_server_that_is_killed_and_started_again_loses_nothing"),
+    ("hostile text", "what_a_model_writes_stays_text"),
+    ("previews", "a_change_is_shown_as_a_change_and_what_is_not_stored_is_approved_by_itself"),
+];
+
+#[test]
+fn the_inbox_passes_the_scenarios_of_every_surface() {
+    surface_contract::holds("the inbox", include_str!("inbox.rs"), &CONTRACT);
+}
 
 fn nothing(word: &str) {
     panic!("the scenario asks for `{word}`");
@@ -267,4 +291,87 @@ async fn two_servers_over_one_postgres_show_the_same_inbox() {
     let (first, second) = (place.server(&[]), place.server(&[]));
     play("inbox/shared", &[&first.url, &second.url], nothing);
     each_ran_once(&place).await;
+}
+
+/// Asks with previews of every kind, as the layers of a stack attach them; parked as a run does, and never resumed.
+async fn park_previews(place: &Place) {
+    let long: String = (0..60).map(|n| format!("line {n}\n")).collect();
+    let endless: String = (0..2_100).map(|n| format!("line {n}\n")).collect();
+    let script = "<script>window.pwned = 2</script>\nsafe\u{202e}gpj.exe\n\u{1b}[2J";
+    let pay = Decision::ask("pays invoices")
+        .with_key("pay")
+        .with_preview(Preview::table(
+            "transfers",
+            ["to", "euros"],
+            [["Ann\u{202e}", "1 200.00"], ["<b>Cleo</b>", "7.00"]],
+        ))
+        .with_preview(Preview::text("today's rate", "1 euro is 1.08 dollars\n").without_pin());
+    let change = Preview::diff(
+        "nginx.conf",
+        "worker_processes 2;\nkeepalive_timeout 65;\ngzip on;\n",
+        "worker_processes 8;\nkeepalive_timeout 65;\ngzip on;\n",
+    );
+    let one = |reason: &str, preview| Decision::ask(reason).with_key("one").with_preview(preview);
+    let decisions = [
+        ("edit_config", one("changes a server", change)),
+        ("pay", pay),
+        ("nasty", one("?", Preview::text(r#"<img src=x onerror="window.pwned=1">"#, script))),
+        ("long", one("a long text", Preview::text("long.txt", &long))),
+        ("cut", one("a text without end", Preview::text("endless.txt", &endless))),
+        ("cut", one("a text without end", Preview::text("endless.txt", &endless))),
+    ];
+    for (n, (tool, decision)) in decisions.into_iter().enumerate() {
+        let body = async |_: RunContext, _: Map<String, Value>| Ok::<_, ToolError>("done");
+        let tools = FunctionToolset::new().tool(tool_fn(tool, "Does something", body));
+        let tools = tools.layered(decide_fn(move |_| decision.clone()).named("Policy"));
+        let call = ToolCall::new("c1", tool, json!({"n": n / 5}));
+        let report = Turn::new(tools).run(vec![call]).await.unwrap();
+        let pending = report.into_suspended().expect("it is asked about");
+        let questions = pending.requests().questions("c1").to_vec();
+        let path = format!("root/c{n}");
+        let ask = Ask::new("previews", path, tool).with_questions(questions);
+        place.ledger().park(ask.with_principal("ann")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_shown_as_a_change_and_what_is_not_stored_is_approved_by_itself() {
+    // S7: "every surface shows it"; "a preview that was cut says how much is missing, and its call is approved only by
+    // itself".
+    let place = Place::sqlite().await;
+    park_previews(&place).await;
+    let server = place.server(&["--workers", "0"]);
+    play("inbox/previews", &[&server.url], nothing);
+    for ask in place.asks().await {
+        let is_open = ask.state == AskState::Pending;
+        let left = ["pay", "nasty"].contains(&ask.ask.tool()) || ask.ask.path() == "root/c5";
+        assert!(is_open == left || ask.ask.tool() == "cut", "{ask:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_are_decided_at_once_and_nothing_that_came_meanwhile_or_was_not_shown() {
+    // S4: "alone or with others"; S6: "select and decide many, each bound to its own fingerprint".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/bulk", &[&server.url], nothing);
+    let asks = place.asks().await;
+    let open: Vec<_> = asks.iter().filter(|ask| ask.state == AskState::Pending).collect();
+    assert_eq!(open.len(), 2, "{open:?}");
+    let by = |who: &str| {
+        asks.iter().filter(|ask| ask.decision.is_some() && decided(ask).0 == [who]).count()
+    };
+    assert_eq!((by("bob"), by("carol")), (16, 1));
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_button_does_and_no_sooner() {
+    // S6: "Keys: `j k a e d x / ?`"; S3: "a control that … gets the focus does nothing for 600 ms".
+    let place = Place::sqlite().await;
+    let server = place.server(&[]);
+    play("inbox/keys", &[&server.url], nothing);
+    let asks = place.asks().await;
+    let answers: Vec<_> = asks.iter().filter_map(|ask| ask.decision.as_ref()).collect();
+    let of = |word: &str| answers.iter().filter(|it| it.answer.word() == word).count();
+    assert_eq!((of("approve"), of("edit"), of("deny")), (1, 1, 3));
 }

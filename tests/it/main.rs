@@ -32,6 +32,7 @@ mod deferred;
 mod examples;
 mod genai;
 mod hook;
+mod inbox;
 mod layer;
 mod ledger;
 mod mcp;

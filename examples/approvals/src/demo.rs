@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use countersign::agent::text;
+use countersign::decision::Preview;
 use countersign::deferred::metadata;
 use countersign::ledger::{Ask, Quorum};
 use countersign::message::RequestPart;
@@ -25,7 +26,12 @@ use crate::runs::Requester;
 pub(crate) const PROMPT: &str = r#"delete_file {"path": "logs/2024-archive.tar"}
 transfer {"amount_eur": 12500, "to": "DE02 1203 0000 0000 2020 51", "reference": "Invoice 881"}
 cleaner {"prompt": "delete_file {\"path\": \"tmp/session-cache\"}"}
+edit_config {"file": "nginx.conf", "text": "worker_processes 8;\nkeepalive_timeout 65;\ngzip on;\n"}
 restart_server {"host": "db-2.internal"}"#;
+
+/// The files of the demo, with their texts.
+const FILES: [(&str, &str); 1] =
+    [("nginx.conf", "worker_processes 2;\nkeepalive_timeout 65;\ngzip on;\n")];
 
 /// The file in which the tools record their runs.
 pub(crate) struct Ran(pub(crate) PathBuf);
@@ -59,6 +65,14 @@ struct Transfer {
     reference: Option<String>,
 }
 
+/// Replaces the text of a configuration file.
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EditConfig {
+    file: String,
+    text: String,
+}
+
 /// Restarts one server.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -88,6 +102,11 @@ async fn transfer(cx: RunContext, args: Transfer) -> Result<String, ToolError> {
     Ok(format!("transferred {} EUR to {}", args.amount_eur, args.to))
 }
 
+async fn edit_config(cx: RunContext, args: EditConfig) -> Result<String, ToolError> {
+    Ran::note(&cx, &args)?;
+    Ok(format!("wrote {}", args.file))
+}
+
 async fn restart_server(cx: RunContext, args: RestartServer) -> Result<String, ToolError> {
     Ran::note(&cx, &args)?;
     tokio::time::sleep(Duration::from_secs(args.takes_s.unwrap_or(0).into())).await;
@@ -104,6 +123,7 @@ fn tools() -> FunctionToolset {
     FunctionToolset::new()
         .tool(tool_fn("delete_file", "Deletes a file", delete_file))
         .tool(tool_fn("transfer", "Moves money", transfer))
+        .tool(tool_fn("edit_config", "Replaces a configuration file", edit_config))
         .tool(tool_fn("restart_server", "Restarts a server", restart_server))
         .tool(tool_fn("send_report", "Sends the report", send_report).idempotent())
 }
@@ -130,6 +150,12 @@ fn policy(_: &RunContext, call: &ToolCall) -> Decision {
             .with_key("transfer")
             .with_pin("list of known accounts", "2026-11")
             .with_metadata(metadata::APPROVAL_DESCRIPTION, "Pays one invoice, as agreed."),
+        "edit_config" => {
+            let arg = |name| call.args().str(name).unwrap_or_default();
+            let old = FILES.iter().find(|(file, _)| *file == arg("file")).map(|(_, text)| *text);
+            let change = Preview::diff(arg("file"), old, arg("text"));
+            Decision::ask("changes how a server runs").with_key("config").with_preview(change)
+        }
         "restart_server" => Decision::ask("cuts off connected users").with_key("restart"),
         "send_report" => Decision::ask("leaves the company").with_key("send"),
         _ => Decision::allow(),

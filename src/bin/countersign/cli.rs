@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::output;
@@ -79,8 +80,19 @@ pub(crate) fn read() -> Result<Cli, ExitCode> {
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            // There is no command: the help says which there are.
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        output::failed(text.split("\n\nUsage:").next().unwrap_or(text), 2)
+        let text = text.split("\n\nUsage:").next().unwrap_or(text);
+        match error.kind() {
+            ErrorKind::InvalidSubcommand => {
+                output::failed(&format!("{text}; `--help` lists the commands"), 2)
+            }
+            _ => output::failed(text, 2),
+        }
     })
 }

@@ -20,12 +20,14 @@ export function bulk(host) {
   function sorted(cards) {
     const ready = cards.filter((it) => it.canApprove());
     const unseen = cards.filter((it) => !it.canApprove() && it.isUnseen());
-    return { ready, unseen, never: cards.length - ready.length - unseen.length };
+    const cut = cards.filter((it) => it.isCut());
+    return { ready, unseen, cut, never: cards.length - ready.length - unseen.length - cut.length };
   }
 
-  function skipped({ unseen, never }) {
+  function skipped({ unseen, cut, never }) {
     const why = [];
-    if (unseen.length > 0) why.push(`${unseen.length} with text that was not opened`);
+    if (unseen.length > 0) why.push(`${unseen.length} of which not all was shown`);
+    if (cut.length > 0) why.push(`${cut.length} with a preview that is too long to be shown whole`);
     if (never > 0) why.push(`${never} that you may not approve`);
     return why.length > 0 ? `Skipped: ${why.join(", ")}.` : "";
   }
@@ -35,12 +37,13 @@ export function bulk(host) {
     root.hidden = cards.length === 0;
     if (root.hidden) return close();
     if (open) return open();
-    const { ready, unseen, never } = sorted(cards);
+    const parts = sorted(cards);
+    const { ready, unseen } = parts;
     const yes = button(`Approve ${asks(ready).length}`, "primary", () => askYes());
     yes.disabled = ready.length === 0;
     root.replaceChildren(
-      el("p", { role: "status" }, el("strong", {}, `${asks(cards).length} selected`), " ", el("span", { class: "soft" }, skipped({ unseen, never }))),
-      el("div", { class: "row" }, yes, button("Deny …", "danger", () => askNo()), button("Drop selection", "quiet", host.drop)));
+      el("p", { role: "status" }, el("strong", {}, `${asks(cards).length} selected`), " ", el("span", { class: "soft" }, skipped(parts))),
+      el("div", { class: "row" }, unseen.length > 0 && button(`Open ${unseen.length}`, "", () => unseen.forEach((it) => it.show())), yes, button("Deny …", "danger", () => askNo()), button("Drop selection", "quiet", host.drop)));
   }
 
   function close() {
@@ -51,7 +54,8 @@ export function bulk(host) {
     close();
     show();
   });
-  const lines = (cards) => el("ul", { class: "listed" }, cards.map((it) => el("li", { class: "text" }, it.line())));
+  const lines = (cards) => el("ul", { class: "listed" }, cards.map((it) => el("li", {}, el("span", { class: "text" }, it.line()),
+    it.reasons() && el("span", { class: "soft" }, it.reasons()))));
 
   function askYes() {
     const chosen = sorted(host.chosen());

@@ -1,6 +1,7 @@
 // One request, or several about equal calls: the call, its questions, the votes, and the buttons.
 
 import { ago, el, names, time } from "./element.js";
+import { previews } from "./previews.js";
 import { conversation } from "./run.js";
 
 const text = (value) => el("span", { class: "text", dir: "ltr" }, value);
@@ -28,10 +29,10 @@ function question(it) {
 /** The button that opens a text which is too long to be shown at first. Until it is open, the call cannot be approved. */
 function opener(show) {
   return el("p", { class: "cut" }, el("span", {}, "Some of the text is left out: open it before you approve."),
-    el("button", { type: "button", on: { click: show } }, "Show everything"));
+    el("button", { type: "button", on: { click: () => show() } }, "Show everything"));
 }
 
-/** The call, the reasons of its questions, and the notes of layers and tools. */
+/** The call, its previews, the reasons of its questions, and the notes of layers and tools. */
 function call(ask, host, show) {
   const { view } = ask;
   const exact = el("pre", {});
@@ -44,7 +45,8 @@ function call(ask, host, show) {
   return [
     before && el("div", { class: "part changed", role: "note" }, text(`${before[0].toUpperCase()}${before.slice(1)}`)),
     view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
-    part("What will run", el("div", { class: "runs" }, args(view), show && opener(show), json)),
+    part("What will run", el("div", { class: "runs" }, args(view), show && view.left_out && opener(show), json)),
+    view.previews.length > 0 && el("div", { class: "part previews" }, el("h4", {}, "What it would do"), previews(view.previews, show)),
     view.questions.length > 0 && part("Why you are asked", el("ul", {}, view.questions.map(question))),
     view.notes.length > 0 && part("Written by others, not checked", el("div", { class: "notes" }, view.notes.map((note) =>
       el("p", {}, `${note.author} says, ${note.field.name}: `, note.field.lines.map(text))))),
@@ -87,6 +89,8 @@ export function card(first, host) {
   opened = isSeen();
   /** A row shows only one line until it is opened. */
   let unfolded = !host.rows || host.drafts().get(key) !== null;
+  /** All of the call has been in the page: the row says all of it, or was unfolded. */
+  let read = unfolded || first.brief;
   const fold = el("button", { type: "button", class: "fold", "aria-expanded": String(unfolded), on: { click: () => unfold(!unfolded) } }, view.tool);
   const title = el("h3", { id: `title-${id}`, tabindex: "-1" }, host.rows ? fold : view.tool);
   const choice = el("input", { type: "checkbox", class: "choice", "aria-label": `Select ${view.headline}`, on: { change: () => host.chose() } });
@@ -111,6 +115,7 @@ export function card(first, host) {
 
   const close = (focus) => {
     host.drafts().drop(key);
+    root.classList.remove("editing");
     more.hidden = true;
     more.replaceChildren();
     root.append(problem);
@@ -136,6 +141,7 @@ export function card(first, host) {
       act.disabled = problem.textContent !== "";
     };
     field.addEventListener("input", check);
+    root.classList.add("editing");
     open("edit", members.length > 1 ? "What will run instead, for each of them, as JSON" : "What will run instead, as JSON", edit, field, act);
     check();
     return field;
@@ -195,14 +201,16 @@ export function card(first, host) {
   /** The content of a row is made when it is opened. */
   function unfold(open) {
     unfolded = open;
-    if (open && !body.firstChild) body.replaceChildren(...call(ask, host, opened ? null : showAll));
+    read ||= open;
+    if (open && !body.firstChild) body.replaceChildren(...call(ask, host, showAll));
     inside.hidden = !open;
     fold.setAttribute("aria-expanded", String(open));
     root.classList.toggle("unfolded", open);
+    if (choice.checked) host.chose();
   }
 
   /** Shows the elided text of the call and of the proposals. */
-  const showAll = async () => {
+  const showAll = async (focus = true) => {
     const whole = await host.whole(id);
     problem.textContent = whole ? "" : "The text cannot be loaded.";
     if (!whole) return;
@@ -211,7 +219,8 @@ export function card(first, host) {
     proposals = whole.proposals;
     body.replaceChildren(...call(whole, host));
     update(ask);
-    title.focus({ preventScroll: true });
+    if (choice.checked) host.chose();
+    if (focus) title.focus({ preventScroll: true });
   };
 
   let before = "";
@@ -260,15 +269,24 @@ export function card(first, host) {
     key, root, title, update, tick,
     name: view.tool,
     line: () => view.headline,
+    /** The reasons to ask, on one line. */
+    reasons: () => view.questions.map((it) => `${it.asked_by}: ${it.reason}`).join(" · "),
     changedAt: (of) => (of === ask.id ? ask.changed_at : null),
     choose: (is) => {
       choice.checked = is;
     },
     isChosen: () => choice.checked,
     /** Whether it may be approved as it is, together with others. */
-    canApprove: () => !yes.disabled && more.hidden,
+    canApprove: () => !yes.disabled && more.hidden && read && !view.cut,
     /** Whether it only has to be opened first. */
-    isUnseen: () => !opened && !edit.disabled && !ask.quorum.voted,
+    isUnseen: () => !(opened && read) && more.hidden && !edit.disabled && !ask.quorum.voted && !view.cut,
+    /** Whether it is approved only by itself, as not all of a preview is stored. */
+    isCut: () => view.cut && !edit.disabled && !ask.quorum.voted,
+    /** Opens all of it, in its place. */
+    async show() {
+      unfold(true);
+      if (!opened) await showAll(false);
+    },
     /** Presses a button, as a key does: a row is opened first. */
     press(name) {
       if (!unfolded) return void unfold(true);

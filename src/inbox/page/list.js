@@ -1,6 +1,7 @@
 // The cards on the screen. A card keeps its place until it is decided, or until the person asks for the new ones: new
 // requests are counted, and never inserted by themselves (rule S3).
 
+import { STILL_MS } from "./arming.js";
 import { bulk } from "./bulk.js";
 import { card } from "./card.js";
 import { el, names, time } from "./element.js";
@@ -15,7 +16,7 @@ const ROWS = 25;
 const FILTERS = ["tool", "agent", "requester", "run"];
 const ALL = { tool: "All tools", agent: "All agents", requester: "All requesters", run: "All runs" };
 
-/** @param host the functions that cards need, and `api`, `say`, `unsettle` */
+/** @param host the functions that cards need, and `api`, `say`, `unsettle`, `early` */
 export function list(host) {
   const $ = (id) => document.getElementById(id);
   const root = $("cards");
@@ -330,9 +331,12 @@ export function list(host) {
 
   /** The call that keys are for. */
   let current = null;
-  root.addEventListener("focusin", (event) => {
-    current = event.target.closest?.("article") ?? current;
-  });
+  let currentSince = 0;
+  const turnTo = (article) => {
+    if (article !== current) currentSince = performance.now();
+    current = article;
+  };
+  root.addEventListener("focusin", (event) => turnTo(event.target.closest?.("article") ?? current));
 
   const keys = {
     bulk: many,
@@ -344,11 +348,16 @@ export function list(host) {
     move(step) {
       const at = current?.isConnected ? beside(current, step) : root.querySelector("article");
       if (!at) return;
-      current = at;
+      turnTo(at);
       at.querySelector("h3 button, h3").focus({ preventScroll: true });
       at.scrollIntoView({ block: "nearest" });
     },
-    press: (name) => current?.isConnected && cardOf(current)?.press(name),
+    press(name) {
+      if (!current?.isConnected) return;
+      // A key is for another call than a moment ago: as a button that has just appeared, it does not count yet.
+      if (name === "yes" && performance.now() < currentSince + STILL_MS) return void host.early();
+      cardOf(current)?.press(name);
+    },
     toggle() {
       const it = current?.isConnected && cardOf(current);
       if (!it) return;

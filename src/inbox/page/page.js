@@ -16,10 +16,11 @@ let source = null;
 /** The reasons why no decision is possible: the server cannot be reached, or its store cannot. */
 const away = { server: false, store: false };
 
-const hand = arming(".card button, .bulk button", () => {
+const early = () => {
   $("early").textContent = "";
   $("early").textContent = "That was less than a second after the page had changed there, and did not count. Press again.";
-});
+};
+const hand = arming(".card button, .bulk button", early);
 
 const cards = list({
   api,
@@ -30,6 +31,7 @@ const cards = list({
   now: () => Date.now() + ahead,
   drafts: () => drafts(me),
   unsettle: hand.unsettle,
+  early,
   whole: async (id) => {
     const { status, body } = await api(`/api/asks/${id}`);
     return status === 200 ? body : null;

@@ -2,6 +2,7 @@
 
 import { BASE } from "./server.js";
 import { el, names, span, time } from "./element.js";
+import { previews } from "./previews.js";
 import { showRun } from "./run.js";
 
 const $ = (id) => document.getElementById(id);
@@ -40,6 +41,8 @@ export function past(host) {
     if (ask.outcome) line("The agent was told: ", el("q", {}, ask.outcome.text));
     const why = ask.view.questions.map((it) => `${it.asked_by}: ${it.reason}`).join(" · ");
     if (why) line("Asked by ", why);
+    const shown = ask.view.previews;
+    if (shown.length > 0) told.push(el("details", { class: "told" }, el("summary", {}, "What it would do, as it was shown"), previews(shown)));
     const run = el("button", { type: "button", class: "link", on: { click: () => showRun(ask.run, host, item) } }, "Run");
     line(`Agent ${ask.agent}${ask.wanted_by ? ` · wanted by ${ask.wanted_by}` : ""} · asked ${time(ask.parked_at)} · `, run);
     const asked = ask.ran && el("span", { class: "told text" }, "asked for ", ask.view.headline);

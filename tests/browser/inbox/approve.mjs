@@ -9,8 +9,8 @@ await scenario(async ({ person }) => {
   const ann = await comeIn(await person("ann"));
   await ann.page.getByText("Nothing is pending.").waitFor();
   await startRun(ann);
-  await waiting(ann, 4);
-  assert.equal(await ann.page.title(), "(4) Approvals");
+  await waiting(ann, 5);
+  assert.equal(await ann.page.title(), "(5) Approvals");
 
   const file = card(ann, "delete_file", "logs/2024-archive.tar");
   const text = await file.innerText();
@@ -29,14 +29,14 @@ await scenario(async ({ person }) => {
   await approve(ann, "delete_file", "logs/2024-archive.tar");
   await notice(ann, "delete_file: approved.").waitFor();
   await decided(ann, "ran", "logs/2024-archive.tar", "approved by ann", "deleted logs/2024-archive.tar");
-  await waiting(ann, 3);
+  await waiting(ann, 4);
 
   await ann.page.reload();
   await ann.page.getByText("Deciding as ann").waitFor();
-  await waiting(ann, 3);
+  await waiting(ann, 4);
   await decided(ann, "ran", "logs/2024-archive.tar");
   await approve(ann, "delete_file", "session-cache");
   await decided(ann, "ran", "root/cleaner/delete_file", "deleted tmp/session-cache");
-  await waiting(ann, 2);
+  await waiting(ann, 3);
   ann.quiet();
 });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use countersign::Args;
 use countersign::agent::TakeUp;
+use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::ledger::{
     Acquired, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Verified,
@@ -26,6 +27,17 @@ pub(super) fn ask(name: &str) -> Ask {
         .with_args(Args::new().with("n", 6).with("to", "é\n"))
         .with_questions(asked().questions().to_vec())
         .with_principal("mallory")
+}
+
+/// An ask whose question has previews of every kind. Earlier versions have none.
+fn previewed() -> Ask {
+    let asked = asked()
+        .with_preview(Preview::diff("a.txt", "one\ntwo\n", "one\n2\n"))
+        .with_preview(Preview::diff("new.txt", None, "é\n"))
+        .with_preview(Preview::text("app.log", "…\n").without_pin())
+        .with_preview(Preview::table("transfers", ["to", "euros"], [["ann", "5"]]))
+        .with_preview(Preview::text("endless.txt", &"\n".repeat(2_100)));
+    ask("previewed").with_questions(asked.questions().to_vec())
 }
 
 fn yes() -> Answer {
@@ -63,6 +75,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     let it = Filling(ledger);
     it.park(ask("pending")).await;
     it.park(ask("sealed")).await;
+    it.park(previewed()).await;
     it.park(ask("has time").with_expires_in(AGES).with_valid_for(AGES)).await;
     let two = Quorum { approvals: 2, not_the_requester: true };
     it.decided(ask("voted").with_quorum(two), yes()).await;
@@ -144,6 +157,11 @@ async fn decide(ledger: &Ledger, token: &str) {
             panic!("{name} was decided")
         };
         assert_eq!(first.by, ["ann"]);
+    }
+    if let Some(stored) = ledger.get(previewed().id()).await.unwrap() {
+        assert_eq!(stored.ask, previewed(), "the previews are what they were");
+        let of_today = previewed().fingerprint();
+        assert_eq!(ledger.decide(stored.ask.id(), &of_today, "ann", no()).await.unwrap(), won);
     }
     assert_eq!(ledger.decide_sealed(&keys(), token, yes()).await.unwrap(), won);
     assert!(matches!(

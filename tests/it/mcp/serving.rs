@@ -321,7 +321,7 @@ async fn nothing_is_answered_without_a_declared_capability() {
 async fn a_grant_answers_equal_calls_of_the_session() {
     let ledger = ledger();
     let asking = |tools: countersign::FunctionToolset| {
-        tools.layered(countersign::decide_fn(|_: &countersign::ToolCall| {
+        tools.layered(countersign::decide_fn(|_, _| {
             countersign::Decision::ask("pays")
                 .with_key("pay")
                 .with_metadata(countersign::deferred::metadata::GRANTABLE, true)

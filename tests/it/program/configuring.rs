@@ -177,6 +177,13 @@ fn the_help_describes_every_command() {
     );
     let bad = user.run(&["askss"]);
     assert_eq!((bad.status, bad.err.lines().count()), (2, 1), "{bad:?}");
+    assert!(bad.err.contains("'asks'") && bad.err.contains("`--help` lists"), "{bad:?}");
+    // Without a command, the help says which there are.
+    for (args, command) in [(&[][..], "inbox"), (&["asks"][..], "decide"), (&["rules"], "lint")] {
+        let none = user.run(args);
+        assert_eq!((none.status, &*none.out), (2, ""), "{none:?}");
+        assert!(none.err.contains("Usage: ") && none.err.contains(command), "{none:?}");
+    }
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn the_program_at_the_terminal() {
             "ledger" => return in_a_ledger().await,
             "many" => return many().await,
             "preview" => return preview().await,
+            "panic" | "panic elsewhere" => return super::teardown::panicking(&case).await,
             _ => {}
         }
         turn(!case.is_empty()).await
@@ -226,6 +227,11 @@ impl Session {
             }
         });
         Self { child, pty, shown, result, _dir: dir }
+    }
+
+    /// The id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn shown(&self) -> String {

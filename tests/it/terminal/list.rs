@@ -162,6 +162,27 @@ fn all_are_approved_by_their_number_once_they_were_seen() {
     assert_eq!(session.result(), json!({"ran": 60, "stopped": false}));
 }
 
+/// S6: "select and decide many"; S4: "alone or with others".
+#[test]
+fn those_that_are_selected_are_decided_together() {
+    let session = start("many", &[]);
+    session.shows("1 of 51").send("x").shows(">*").send("jjx").shows("the 2 selected");
+    session.send("x").shows("the 1 selected").send("jx").shows("the 2 selected");
+    session.press("a").shows("Approved 2 calls.").shows("2 approved, 0 denied, 58 open");
+    session.send("xjx").shows("the 2 selected").send("\u{1b}").shows("a approve  d deny");
+    session.send("xjjx").shows("the 2 selected").press("m").shows("Deny, and tell the model: ");
+    session.send("not these\r").shows("Denied 2 calls.").shows("2 approved, 2 denied, 56 open");
+    // Equal calls are one entry.
+    session.send("Gxkx").shows("the 2 selected").press("d").shows("Type `yes` to deny 11 calls");
+    session.send("yes\r").shows("2 approved, 13 denied, 45 open").send("\u{3}");
+    assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
+
+    let session = start("long", &[]);
+    session.shows("1 of 2").send("xjx").shows("the 2 selected").press("a");
+    session.shows("Not approved: 1 call").shows("1 approved").press("d");
+    assert_eq!(session.result(), json!(["c2"]));
+}
+
 /// S8: "Stop is not no."
 #[test]
 fn ctrl_c_on_the_full_screen_stops_the_run() {

@@ -6,7 +6,7 @@ mod results;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use countersign::deferred::Answer;
@@ -134,7 +134,9 @@ async fn other(ledger: &Ledger, command: AsksCommand) -> Result<CommandOutput, C
         AsksCommand::List { state, limit } => {
             let listed = ledger.list(state, limit).await?;
             let lines = listed.records.iter().map(results::ask);
-            Ok(results::refused(lines.collect(), &listed.refused))
+            let output = results::refused(lines.collect(), &listed.refused);
+            let is_for_people = output.lines.is_empty() && std::io::stdout().is_terminal();
+            Ok(if is_for_people { output.for_people("There are no asks.") } else { output })
         }
         AsksCommand::Show { id } => {
             let record = ledger.get(&id).await?;

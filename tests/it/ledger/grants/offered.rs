@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use countersign::Decision;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::inbox::{Inbox, Principal, Rejection};
+use countersign::inbox::{Approver, AuthorizeError, Inbox};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -15,7 +15,7 @@ fn asked(run: &str) -> Ask {
 }
 
 async fn sent(ledger: &Ledger, request: Request<Body>) -> (StatusCode, Value) {
-    let inbox = Inbox::new(ledger.clone(), async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    let inbox = Inbox::new(ledger.clone(), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
         .into_router();
     let response = inbox.oneshot(request).await.unwrap();
     let status = response.status();

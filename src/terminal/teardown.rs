@@ -1,0 +1,207 @@
+//! Gives the terminal back when the program panics, or is told to end, while a question is open.
+
+use std::io;
+use std::panic;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::Show;
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+/// Bits of [`TAKEN`]: bracketed paste, raw mode, the full screen.
+const PASTE: u8 = 1;
+const RAW: u8 = 2;
+const FULL: u8 = 4;
+
+/// What of the terminal is taken. A process has one terminal.
+static TAKEN: AtomicU8 = AtomicU8::new(0);
+/// What a panic has given back while a question was open.
+static LOST: AtomicU8 = AtomicU8::new(0);
+/// When the panic was reported; `None` while it is.
+static REPORTED: Mutex<Option<Instant>> = Mutex::new(None);
+/// How long after the report the terminal is taken again. A program that ends because of the panic has ended by then, and
+/// a person has seen the report.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A part of the terminal, until this value is dropped.
+pub(super) struct Part(u8);
+
+impl Part {
+    /// Keys as they are pressed, and pasted text as such. `raw` is false where the raw mode was on before: it stays on then.
+    pub(super) fn keys(raw: bool) -> io::Result<Self> {
+        before_panics();
+        Self::take(if raw { PASTE | RAW } else { PASTE })
+    }
+
+    /// The full screen.
+    pub(super) fn full() -> io::Result<Self> {
+        Self::take(FULL)
+    }
+
+    fn take(bits: u8) -> io::Result<Self> {
+        // Counts as taken at once, so that a part that was taken halfway is given back.
+        TAKEN.fetch_or(bits, Ordering::SeqCst);
+        let part = Self(bits);
+        enter(bits)?;
+        Ok(part)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        LOST.fetch_and(!self.0, Ordering::SeqCst);
+        leave(TAKEN.fetch_and(!self.0, Ordering::SeqCst) & self.0);
+    }
+}
+
+fn enter(bits: u8) -> io::Result<()> {
+    if bits & RAW != 0 {
+        enable_raw_mode()?;
+    }
+    if bits & PASTE != 0 {
+        execute!(io::stderr(), EnableBracketedPaste)?;
+    }
+    if bits & FULL != 0 {
+        execute!(io::stderr(), EnterAlternateScreen)?;
+    }
+    Ok(())
+}
+
+/// Errors are ignored: the terminal may be gone.
+fn leave(bits: u8) {
+    if bits & FULL != 0 {
+        let _ = execute!(io::stderr(), Show, LeaveAlternateScreen);
+    }
+    if bits & PASTE != 0 {
+        let _ = execute!(io::stderr(), DisableBracketedPaste);
+    }
+    if bits & RAW != 0 {
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Whether a panic has given the terminal back: `None`, or whether it can be taken again.
+pub(super) fn lost() -> Option<bool> {
+    let reported = *REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    (LOST.load(Ordering::SeqCst) != 0).then(|| reported.is_some_and(|at| at.elapsed() >= PAUSE))
+}
+
+/// Takes the terminal again that a panic has given back; tells whether there was one. A tool of another run may have
+/// panicked, which ends nothing but its call.
+pub(super) fn take_again() -> io::Result<bool> {
+    if lost() != Some(true) {
+        return Ok(false);
+    }
+    let lost = LOST.swap(0, Ordering::SeqCst);
+    TAKEN.fetch_or(lost, Ordering::SeqCst);
+    enter(lost)?;
+    Ok(lost != 0)
+}
+
+/// From now on, the terminal is given back before a panic is reported: the report can be read then, and a program that
+/// aborts leaves the terminal as it was.
+fn before_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let taken = TAKEN.swap(0, Ordering::SeqCst);
+            leave(taken);
+            *REPORTED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            LOST.fetch_or(taken, Ordering::SeqCst);
+            report(info);
+            *REPORTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }));
+    });
+}
+
+/// The signals by which a program is told to end.
+#[cfg(unix)]
+mod signals {
+    use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, LazyLock};
+
+    use signal_hook::consts::{SIGHUP, SIGTERM};
+    use signal_hook::{flag, low_level};
+
+    /// Those signals that the program leaves to us, with whether each has come.
+    static LEFT: LazyLock<Vec<(i32, Arc<AtomicBool>)>> = LazyLock::new(|| {
+        let left = [SIGTERM, SIGHUP].into_iter().filter(|signal| is_caught(*signal) == Some(false));
+        left.filter_map(|signal| {
+            let came = Arc::new(AtomicBool::new(false));
+            // Without a question the signal does what it would do without us.
+            flag::register_conditional_default(signal, Arc::clone(&IDLE)).ok()?;
+            flag::register(signal, Arc::clone(&came)).ok()?;
+            Some((signal, came))
+        })
+        .collect()
+    });
+
+    /// Whether no question is open.
+    static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
+    pub(super) fn listen(open: bool) {
+        if open {
+            LazyLock::force(&LEFT);
+        }
+        IDLE.store(!open, Ordering::SeqCst);
+    }
+
+    pub(super) fn came() -> bool {
+        LEFT.iter().any(|(_, came)| came.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn obey() {
+        for (signal, came) in LEFT.iter() {
+            if came.load(Ordering::SeqCst) {
+                let _ = low_level::emulate_default_handler(*signal);
+            }
+        }
+    }
+
+    /// Whether the program handles the signal itself; `None` where the system does not say.
+    fn is_caught(signal: i32) -> Option<bool> {
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let mask = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
+        let bits = |name| u64::from_str_radix(mask(name)?.trim(), 16).ok();
+        let bit = 1 << (signal - 1);
+        Some((bits("SigCgt:")? | bits("SigIgn:")?) & bit != 0)
+    }
+}
+
+/// Signals that end the program give the terminal back before, until this value is dropped. A program that handles such a
+/// signal itself, or ignores it, is left to do so.
+pub(super) struct Signals(());
+
+impl Signals {
+    pub(super) fn new() -> Self {
+        #[cfg(unix)]
+        signals::listen(true);
+        Self(())
+    }
+
+    /// Whether a signal has come that ends the program.
+    pub(super) fn came() -> bool {
+        #[cfg(unix)]
+        return signals::came();
+        #[cfg(not(unix))]
+        false
+    }
+}
+
+impl Drop for Signals {
+    /// Runs once the terminal is given back: what the signal would have done happens now.
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            signals::obey();
+            signals::listen(false);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The inbox's webhooks, where several processes serve one store. The page and the API are tested in `tests/browser`.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use countersign::deferred::Answer;
+use countersign::inbox::{Inbox, Principal, Rejection, Webhook};
+use countersign::ledger::{Ask, Ledger, Record};
+use countersign::sqlite::SqliteStore;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// Longer than events are collected before a message, and than a process waits for the turn of another one.
+const LONG: Duration = Duration::from_secs(6);
+
+/// What a target has heard: the heading, and the path of the ask.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Heard {
+    async fn listen(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let hook = async |State(heard): State<Self>, Json(message): Json<Value>| {
+            for (heading, told) in message["metadata"]["event_payload"].as_object().unwrap() {
+                for ask in told["asks"].as_array().into_iter().flatten() {
+                    let tool = ask["tool"].as_str().unwrap().to_owned();
+                    heard.0.lock().unwrap().push((heading.clone(), tool));
+                }
+            }
+        };
+        let app = Router::new().route("/", post(hook)).with_state(self.clone());
+        tokio::spawn(async { axum::serve(listener, app).await });
+        url
+    }
+
+    /// What was heard since the last time, in order of the heading and tool.
+    async fn take(&self) -> Vec<(String, String)> {
+        tokio::time::sleep(LONG).await;
+        let mut heard = std::mem::take(&mut *self.0.lock().unwrap());
+        heard.sort();
+        heard
+    }
+}
+
+/// A process with an inbox over the store.
+struct Instance {
+    stop: Option<oneshot::Sender<()>>,
+    router: Router,
+}
+
+impl Instance {
+    async fn start(path: &std::path::Path, url: &str) -> Self {
+        let ledger = Ledger::new(SqliteStore::open(path).await.unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let webhook = Webhook::new(url, b"a secret of 16 bytes").unwrap();
+        let inbox = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann")));
+        let inbox = inbox.with_webhook(webhook).with_shutdown(async {
+            let _ = stopped.await;
+        });
+        Self { stop: Some(stop), router: inbox.into_router() }
+    }
+
+    /// Ends as a service does that is told to.
+    async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        drop(self.router);
+    }
+}
+
+fn told(heading: &str, tool: &str) -> (String, String) {
+    (heading.to_owned(), tool.to_owned())
+}
+
+/// S10: "Of several processes with one webhook, one tells, and what was told is not told again."
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_instances_one_tells_and_a_restart_tells_nothing_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("asks.db");
+    let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
+    let park = async |tool: &str| -> Record {
+        ledger.park(Ask::new(format!("run {tool}"), "root/c1", tool)).await.unwrap()
+    };
+    let deny = async |record: &Record| {
+        let no = Answer::Deny { message: String::new() };
+        ledger.decide(record.ask.id(), &record.fingerprint, "ann", no).await.unwrap();
+    };
+    let heard = Heard::default();
+    let url = heard.listen().await;
+    let (first, second) = (Instance::start(&path, &url).await, Instance::start(&path, &url).await);
+
+    let one = park("one").await;
+    park("two").await;
+    assert_eq!(heard.take().await, [told("new", "one"), told("new", "two")]);
+    deny(&one).await;
+    assert_eq!(heard.take().await, [told("decided", "one")]);
+
+    // Whichever tells, the other one continues.
+    first.stop().await;
+    park("three").await;
+    assert_eq!(heard.take().await, [told("new", "three")]);
+    second.stop().await;
+    let four = park("four").await;
+    let five = park("five").await;
+    deny(&five).await;
+    assert_eq!(heard.take().await, [], "no process is there");
+
+    let third = Instance::start(&path, &url).await;
+    assert_eq!(heard.take().await, [told("new", "four")], "what came meanwhile");
+    third.stop().await;
+    deny(&four).await;
+    let _fourth = Instance::start(&path, &url).await;
+    assert_eq!(heard.take().await, [told("decided", "four")], "what was decided meanwhile");
+}
