@@ -125,16 +125,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let chief = chief();
     println!("The run, until a person has to answer:");
     let run = chief.run("Clean up, and audit the logs").await?;
-    let stored = serde_json::to_string(run.suspended().ok_or("nothing waits")?)?;
-    batch(run.suspended().ok_or("nothing waits")?);
+    let stored = serde_json::to_string(run.suspended().ok_or("no call is pending")?)?;
+    batch(run.suspended().ok_or("no call is pending")?);
 
     println!("Later: one is approved, the other left.");
     let suspended: SuspendedRun = serde_json::from_str(&stored)?;
     let answers = suspended.requests().answer().approve("p2/b2/d1").leave_rest().build()?;
     let run = chief.resume(suspended, answers).await?;
     tree(run.turns(), 2);
-    let stored = serde_json::to_string(run.suspended().ok_or("nothing waits")?)?;
-    batch(run.suspended().ok_or("nothing waits")?);
+    let stored = serde_json::to_string(run.suspended().ok_or("no call is pending")?)?;
+    batch(run.suspended().ok_or("no call is pending")?);
 
     println!("Later still: the other is denied.");
     let suspended: SuspendedRun = serde_json::from_str(&stored)?;

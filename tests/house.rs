@@ -377,7 +377,7 @@ const NOBODYS_ACCOUNT: [&str; 2] =
 #[test]
 fn texts_and_names_avoid_vague_words() {
     let folders = ["src", "tests", "examples", "benches", "docs", ".ci", "fuzz"];
-    let endings = [".rs", ".md", ".mjs", ".js", ".ts", ".tsx", ".html", ".tsv", "/test"];
+    let endings = [".rs", ".md", ".mjs", ".js", ".ts", ".tsx", ".html", ".tsv", ".sh", "/test"];
     let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned);
     for path in folders.iter().flat_map(|folder| files(folder, &endings)).chain(pages) {
         if path == "tests/house.rs" || path.contains("/dist/") || path.contains("/target/") {

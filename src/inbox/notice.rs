@@ -100,7 +100,7 @@ impl Target {
     /// Begins to tell, where no other process does.
     async fn begin(&mut self, board: &Board) {
         self.tried = Some(Instant::now());
-        // A row that outlasts runs, and that is found by whoever knows the webhook.
+        // A row that outlasts runs, and that anyone who knows the webhook finds.
         let acquired = self.ledger.acquire_chat(&self.webhook.key()).await;
         let lease = match acquired {
             Ok(Acquired::Lease(lease)) => lease,

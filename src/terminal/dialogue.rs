@@ -434,7 +434,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let Some(view) = view else { return Ok(()) };
         self.screen.show(&view.text(width))?;
         if view.masked {
-            self.say("(v once more shows what is masked.)")?;
+            self.say("(v again shows the masked values.)")?;
         }
         Ok(())
     }
@@ -566,7 +566,7 @@ mod tests {
 
     /// A call that nothing offers a grant for: the key decides nothing.
     #[test]
-    fn a_call_that_cannot_be_granted_is_asked_about_once_more() {
+    fn a_call_that_cannot_be_granted_is_asked_about_again() {
         let requests = calls([json!({"path": "a.log"})]);
         let (answers, seen) = run_with(&requests, &[Ok("s"), Ok("n")]);
         assert!(!answers.is_empty() && seen.iter().any(|it| it.contains("cannot be granted")));

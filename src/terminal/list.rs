@@ -159,7 +159,7 @@ impl<'a> List<'a> {
         self.early += keys;
         self.rearm();
         let keys = counted(self.early, "key");
-        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
+        self.message = format!("Ignored {keys}: the subject of the decision had just appeared.");
         false
     }
 

@@ -142,7 +142,7 @@ fn fail_closed_runs_only_approved_calls_and_continues() {
         forgets,
         &[
             "the run stops: no answer for calls `call_3`, `call_4`",
-            "call_2, call_3, call_4 still wait",
+            "call_2, call_3, call_4 still pending",
         ],
     );
     tells(
@@ -255,7 +255,7 @@ fn the_webhook_tells_its_story() {
             "> deleted test",
         ],
     );
-    tells(&out, &["what ann says", "200 OK", "the same again", "409 Conflict"]);
+    tells(&out, &["ann's answers", "200 OK", "the same again", "409 Conflict"]);
 }
 
 /// The webhook's server, as a process of its own.
@@ -371,7 +371,7 @@ async fn a_decision_over_http_reaches_another_process_and_counts_once() {
 
     // Neither another process nor another task takes it again.
     let server = Server::start(folder.path());
-    server.refuses(1, text(&answers), 409, "nothing waits").await;
+    server.refuses(1, text(&answers), 409, "no call is pending").await;
     assert_eq!(server.get("/tasks/1").await.1["status"], "done");
     server.task(2).await;
     server.refuses(2, text(&answers), 422, "made for other questions").await;

@@ -78,7 +78,7 @@ impl Loop {
         mut talk: Conversation,
         answers: DeferredToolResults,
     ) -> Result<Conversation, BoxError> {
-        let waiting = talk.waiting.take().ok_or("nothing waits")?;
+        let waiting = talk.waiting.take().ok_or("no call is pending")?;
         take_in(&mut talk, self.turn.resume(waiting, answers).await?);
         self.go(talk).await
     }
@@ -216,7 +216,7 @@ async fn main() -> Result<(), BoxError> {
 
     // Hours later, in another process: only the stored text is left.
     let talk: Conversation = serde_json::from_str(&stored)?;
-    let requests = talk.waiting.as_ref().ok_or("nothing waits")?.requests();
+    let requests = talk.waiting.as_ref().ok_or("no call is pending")?.requests();
     println!("\nThe loop has stopped, and {} bytes are stored. Pending:", stored.len());
     for call in &requests.approvals {
         let question = &requests.questions(call.id())[0];

@@ -25,7 +25,7 @@ function table([heads, ...rows], rest) {
     el("div", { class: "sheet" }, el("table", {},
       el("thead", {}, el("tr", {}, heads.map(cell("th", { scope: "col" })))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell("td", {}))))))),
-    // The lines of a table are its rows once more; behind them it says what is missing.
+    // The lines of a table repeat its rows; after them, a note names the missing ones.
     lines(rest),
   ];
 }

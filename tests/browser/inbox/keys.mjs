@@ -49,7 +49,7 @@ await scenario(async ({ url, person }) => {
   await notice(bob, "delete_file: approved.").waitFor();
   assert.equal(decisions.length, 1);
   const after = await here();
-  assert.ok(after && after !== second, "the focus goes on to the next call");
+  assert.ok(after && after !== second, "the focus moves to the next call");
   await press("a");
   await page.waitForTimeout(300);
   assert.equal(decisions.length, 1, "which was not there before");

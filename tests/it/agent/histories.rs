@@ -208,7 +208,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
     let cases: [(&str, Value, DeferredToolResults, Is, &[&str]); 9] = [
         ("empty history", json!([]), yes(&["declared.1"]), unknown, &["declared.1"]),
         ("no response", json!([said("go")]), yes(&["declared.1"]), unknown, &["declared.1"]),
-        ("nothing waits", over, yes(&["declared.1"]), unknown, &["declared.1"]),
+        ("no call is pending", over, yes(&["declared.1"]), unknown, &["declared.1"]),
         ("one is missing", two.clone(), yes(&["declared.1"]), missing, &["declared.2"]),
         ("all are missing", two.clone(), yes(&[]), missing, &["declared.1", "declared.2"]),
         ("one is unknown", two.clone(), yes(&["declared.1", "declared.2", "x"]), unknown, &["x"]),

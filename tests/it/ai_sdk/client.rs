@@ -183,7 +183,7 @@ impl Client {
     /// Answers all pending approvals in one request.
     pub(super) async fn answer(&mut self, approved: bool) -> Response {
         let waiting = self.waiting();
-        assert!(!waiting.is_empty(), "nothing waits");
+        assert!(!waiting.is_empty(), "no call is pending");
         for id in &waiting {
             self.note(id, approved, None);
         }

@@ -105,7 +105,7 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer], inline: bo
     Played { levels, executions: log.executions(), given, late }
 }
 
-/// Checks the form of what a turn came to, and gives what still waits.
+/// Checks the form of the result of a turn, and returns the calls that still wait.
 fn ended(
     result: &Result<countersign::TurnReport, countersign::turn::TurnError>,
     ids: &[String],

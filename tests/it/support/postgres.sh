@@ -1,7 +1,7 @@
 # A throw-away PostgreSQL. Prints the folder of its socket, then does what it reads, a word a line: `start`, `kill`, and
 # `pool`, which starts PgBouncer in front of it: in transaction mode at port 6432, in statement mode at 6433, in session
 # mode at 6434, and in transaction mode with one connection at 6435.
-# When whoever writes is gone, however it ended, the server and its files go too.
+# When the writing process has ended, for any reason, the server and its files are removed too.
 set -eu
 trap '' INT
 newest=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
@@ -29,7 +29,7 @@ halt() {
                 sleep 0.02
             done
         done
-        # Where nobody reaps the dead, they look alive to the next start.
+        # Where no init process reaps ended processes, they look alive to the next start.
         if kill -0 "$pid" 2>/dev/null; then rm -f "$folder/data/postmaster.pid"; fi
     fi
 }
