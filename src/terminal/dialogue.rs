@@ -525,7 +525,7 @@ mod tests {
 
     /// A call that nothing offers a grant for: the key decides nothing.
     #[test]
-    fn a_call_that_cannot_be_granted_is_asked_about_once_more() {
+    fn a_call_that_cannot_be_granted_is_asked_about_again() {
         let requests = calls([json!({"path": "a.log"})]);
         let (answers, seen) = run_with(&requests, &[Ok("s"), Ok("n")]);
         assert!(!answers.is_empty() && seen.iter().any(|it| it.contains("cannot be granted")));
