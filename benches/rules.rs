@@ -1,4 +1,4 @@
-//! What it takes to decide by rules: `cargo bench --bench rules`.
+//! What it takes to decide by rules: `cargo bench -p benches --bench rules`.
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
-use super::offers::{OfferScope, grants};
 use super::approver::Approver;
+use super::offers::{OfferScope, grants};
 use super::refused::ApiError;
 use crate::ledger::{Grant, Record};
 

@@ -400,7 +400,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let Some(view) = view else { return Ok(()) };
         self.screen.show(&view.text(width))?;
         if view.masked {
-            self.say("(v again shows the masked values.)")?;
+            self.say("(v once more shows what is masked.)")?;
         }
         Ok(())
     }

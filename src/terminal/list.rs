@@ -123,7 +123,7 @@ impl<'a> List<'a> {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Makes the deciding keys inert, because the call has appeared or moved (rule S3).
+    /// Makes the deciding keys inert, as what they are about has appeared or moved (rule S3).
     pub(super) fn rearm(&mut self) {
         self.inert_until = Instant::now() + self.arming;
     }
@@ -137,7 +137,7 @@ impl<'a> List<'a> {
         self.early += keys;
         self.rearm();
         let keys = counted(self.early, "key");
-        self.message = format!("Ignored {keys}: the call had just appeared.");
+        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
         false
     }
 
@@ -152,7 +152,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Handles a key. If it has changed the call that the deciding keys would decide, they become inert.
+    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {

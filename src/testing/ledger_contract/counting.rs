@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{LONG, MANY, OVER, Place, ok};
+use super::{LONG, MANY, OVER, SharedStore, ok};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     many_take_the_last_places(place).await;
     a_call_is_counted_once(place).await;
     let over = ok(place.ledger(0).count_call("over", "a", 1, OVER).await);
@@ -14,7 +14,7 @@ pub(super) async fn check(place: &Place) {
     assert!(!verified.is_empty(), "L8: the log is over the counters, too");
 }
 
-async fn many_take_the_last_places(place: &Place) {
+async fn many_take_the_last_places(place: &SharedStore) {
     let counted = place
         .at_once(|n, ledger| async move {
             ok(ledger.count_call("last places", &format!("call {n}"), 5, LONG).await)
@@ -24,7 +24,7 @@ async fn many_take_the_last_places(place: &Place) {
     assert_eq!(within, 5, "R7: {MANY} at once take the 5 places");
 }
 
-async fn a_call_is_counted_once(place: &Place) {
+async fn a_call_is_counted_once(place: &SharedStore) {
     let count = async |n: usize, call: &str, counter: &str| {
         ok(place.ledger(n).count_call(counter, call, 1, LONG).await)
     };
