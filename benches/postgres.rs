@@ -1,6 +1,6 @@
 //! The cost of the ledger in PostgreSQL, on a server of its own with real commits to the disk: decisions and claims
-//! beside bare updates of one row, the inbox beside a million settled asks, and the time until a run that waits in
-//! another process continues.
+//! beside bare updates of one row, on a fast and on a slow disk, the inbox beside a million settled asks, and the time until a
+//! run that waits in another process continues.
 
 #[path = "../tests/it/support/postgres.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
@@ -31,15 +31,34 @@ async fn main() {
     if let Ok(url) = std::env::var(WAITS) {
         return waits(&url).await;
     }
-    let server = Server::start_with("-c shared_buffers=256MB");
+    for (disk, options) in DISKS {
+        let server = Server::start_with(&format!("-c shared_buffers=256MB {options}"));
+        println!("{disk}");
+        decisions(&server, if options.is_empty() { 600 } else { 100 }).await;
+        if options.is_empty() {
+            wake(&server.url().await).await;
+            inbox(&server).await;
+        }
+    }
+}
+
+/// A slow disk is a server that waits before each flush of its log, one flush at a time. A commit that arrives while
+/// it waits is flushed with the others, as a disk would flush it with the next ones.
+const DISKS: [(&str, &str); 2] = [
+    ("the disk as it is", ""),
+    ("4 ms more for each flush", "-c commit_delay=4000 -c commit_siblings=0"),
+];
+
+/// Decisions and claims beside bare updates; so many of each for a decider.
+async fn decisions(server: &Server, each: usize) {
     let url = server.url().await;
     println!("deciders | bare updates/s | decisions/s | of bare | claims/s | of bare");
     for deciders in [1, 4, 16] {
         // They take turns, and these are the medians.
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
-            let count = 600 * deciders.min(4);
-            rates[0].push(bare(&server, &url, deciders, count).await);
+            let count = each * deciders.min(4);
+            rates[0].push(bare(server, &url, deciders, count).await);
             let (decided, claimed) = ledger(&url, deciders, count, round).await;
             rates[1].push(decided);
             rates[2].push(claimed);
@@ -54,8 +73,6 @@ async fn main() {
             claimed / bare
         );
     }
-    wake(&url).await;
-    inbox(&server).await;
 }
 
 /// Runs `count` pieces of work in this many concurrent tasks, and returns how many were done per second.
@@ -177,7 +194,7 @@ async fn waits(url: &str) {
         let line = line.unwrap();
         let (run, id) = line.split_once('\t').unwrap();
         println!("waits");
-        ledger.changed(run, 1).await.unwrap();
+        ledger.wait_for_change(run, 1).await.unwrap();
         let record = ledger.get(id).await.unwrap().unwrap();
         assert_eq!(record.state, AskState::Decided);
         println!("continues");

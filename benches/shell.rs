@@ -16,7 +16,7 @@ fn main() {
     let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
         .with_search_path(SearchPath::unchecked());
     let judge = || classifier.judge(black_box(COMMAND), Dialect::Bash);
-    assert!(judge().verdict().is_allow(), "{}", judge());
+    assert!(judge().decision().is_allow(), "{}", judge());
     let mut group = criterion.benchmark_group("shell");
     group
         .warm_up_time(Duration::from_millis(500))

@@ -103,28 +103,33 @@ fn batches(criterion: &mut Criterion) {
 }
 
 fn batch_turn() -> (Runtime, Turn) {
-    let ask = decide_fn(|call: &ToolCall| match call.name() {
+    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
         "delete_file" => Decision::ask("delete a file?"),
         _ => Decision::allow(),
     });
-    let turn = Turn::new(Leaf.layered(ask)).handler(danger_approve_all());
+    let turn = Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all());
     (Builder::new_current_thread().build().expect("a runtime"), turn)
 }
 
+/// Every second one is asked about.
 fn calls(size: usize) -> Vec<ToolCall> {
-    let tools = ["delete_file", "read_file"];
-    let call = |n: usize| ToolCall::new(format!("c{n}"), tools[n % 2], json!({"path": "a.log"}));
+    calls_of(&["delete_file", "read_file"], size)
+}
+
+fn calls_of(tools: &[&'static str], size: usize) -> Vec<ToolCall> {
+    let call =
+        |n: usize| ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}));
     (0..size).map(call).collect()
 }
 
 /// The figures beside their targets. Rounds take turns between the stacks, and medians are compared, so that a busy
-/// machine slows all of them.
+/// machine slows all of them. A round is shorter than a time slice, so that other programs disturb few rounds.
 fn summary() {
     let mut all: Vec<_> = subjects().into_iter().map(|it| Measured::new(it.0, it.1)).collect();
-    for _ in 0..101 {
-        all.iter_mut().for_each(|measured| measured.time(2_000));
+    for _ in 0..2_001 {
+        all.iter_mut().for_each(|measured| measured.time(100));
     }
-    println!("\none allowed call, medians of 101 rounds of 2 000 calls");
+    println!("\none allowed call, medians of 2 001 rounds of 100 calls");
     for measured in &mut all {
         let (name, layers, median) = (measured.subject.name(), measured.layers, measured.median());
         println!("  {name:<34} x{layers:<3} {median:>7.0} ns");
@@ -138,8 +143,8 @@ fn summary() {
     let ratio = each(Subject::DecideFn, 16) / each(Subject::PassThrough, 16);
     let [separate, chain] = [Subject::Async, Subject::Chain].map(|it| each(it, 16));
     println!("beside the targets; a layer is the difference to no layer, divided by their number");
-    println!("  decide_fn / pass-through, a layer at 16   {ratio:>5.2}    at most 0.8");
-    println!("  async middleware, separate, a layer at 16 {separate:>5.0} ns at most 120");
+    println!("  decide_fn / pass-through, a layer at 16   {ratio:>5.2}    at most 0.6");
+    println!("  async middleware, separate, a layer at 16 {separate:>5.0} ns at most 100");
     println!("  async middleware, one chain, each of 16   {chain:>5.0} ns at most 30");
     for subject in [Subject::DecideFn, Subject::Async, Subject::Chain] {
         let growth = each(subject, 32) / each(subject, 4);
@@ -159,39 +164,46 @@ fn fresh_summary() {
         (layers, Turn::new(subject.build(&Tools::from(Leaf), layers)), Vec::new())
     });
     let mut turns = Vec::from(turns);
-    for _ in 0..201 {
+    for _ in 0..2_001 {
         for (_, turn, times) in &mut turns {
-            let batches: Vec<_> = (0..20).map(|_| calls(10)).collect();
+            let calls = calls(10);
             let begin = Instant::now();
-            for calls in batches {
-                black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
-            }
-            times.push(begin.elapsed().as_secs_f64() * 1e9 / 200.0);
+            black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
+            times.push(begin.elapsed().as_secs_f64() * 1e9 / 10.0);
         }
     }
     println!(
-        "a fresh pass, with its share of a turn of 10 calls, decide_fn layers, medians of 201"
+        "a fresh pass, with its share of a turn of 10 calls, decide_fn layers, medians of 2 001"
     );
     for (layers, _, times) in &mut turns {
         println!("  x{layers:<3} {:>7.0} ns a call", median(times));
     }
 }
 
+/// Which calls of a batch are asked about, and approved inline.
+const ASKED: [(&str, &[&str], &str); 3] = [
+    ("none asked", &["read_file"], "1.5"),
+    ("half asked", &["delete_file", "read_file"], "4.5"),
+    ("all asked", &["delete_file"], "7"),
+];
+
 fn batch_summary() {
     let (runtime, turn) = batch_turn();
-    println!("a batch, half of it asked and approved inline, medians of 31");
+    println!("a batch, approved inline, µs a call, medians; targets are for 10 calls");
     for size in BATCHES {
-        let mut times: Vec<_> = (0..31)
-            .map(|_| {
-                let rounds = 1_000 / size;
-                let batches: Vec<_> = (0..rounds).map(|_| calls(size)).collect();
+        let mut times = ASKED.map(|_| Vec::new());
+        for _ in 0..(30_000 / size).min(2_001) {
+            for ((_, tools, _), times) in ASKED.iter().zip(&mut times) {
+                let calls = calls_of(tools, size);
                 let begin = Instant::now();
-                for calls in batches {
-                    black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
-                }
-                begin.elapsed().as_secs_f64() * 1e6 / (rounds * size) as f64
-            })
-            .collect();
-        println!("  {size:>5} calls {:>6.2} µs a call", median(&mut times));
+                black_box(runtime.block_on(turn.run(calls)).expect("nothing fails"));
+                times.push(begin.elapsed().as_secs_f64() * 1e6 / size as f64);
+            }
+        }
+        print!("  {size:>5} calls");
+        for ((name, _, target), times) in ASKED.iter().zip(&mut times) {
+            print!("   {name} {:>6.2} (at most {target})", median(times));
+        }
+        println!();
     }
 }

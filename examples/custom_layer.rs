@@ -33,8 +33,8 @@ use std::time::Duration;
 use countersign::call::Execution;
 use countersign::outcome::ToolFailed;
 use countersign::{
-    BoxError, Decision, FunctionToolset, Outcome, ToolCall, ToolError, Tools, ToolsExt as _, Turn,
-    TurnReport, decide_fn, schemars, tool_fn,
+    BoxError, Decision, FunctionToolset, Outcome, RunContext, ToolCall, ToolError, Tools,
+    ToolsExt as _, Turn, TurnReport, decide_fn, schemars, tool_fn,
 };
 use futures::future::{BoxFuture, Ready, ready};
 use serde_json::json;
@@ -182,7 +182,7 @@ fn tools() -> Tools {
     )
 }
 
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     match (call.name(), call.args().str("page")) {
         ("read_page", Some("salaries")) => {
             Decision::ask("reads what people earn").with_key("salaries")

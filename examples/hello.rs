@@ -18,12 +18,12 @@ async fn deploy(it: Deployment) -> Result<String, ToolError> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let deploy = tool_fn("deploy", "Deploys a service", deploy);
-    let policy = decide_fn(|_: &ToolCall| Decision::ask("changes production"));
+    let policy = decide_fn(|_, _| Decision::ask("changes production"));
     let turn = Turn::new(FunctionToolset::new().tool(deploy).layered(policy));
 
     // The calls of one model response, from your own loop.
     let calls = vec![ToolCall::new("call_1", "deploy", serde_json::json!({"service": "shop"}))];
-    let report = turn.handler(TerminalHandler::new()).run(calls).await?;
+    let report = turn.deferred_tool_handler(TerminalHandler::new()).run(calls).await?;
     println!("{}", report.calls()[0].outcome().text().unwrap_or_default());
     Ok(())
 }

@@ -48,7 +48,7 @@ async fn list_files(cx: RunContext, args: Path) -> Result<String, ToolError> {
 }
 
 /// The chief's layer. It sees the calls of all agents, each under the name of its tool.
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     let path = call.args().get("path").and_then(|path| path.as_str()).unwrap_or_default();
     match call.name() {
         "delete_file" if path.starts_with("archive/") => {

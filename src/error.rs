@@ -25,7 +25,7 @@ pub use failure::Error;
 pub use kind::ErrorKind;
 pub use limit::UsageLimitExceeded;
 
-use ids::{Behind, Nearest, NotExpected};
+use ids::{IdsAfter, Nearest, NotExpected};
 
 /// The error type that crosses every [`tower::Service`] of a stack, as in tower itself.
 pub type BoxError = tower::BoxError;
@@ -158,7 +158,7 @@ pub enum UserError {
         problem: String,
     },
     /// The run cannot continue the history that it was given.
-    #[error("the history cannot be continued: {problem}{}", Behind(ids))]
+    #[error("the history cannot be continued: {problem}{}", IdsAfter(ids))]
     History {
         /// What is wrong with the history, and what to do.
         problem: String,

@@ -161,35 +161,34 @@ impl<T: Toolset> Gate<T> {
         leaf: &Leaf,
         call: &ToolCall,
     ) -> Result<bool, Deferral> {
-        let mut questions = record.questions(record.definition().declared_question());
-        if record.approval().is_some() || !questions.is_empty() {
-            questions = self.with_previews(record, call.name(), call.args()).await;
+        record.ask(record.definition().declared_question());
+        if record.approval().is_none() && record.with_questions(<[_]>::is_empty) {
+            return Ok(false);
         }
+        self.add_previews(record, call.name(), call.args()).await;
         let changed = match record.approval() {
-            None if questions.is_empty() => return Ok(false),
             None => None,
-            Some(approval) => match not_covered(approval, leaf, call.args(), &questions) {
-                None => return Ok(true),
-                changed => changed,
-            },
+            Some(approval) => {
+                let not_covered = |all: &[_]| not_covered(approval, leaf, call.args(), all);
+                match record.with_questions(not_covered) {
+                    None => return Ok(true),
+                    changed => changed,
+                }
+            }
         };
-        Err(Deferral { changed, ..Deferral::approval(questions) })
+        Err(Deferral { changed, ..Deferral::approval(record.questions()) })
     }
 
-    /// All questions of the pass, with that of the tool's previews, if it makes any (rule S7).
-    async fn with_previews(&self, record: &CallRecord, tool: &str, args: &Args) -> Vec<Question> {
+    /// Adds the question of the tool's previews, if it makes any (rule S7).
+    async fn add_previews(&self, record: &CallRecord, tool: &str, args: &Args) {
         let made = catch_panic(|| self.toolset.preview(record.context(), tool, args)).await;
-        let failed = match made {
-            Ok(Ok(previews)) if previews.is_empty() => return record.questions(None),
-            Ok(Ok(previews)) => {
-                return record.questions(Some(Question::of_previews(&tool_layer(tool), previews)));
-            }
-            Ok(Err(error)) => told(&error),
-            Err(Panicked(what)) => format!("it {what}"),
+        let previews = match made {
+            Ok(Ok(previews)) if previews.is_empty() => return,
+            Ok(Ok(previews)) => previews,
+            Ok(Err(error)) => vec![no_preview(tool, &told(&error))],
+            Err(Panicked(what)) => vec![no_preview(tool, &format!("it {what}"))],
         };
-        tracing::warn!(tool, "a tool could not show what a call would do");
-        let failed = Preview::text("no preview", &failed).without_pin();
-        record.questions(Some(Question::of_previews(&tool_layer(tool), vec![failed])))
+        record.ask([Question::of_previews(&tool_layer(tool), previews)]);
     }
 
     /// Runs the tool body. A panic is an outcome, as part of the work may be done.
@@ -202,7 +201,7 @@ impl<T: Toolset> Gate<T> {
                 if let (ToolError::ApprovalRequired(_), Some(args)) =
                     (&error, record.args_at_gate())
                 {
-                    self.with_previews(record, &tool, &args).await;
+                    self.add_previews(record, &tool, &args).await;
                 }
                 ended(error, record, &tool)
             }
@@ -280,7 +279,8 @@ fn not_executed(
         Ok(JournalClaim::Recorded(outcome)) => outcome,
         Ok(JournalClaim::AskAgain(question, why)) => {
             claimed.give_up();
-            let mut deferral = Deferral::approval(record.questions(Some(question)));
+            record.ask([question]);
+            let mut deferral = Deferral::approval(record.questions());
             deferral.changed = Some(why.to_owned());
             return Ok(Outcome::Deferred(record.defer(deferral)));
         }
@@ -362,7 +362,8 @@ fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, S
         ToolError::Failed(it) => Ok(Outcome::Failed(it)),
         ToolError::Unknown(it) => Ok(Outcome::Unknown(it)),
         ToolError::ApprovalRequired(it) => {
-            let mut deferral = Deferral::approval(record.questions(Some(own_question(it, tool))));
+            record.ask([own_question(it, tool)]);
+            let mut deferral = Deferral::approval(record.questions());
             deferral.changed = record.approval().map(|_| "the tool asks again".to_owned());
             Ok(Outcome::Deferred(deferral))
         }
@@ -386,6 +387,12 @@ fn ended(error: ToolError, record: &CallRecord, tool: &str) -> Result<Outcome, S
 fn told(error: &BoxError) -> String {
     let text = catch_unwind(AssertUnwindSafe(|| error.to_string())).unwrap_or_default();
     if text.trim().is_empty() { "The tool failed without saying why.".to_owned() } else { text }
+}
+
+/// A preview that says why there is none.
+fn no_preview(tool: &str, why: &str) -> Preview {
+    tracing::warn!(tool, "a tool could not show what a call would do");
+    Preview::text("no preview", why).without_pin()
 }
 
 fn own_question(required: ApprovalRequired, tool: &str) -> Question {

@@ -160,7 +160,7 @@ fn four<L: Clone>(layer: L) -> Stack<Stack<L, L>, Stack<L, L>> {
 }
 
 /// The policy that each of our layers, and the `match`, applies.
-fn decide(call: &ToolCall) -> Decision {
+fn decide(_: &RunContext, call: &ToolCall) -> Decision {
     match call.name() {
         "format_disk" => Decision::deny("never"),
         _ => Decision::allow(),
@@ -170,8 +170,8 @@ fn decide(call: &ToolCall) -> Decision {
 struct Policy;
 
 impl ToolMiddleware for Policy {
-    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        decide(call)
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        decide(cx, call)
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn stack(read_only: bool) -> Tools {
 
 /// Rewrites every path to its canonical form. A path without one is left for the next layer to deny. All layers inside,
 /// the person who is asked and the tool see the same path.
-fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
+fn rewrite_paths(_: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     let mut args = call.args().clone();
     for (name, path) in paths(call)? {
@@ -61,7 +61,7 @@ fn rewrite_paths(call: &ToolCall) -> Result<Decision, BoxError> {
 }
 
 /// Denies paths outside the workspace: `..`, absolute paths, and links that lead out, even if nothing exists there yet.
-fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
+fn deny_outside(_: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     for (_, path) in paths(call)? {
         if let Err(refused) = sandbox.resolve(path) {
@@ -72,7 +72,7 @@ fn deny_outside(call: &ToolCall) -> Result<Decision, BoxError> {
 }
 
 /// Denies paths that may contain secrets, by their own names and by the names of what links lead to.
-fn deny_secrets(call: &ToolCall) -> Result<Decision, BoxError> {
+fn deny_secrets(_: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
     let sandbox = call.context().deps::<Sandbox>()?;
     for (_, path) in paths(call)? {
         // An error denies as well: the model learns which layer failed, and the host learns why.

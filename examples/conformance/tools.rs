@@ -116,7 +116,7 @@ fn wrapped(tools: Tools, at: usize, wrapper: &Wrapper, run: usize) -> Tools {
             rules.retain(|rule| exists(rule.only_in_runs.as_ref(), run));
             // In every run of the scenario it is the same one, for which an approval holds.
             let name = format!("middleware {at}");
-            tools.layered(decide_fn(move |call: &ToolCall| decide(&rules, call)).named(name))
+            tools.layered(decide_fn(move |_, call: &ToolCall| decide(&rules, call)).named(name))
         }
     }
 }

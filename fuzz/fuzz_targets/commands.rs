@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
                 .with_search_path(SearchPath::unchecked());
             let judgement = classifier.judge(text, dialect);
             let Ok(commands) = &parsed else {
-                assert!(!judgement.verdict().is_allow(), "refused, and allowed: {text:?}");
+                assert!(!judgement.decision().is_allow(), "refused, and allowed: {text:?}");
                 continue;
             };
             let simple: Vec<_> = commands.simple_commands().collect();
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
             {
                 let again: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
                 let again = classifier.judge(&again.join(" "), dialect);
-                assert_eq!(judgement.verdict(), again.verdict(), "{text:?}");
+                assert_eq!(judgement.decision(), again.decision(), "{text:?}");
             }
         }
     }

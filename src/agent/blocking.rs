@@ -37,8 +37,8 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, UserErro
 impl Agent {
     /// Runs to the end, blocking this thread, and asks `approve` about each call that needs an approval, one after the
     /// other: the blocking approval of a terminal tool, made of runs that suspend and are resumed. Blocked calls are
-    /// denied without asking. Calls that are executed elsewhere are left open: when no call needs an approval any more,
-    /// the run ends with them.
+    /// denied without asking. The closure gets only the call: between two parts of a run there is no context. Calls
+    /// that are executed elsewhere are left open: when no call needs an approval any more, the run ends with them.
     ///
     /// ```
     /// # use countersign::model::{ModelRequest, ModelResponse};
@@ -64,7 +64,8 @@ impl Agent {
         mut approve: impl FnMut(&ToolCall) -> bool,
     ) -> Result<RunResult, RunError> {
         let output = self.output.clone().or_deferred();
-        let mut result = self.run(prompt).without_handler().output(output.clone()).sync()?;
+        let mut result =
+            self.run(prompt).without_deferred_tool_handler().output(output.clone()).sync()?;
         while let Some(suspended) = result.suspended() {
             let requests = suspended.requests();
             if requests.approvals.is_empty() {
@@ -75,7 +76,7 @@ impl Agent {
                 answers = answers.approval(call.id(), approve(call));
             }
             let answers = answers.leave_rest().unchecked();
-            let run = self.resume(suspended.clone(), answers).without_handler();
+            let run = self.resume(suspended.clone(), answers).without_deferred_tool_handler();
             result = run.output(output.clone()).sync()?;
         }
         Ok(result)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::result::{RunError, RunResult};
-use super::run_loop::{Called, Next, Running};
+use super::run_loop::{Called, Next, RunLoop};
 use crate::call::ToolCall;
 use crate::message::Message;
 use crate::turn::{SuspendedRun, SuspendedTurn, TurnReport};
@@ -22,14 +22,14 @@ pub enum RunStep {
 
 /// A run that proceeds one step at a time; see [`Agent::iter`](crate::Agent::iter).
 pub struct RunIter<'a> {
-    running: Running<'a>,
+    running: RunLoop<'a>,
     over: bool,
     /// The snapshot to resume from if the step in progress is dropped: the calls of that step may have run.
     given_up: Option<SuspendedTurn>,
 }
 
 impl<'a> RunIter<'a> {
-    pub(super) fn new(running: Running<'a>) -> Self {
+    pub(super) fn new(running: RunLoop<'a>) -> Self {
         Self { running, over: false, given_up: None }
     }
 

@@ -188,8 +188,8 @@ impl Agent {
 
     /// The [ledger](Self::ledger) of the agent, if it has one.
     #[must_use]
-    pub fn own_ledger(&self) -> Option<&Ledger> {
-        self.turn.own_ledger()
+    pub fn configured_ledger(&self) -> Option<&Ledger> {
+        self.turn.configured_ledger()
     }
 
     /// Records answers as decisions in the ledger, without resuming the run; see [`Turn::decide`].

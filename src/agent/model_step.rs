@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::Instrument as _;
 
 use super::result::{RunError, RunOutput, RunResult};
-use super::run_loop::{Called, Next, Running};
+use super::run_loop::{Called, Next, RunLoop};
 use crate::call::{ToolCall, ToolDefinition};
 use crate::error::{Error, UserError};
 use crate::message::{Message, ResponsePart};
@@ -13,7 +13,7 @@ use crate::model::{Deltas, Heard, ModelRequest, ModelResponse};
 use crate::outcome::Outcome;
 use crate::turn::{RunEvent, admit, unique_ids};
 
-impl Running<'_> {
+impl RunLoop<'_> {
     pub(super) async fn ask_model(
         &mut self,
     ) -> Result<(ModelResponse, Vec<ToolDefinition>), Error> {

@@ -11,7 +11,7 @@ use super::blocking::block_on;
 use super::iter::RunIter;
 use super::output::Output;
 use super::result::{RunError, RunResult};
-use super::run_loop::{Next, Running};
+use super::run_loop::{Next, RunLoop};
 use super::stream::{RunStream, RunStreamSync};
 use crate::call::{Extensions, Meter};
 use crate::deferred::DeferredToolResults;
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
 
     /// Runs without a handler, even if the agent has one: deferred calls end the run or are an error, according to its
     /// [output](Self::output).
-    pub fn without_handler(mut self) -> Self {
+    pub fn without_deferred_tool_handler(mut self) -> Self {
         self.handler = None;
         self
     }
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
     /// # }
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let agent = Agent::new(Polite, FunctionToolset::new()); let mut run =
-    /// agent.run("Hello").without_handler().iter(); assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
+    /// agent.run("Hello").without_deferred_tool_handler().iter(); assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
     /// let stopped = run.suspended(); // stop here, store it, and continue elsewhere
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
     /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
@@ -290,18 +290,21 @@ impl<'a> Run<'a> {
             .map_err(|error| RunError::new(error.into(), state, Vec::new()))
     }
 
-    fn start(self) -> Running<'a> {
+    fn start(self) -> RunLoop<'a> {
         let turn = self.agent.turn.clone().shared_handler(self.handler.clone());
         let turn = turn.with_deps(self.deps.clone());
         self.start_with(turn, None)
     }
 
     /// Starts the run with this turn. Its usage also counts for `above`, the run that called this agent as a tool.
-    pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> Running<'a> {
+    pub(super) fn start_with(self, turn: Turn, above: Option<Arc<Meter>>) -> RunLoop<'a> {
         let Self { agent, state, answers, resumes, output, watchers, ends_with_text, .. } = self;
         // A sub-agent's run is saved with its parent's.
-        let turn =
-            if turn.is_root() && turn.own_ledger().is_some() { turn.closing_later() } else { turn };
+        let turn = if turn.is_root() && turn.configured_ledger().is_some() {
+            turn.closing_later()
+        } else {
+            turn
+        };
         let meter = Arc::new(Meter::new(agent.limits, state.usage, above));
         // A sub-agent shares the ask history of the root run, which its turn has already.
         let asks = turn.own_ask_history().cloned().unwrap_or_default();
@@ -319,7 +322,7 @@ impl<'a> Run<'a> {
             error.type = tracing::field::Empty,
             otel.status_code = tracing::field::Empty,
         );
-        Running {
+        RunLoop {
             agent,
             state,
             answers,

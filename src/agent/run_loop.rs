@@ -22,7 +22,7 @@ use crate::turn::{
 };
 
 /// A run in progress, with its next step.
-pub(super) struct Running<'a> {
+pub(super) struct RunLoop<'a> {
     pub(super) agent: &'a Agent,
     pub(super) state: SuspendedRun,
     /// The answers to the pending calls; `None` asks the handler.
@@ -72,7 +72,7 @@ pub(super) struct Called {
     pub(super) answer: Option<RunOutput>,
 }
 
-impl Running<'_> {
+impl RunLoop<'_> {
     pub(super) async fn run_to_end(self) -> Result<RunResult, RunError> {
         match self.resumes_parked() {
             true => boxed(|| self.held_to_end()).await,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Agent;
 use super::result::{RunError, RunOutput, RunResult, put_before};
-use super::run_loop::Running;
+use super::run_loop::RunLoop;
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
 use crate::ledger::{Acquired, Lease, Ledger, LedgerError, Millis, Saved, recorded};
@@ -74,7 +74,7 @@ impl Agent {
     /// [`Error::Ledger`] when the ledger fails before anything was resumed. An agent without a ledger returns
     /// [`TakeUp::UnknownRun`].
     pub async fn take_up(&self, run_id: &str) -> Result<TakeUp, Error> {
-        let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
+        let Some(ledger) = self.turn.configured_ledger() else { return Ok(TakeUp::UnknownRun) };
         let mut before: Option<RunResult> = None;
         loop {
             let taken = (self.taken(ledger, run_id).await, before.take());
@@ -110,7 +110,7 @@ impl Agent {
     /// # Errors
     /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
     pub async fn give_up(&self, run_id: &str, reason: &str) -> Result<TakeUp, Error> {
-        let Some(ledger) = self.turn.own_ledger() else { return Ok(TakeUp::UnknownRun) };
+        let Some(ledger) = self.turn.configured_ledger() else { return Ok(TakeUp::UnknownRun) };
         loop {
             let (mut run, lease) = match acquire(ledger, run_id).await? {
                 Ok(lease) => lease.take_state(),
@@ -169,7 +169,7 @@ impl Agent {
     /// # Errors
     /// [`Error::Ledger`] when the ledger fails; the run is unchanged.
     pub async fn settle_recorded(&self, run: &mut SuspendedRun) -> Result<Vec<String>, Error> {
-        let (Some(ledger), Some(turn)) = (self.turn.own_ledger(), run.turn()) else {
+        let (Some(ledger), Some(turn)) = (self.turn.configured_ledger(), run.turn()) else {
             return Ok(Vec::new());
         };
         let (turn, asks) = recorded(ledger, turn.clone()).await?;
@@ -230,7 +230,7 @@ async fn save<T>(
     }
 }
 
-impl Running<'_> {
+impl RunLoop<'_> {
     /// Saves the snapshot of the run for other workers, and closes the asks of the calls that have their results, in
     /// one transaction (rule L5).
     pub(super) async fn park(
@@ -261,20 +261,22 @@ impl Running<'_> {
 
     /// The ledger in which the run saves itself; `None` for a sub-agent's run, and for one that a lease holder saves.
     fn saves_itself(&self) -> Option<&Ledger> {
-        self.turn.own_ledger().filter(|_| self.turn.is_root() && !self.is_saved_by_caller)
+        self.turn.configured_ledger().filter(|_| self.turn.is_root() && !self.is_saved_by_caller)
     }
 
     /// Whether the run may be parked in the ledger, so that resuming it takes a lease first. It may not be if the
     /// caller has the lease already.
     pub(super) fn resumes_parked(&self) -> bool {
-        let kept = self.turn.own_ledger().is_some() && self.turn.is_root();
+        let kept = self.turn.configured_ledger().is_some() && self.turn.is_root();
         kept && self.resumes && !self.is_saved_by_caller && self.state.waits()
     }
 
     /// Resumes a run under a lease if it is parked in the ledger, so that no worker takes up the previous snapshot at
     /// the same time.
     pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
-        let Some(ledger) = self.turn.own_ledger().cloned() else { return self.finish().await };
+        let Some(ledger) = self.turn.configured_ledger().cloned() else {
+            return self.finish().await;
+        };
         let run_id = self.state.run_id.clone();
         let (stored, lease) = match acquire(&ledger, &run_id).await {
             Ok(Ok(lease)) => lease.take_state(),

@@ -63,28 +63,47 @@ impl Agent {
     /// ```
     #[must_use]
     pub fn as_tool(&self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Tool {
-        self.as_tool_fn(name, description, |args: Prompt| args.prompt)
+        self.as_tool_fn(name, description, |_, args: Prompt| args.prompt)
     }
 
-    /// This agent as a tool with arguments of type `A`, from which `prompt` makes the prompt; see
-    /// [`as_tool`](Self::as_tool).
+    /// This agent as a tool with arguments of type `A`; see [`as_tool`](Self::as_tool). The sync closure `(cx, args)`
+    /// makes the prompt from the arguments; its context is that of the agent's run, with the dependencies of both.
+    ///
+    /// ```
+    /// use countersign::{Agent, FunctionToolset, schemars};
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{BoxError, Model};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Folder { path: String }
+    ///
+    /// let cleaner = Agent::new(Polite, FunctionToolset::new());
+    /// let tool = cleaner.as_tool_fn("cleaner", "Cleans up a folder", |_cx, folder: Folder| {
+    ///     format!("Delete the temporary files in {}", folder.path)
+    /// });
+    /// # let _ = tool;
+    /// ```
     #[must_use]
     pub fn as_tool_fn<A>(
         &self,
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,
-        prompt: impl Fn(A) -> String + Send + Sync + 'static,
+        prompt: impl Fn(&RunContext, A) -> String + Send + Sync + 'static,
     ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
     {
-        let prompt = move |args: &Args| args.deserialize::<A>().map(&prompt);
+        let prompt = move |cx: &RunContext, args: &Args| Ok(prompt(cx, args.deserialize::<A>()?));
         let agent = AgentTool { agent: self.clone(), prompt: Box::new(prompt) };
         Tool::of_agent::<A>(name, description, behind(agent))
     }
 }
 
-type MakePrompt = dyn Fn(&Args) -> Result<String, String> + Send + Sync;
+type MakePrompt = dyn Fn(&RunContext, &Args) -> Result<String, String> + Send + Sync;
 
 struct AgentTool {
     agent: Agent,
@@ -109,7 +128,7 @@ impl AgentTool {
                 let waits = run.waits();
                 Run::resume(agent, run, waits.then_some(answers))
             }
-            None => match (self.prompt)(&task.args) {
+            None => match (self.prompt)(&turn.context(), &task.args) {
                 Ok(prompt) => Run::prompt(agent, prompt),
                 Err(problem) => {
                     let end = SubAgentEnd::Done(Outcome::retry(problem));

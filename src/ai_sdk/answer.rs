@@ -2,35 +2,60 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::message::UiMessage;
 use super::principal::Principal;
-use crate::deferred::{CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval};
+use crate::deferred::{
+    Answer, CallResult, DeferredToolRequests, DeferredToolResults, ToolApproval, ToolApproved,
+};
+use crate::outcome::{DeferralKind, ToolDenied};
 
 /// The answer of a request to one pending call, with the part that shows the call.
 #[derive(Debug)]
 pub(super) struct PartAnswer {
     pub(super) call: String,
     pub(super) part: String,
-    pub(super) answer: CallAnswer,
+    pub(super) answer: Answer,
 }
 
-/// A decision about a call, or the result of a call that the client executes. It is stored with the chat.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum CallAnswer {
-    Approval(ToolApproval),
-    Result(CallResult),
-}
+/// The stored form of an answer in a chat, as a part of `#[serde(with = "stored")]`.
+pub(super) mod stored {
+    use super::{
+        Answer, CallResult, Deserialize, Deserializer, Serialize, Serializer, ToolApproval,
+        ToolApproved, ToolDenied,
+    };
 
-impl CallAnswer {
-    pub(super) fn is_approval(&self) -> bool {
-        matches!(self, Self::Approval(ToolApproval::Approved(_)))
+    /// A decision about a call, or the result of a call that the client executes.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum StoredAnswer {
+        Approval(ToolApproval),
+        Result(CallResult),
     }
 
-    pub(super) fn is_denial(&self) -> bool {
-        matches!(self, Self::Approval(ToolApproval::Denied(_)))
+    pub(in super::super) fn serialize<S: Serializer>(
+        answer: &Option<Answer>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let stored = answer.clone().map(|answer| match answer {
+            Answer::Approve { args } => {
+                Ok(StoredAnswer::Approval(ToolApproved { override_args: args }.into()))
+            }
+            Answer::Deny { message } => Ok(StoredAnswer::Approval(ToolDenied { message }.into())),
+            Answer::Result { value } => serde_json::from_value(value).map(StoredAnswer::Result),
+        });
+        stored.transpose().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Answer>, D::Error> {
+        let stored = Option::<StoredAnswer>::deserialize(deserializer)?;
+        Ok(stored.map(|stored| match stored {
+            StoredAnswer::Approval(approval) => Answer::from(&approval),
+            StoredAnswer::Result(result) => Answer::from(&result),
+        }))
     }
 }
 
@@ -45,21 +70,22 @@ pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: 
     let Some(part) = message.tool_mut(&answer.part) else { return };
     let Some(theirs) = client.tool(&answer.part) else { return };
     part.state.clone_from(&theirs.state);
-    let CallAnswer::Approval(said) = &answer.answer else {
-        part.output.clone_from(&theirs.output);
-        part.error_text.clone_from(&theirs.error_text);
-        return;
+    let approved = match &answer.answer {
+        Answer::Approve { .. } => true,
+        Answer::Deny { .. } => false,
+        Answer::Result { .. } => {
+            part.output.clone_from(&theirs.output);
+            part.error_text.clone_from(&theirs.error_text);
+            return;
+        }
     };
     if let Some(approval) = &mut part.approval {
-        match said {
-            ToolApproval::Approved(_) => approval.approved = Some(true),
-            ToolApproval::Denied(_) => {
-                approval.approved = Some(false);
-                // Only the user's own words: the default message that the model gets without them is not the user's.
-                let reason = theirs.approval.as_ref().and_then(|theirs| theirs.reason.as_deref());
-                let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
-                approval.reason = reason.map(str::to_owned);
-            }
+        approval.approved = Some(approved);
+        if !approved {
+            // Only the user's own words: the default message that the model gets without them is not the user's.
+            let reason = theirs.approval.as_ref().and_then(|theirs| theirs.reason.as_deref());
+            let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+            approval.reason = reason.map(str::to_owned);
         }
     }
 }
@@ -68,30 +94,49 @@ pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: 
 /// L1); calls with neither are left pending.
 pub(super) fn merged(
     requests: &DeferredToolRequests,
-    mut recorded: DeferredToolResults,
-    answers: &HashMap<&str, &CallAnswer>,
+    recorded: &DeferredToolResults,
+    answers: &HashMap<&str, &Answer>,
     principal: &Principal,
 ) -> DeferredToolResults {
     let mut results = requests.answer().unchecked();
     for call in requests.iter() {
         let id = call.id();
-        let approval = recorded.approvals.remove(id);
-        let result = recorded.calls.remove(id);
-        let by = recorded.answered_by.remove(id);
-        results = match (approval, result, answers.get(id)) {
-            (Some(approval), _, _) => results.approval(id, approval),
-            (None, Some(result), _) => results.result(id, result),
-            (None, None, Some(CallAnswer::Approval(approval))) => {
-                results.approval(id, approval.clone())
-            }
-            (None, None, Some(CallAnswer::Result(result))) => results.result(id, result.clone()),
-            (None, None, None) => {
-                results = results.leave(id);
-                continue;
-            }
-        };
-        let by = by.unwrap_or_else(|| principal.to_string());
-        results.answered_by.insert(id.to_owned(), by);
+        let by = recorded.answered_by.get(id).map_or(principal.as_str(), String::as_str);
+        let kind = requests.kind(id).unwrap_or(DeferralKind::Approval);
+        match recorded.answer_to(id).or_else(|| answers.get(id).copied().cloned()) {
+            Some(answer) => results.set_answer(id, kind, &answer, by),
+            None => results = results.leave(id),
+        }
     }
     results
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Kept {
+        #[serde(with = "stored")]
+        held: Option<Answer>,
+    }
+
+    /// L7: what an earlier version has stored is read, and written as before.
+    #[test]
+    fn a_stored_answer_keeps_its_form() {
+        let approval = |it: Value| json!({"held": {"approval": it}});
+        for stored in [
+            approval(json!({"kind": "tool-approved", "override_args": null})),
+            approval(json!({"kind": "tool-approved", "override_args": {"n": 1}})),
+            approval(json!({"kind": "tool-denied", "message": "no"})),
+            json!({"held": {"result": "12 degrees"}}),
+            json!({"held": {"result": {"kind": "tool-failed", "message": "no signal"}}}),
+            json!({"held": null}),
+        ] {
+            let kept: Kept = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&kept).unwrap(), stored);
+        }
+    }
 }

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::CallAnswer;
+use super::answer::stored;
 use super::message::{Role, ToolPart, UiMessage, UiPart};
-use crate::deferred::DeferredToolRequests;
+use crate::deferred::{Answer, DeferredToolRequests};
 use crate::message::Message;
 use crate::turn::SuspendedRun;
 
@@ -56,8 +56,8 @@ pub(super) struct ShownAsk {
     /// Whether an answer to this ask is still accepted.
     pub(super) open: bool,
     /// The answer, stored until the other calls of the response have theirs (rule T1).
-    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none")]
-    pub(super) answer: Option<CallAnswer>,
+    #[serde(rename = "held", default, skip_serializing_if = "Option::is_none", with = "stored")]
+    pub(super) answer: Option<Answer>,
 }
 
 impl Chat {

@@ -71,7 +71,7 @@ impl Chats {
     /// server can continue them.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
-        let (agent, ledger) = match agent.own_ledger().cloned() {
+        let (agent, ledger) = match agent.configured_ledger().cloned() {
             Some(ledger) => (agent, ledger),
             None => {
                 let ledger = Ledger::new(MemoryStore::new());

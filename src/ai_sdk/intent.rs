@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::answer::{CallAnswer, PartAnswer};
+use super::answer::PartAnswer;
 use super::chat::{Chat, ShownAsk, prompt_problem};
 use super::message::{Role, ToolPart, UiMessage};
 use super::rejection::Rejection;
 use super::request::{ChatRequest, Trigger};
 use crate::args::Args;
-use crate::deferred::{CallResult, ToolApproved};
+use crate::deferred::{Answer, CallResult};
 use crate::outcome::{ToolDenied, ToolFailed};
 
 /// What a request asks for, in terms of the chat as the server has stored it.
@@ -162,22 +162,21 @@ fn approval(
     }
     let edited = overrides.remove(&said.id);
     // Until the call runs, an approval can be taken back; a denial is final (rule A3).
-    let taken_back = !approved && asked.answer.as_ref().is_some_and(CallAnswer::is_approval);
+    let taken_back = !approved && matches!(asked.answer, Some(Answer::Approve { .. }));
     if !asked.open && !taken_back {
         return Ok(None);
     }
     let answer = match (approved, edited) {
-        (true, override_args) => ToolApproved { override_args }.into(),
+        (true, args) => Answer::Approve { args },
         (false, Some(_)) => {
             return Err(Rejection::bad_request("a call is denied, and has `overrideArgs`"));
         }
-        (false, None) => ToolDenied::new(said.reason.as_deref().unwrap_or_default().trim()).into(),
+        (false, None) => {
+            let reason = said.reason.as_deref().unwrap_or_default().trim();
+            Answer::Deny { message: ToolDenied::new(reason).message }
+        }
     };
-    Ok(Some(PartAnswer {
-        call: asked.call.clone(),
-        part: asked.part.clone(),
-        answer: CallAnswer::Approval(answer),
-    }))
+    Ok(Some(PartAnswer { call: asked.call.clone(), part: asked.part.clone(), answer }))
 }
 
 /// The answer of a part with a result, if the call is a pending one that the client executes. Results of other calls
@@ -207,7 +206,7 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
     Ok(Some(PartAnswer {
         call: asked.call.clone(),
         part: asked.part.clone(),
-        answer: CallAnswer::Result(result),
+        answer: Answer::from(&result),
     }))
 }
 

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::active::{ActiveStream, Replay};
-use super::answer::CallAnswer;
 use super::approval;
 use super::chunk::Chunk;
 use super::message::{Role, ToolPart, UiMessage};
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::call::ToolCall;
-use crate::deferred::{Answered, ToolApproval, ToolApproved};
+use crate::deferred::{Answer, Answered};
 use crate::outcome::{DENIED, Outcome, ToolDenied};
 use crate::turn::{CallReport, RunEvent};
 
@@ -157,17 +156,13 @@ impl MessageStream {
         let call = &format!("{prefix}{}", report.call().id());
         match report.answered() {
             Some(Answered::Approved { by, edited }) => {
-                let override_args = edited.then(|| report.args().clone());
-                let said = CallAnswer::Approval(ToolApproved { override_args }.into());
-                self.answered(call, &said, by.as_deref().unwrap_or_default());
+                let answer = Answer::Approve { args: edited.then(|| report.args().clone()) };
+                self.answered(call, &answer, by.as_deref().unwrap_or_default());
             }
             Some(Answered::Denied { by }) => {
-                let said = ToolDenied::new(report.outcome().text().unwrap_or_default());
-                self.answered(
-                    call,
-                    &CallAnswer::Approval(said.into()),
-                    by.as_deref().unwrap_or_default(),
-                );
+                let text = report.outcome().text().unwrap_or_default();
+                let answer = Answer::Deny { message: ToolDenied::new(text).message };
+                self.answered(call, &answer, by.as_deref().unwrap_or_default());
             }
             None if matches!(report.outcome(), Outcome::Denied(_)) => {
                 let part = self.part(call);
@@ -180,14 +175,12 @@ impl MessageStream {
     }
 
     /// Writes into the data part of an ask how it was answered, and by whom.
-    pub(super) fn answered(&mut self, call: &str, answer: &CallAnswer, by: &str) {
-        let CallAnswer::Approval(answer) = answer else { return };
+    pub(super) fn answered(&mut self, call: &str, answer: &Answer, by: &str) {
         let (status, reason, ran) = match answer {
-            ToolApproval::Approved(ToolApproved { override_args: Some(args) }) => {
-                ("edited", None, Some(args))
-            }
-            ToolApproval::Approved(_) => ("approved", None, None),
-            ToolApproval::Denied(denied) => ("denied", Some(denied.message.as_str()), None),
+            Answer::Approve { args: Some(args) } => ("edited", None, Some(args)),
+            Answer::Approve { args: None } => ("approved", None, None),
+            Answer::Deny { message } => ("denied", Some(message.as_str()), None),
+            Answer::Result { .. } => return,
         };
         let part = self.part(call);
         let shown = self.message.parts.iter().rev().find(|it| {

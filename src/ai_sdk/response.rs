@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::{Either, select};
 
 use super::active::ActiveStream;
-use super::answer::{CallAnswer, PartAnswer, copy_answer, is_complete, merged};
+use super::answer::{PartAnswer, copy_answer, is_complete, merged};
 use super::approval;
 use super::chat::ShownAsk;
 use super::chunk::{Chunk, FinishReason};
@@ -19,7 +19,7 @@ use super::principal::Principal;
 use super::rejection::Rejection;
 use super::storage::ChatLease;
 use crate::agent::{Run, RunError, RunOutput, RunResult, RunStep};
-use crate::deferred::{DeferredToolRequests, DeferredToolResults};
+use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
 use crate::error::Error;
 use crate::outcome::DeferralKind;
 use crate::turn::{SuspendedRun, TurnReport};
@@ -163,7 +163,7 @@ impl<'a> ResponseTask<'a> {
                 let posted = self.answers.iter().map(|(call, it)| (call.as_str(), &it.answer));
                 let ours = stored.chain(posted).collect();
                 let answers = match agent.decisions(&run).await {
-                    Ok(recorded) => merged(&run.requests(), recorded, &ours, &self.principal),
+                    Ok(recorded) => merged(&run.requests(), &recorded, &ours, &self.principal),
                     Err(kind) => {
                         return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
                     }
@@ -196,9 +196,9 @@ impl<'a> ResponseTask<'a> {
         stream: &Arc<Mutex<MessageStream>>,
     ) -> RunEnd {
         let requests = run.requests();
-        let denials = self.answers.values().filter(|it| it.answer.is_denial());
+        let denials = self.answers.values().filter(|it| matches!(it.answer, Answer::Deny { .. }));
         let denials = denials.map(|it| (it.call.as_str(), &it.answer)).collect();
-        let denials = merged(&requests, DeferredToolResults::new(), &denials, &self.principal);
+        let denials = merged(&requests, &DeferredToolResults::new(), &denials, &self.principal);
         let agent = &self.config.agent;
         let decided = async {
             agent.decide(&run, denials).await?;
@@ -211,7 +211,7 @@ impl<'a> ResponseTask<'a> {
         self.lease.chat.run = Some(run);
         for (call, answer) in self.answers.drain() {
             // The ledger may have an earlier decision from another surface: the earlier one counts (rule L1).
-            let earlier = recorded.approvals.get(&call).cloned().map(CallAnswer::Approval);
+            let earlier = recorded.answer_to(&call);
             let by = recorded.answered_by.get(&call).map(String::as_str);
             let by = by.unwrap_or(self.principal.as_str());
             lock(stream).answered(&call, earlier.as_ref().unwrap_or(&answer.answer), by);

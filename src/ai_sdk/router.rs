@@ -23,12 +23,13 @@ use super::sse::HEADERS;
 /// The largest body of a request, in bytes.
 const LARGEST_BODY: usize = 4 << 20;
 
-type Authorize = dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
+type AuthorizeChat =
+    dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
 
 #[derive(Clone)]
 struct RouterState {
     chats: Chats,
-    authorize: Arc<Authorize>,
+    authorize: Arc<AuthorizeChat>,
 }
 
 /// The chats as routes of axum, to nest under the path that the client posts to:
@@ -68,7 +69,7 @@ where
     F: Fn(Parts) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
 {
-    let authorize: Arc<Authorize> = Arc::new(move |parts| Box::pin(authorize(parts)));
+    let authorize: Arc<AuthorizeChat> = Arc::new(move |parts| Box::pin(authorize(parts)));
     Router::new()
         .route("/", post(submit))
         .route("/{id}/stream", get(resume).delete(stop))

@@ -90,7 +90,7 @@ impl ChatStore {
         };
         let (state, lease) = match ledger.acquire_chat(id).await {
             Ok(Acquired::Lease(lease)) => lease.take_state(),
-            Ok(_) => return Err(Rejection::busy(ledger.lease_time() / 3)),
+            Ok(_) => return Err(Rejection::busy(ledger.configured_lease() / 3)),
             Err(error) => return Err(unavailable(&error)),
         };
         let chat = match state {

@@ -29,9 +29,12 @@ pub fn digest(value: &Value) -> String {
 
 /// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
+    // `write!` would take longer than the digest of a short text.
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
     let mut hex = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
+        hex.push(digit(byte >> 4));
+        hex.push(digit(byte & 15));
     }
     hex
 }
@@ -87,8 +90,73 @@ fn write_number(out: &mut String, number: &Number) {
 }
 
 fn write_string(out: &mut String, text: &str) {
-    // serde_json escapes exactly what RFC 8785 asks for, in the form it asks for.
-    out.push_str(&Value::from(text).to_string());
+    // RFC 8785 escapes these characters and no others.
+    let is_escaped = |c: char| c < ' ' || c == '"' || c == '\\';
+    let mut rest = text;
+    out.push('"');
+    while let Some(at) = rest.find(is_escaped) {
+        let (plain, escaped) = rest.split_at(at);
+        out.push_str(plain);
+        let mut chars = escaped.chars();
+        match chars.next() {
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some('\r') => out.push_str("\\r"),
+            Some(c) if c < ' ' => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.extend(['\\'].into_iter().chain(c)),
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// The canonical text of an array, written item by item, so that the items are not copied into a [`Value`] first.
+pub(crate) struct ArrayText(String);
+
+impl ArrayText {
+    pub(crate) fn new() -> Self {
+        // Enough for most of what is digested.
+        Self(String::with_capacity(256))
+    }
+
+    fn item(mut self, write: impl FnOnce(&mut String)) -> Self {
+        self.0.push(if self.0.is_empty() { '[' } else { ',' });
+        write(&mut self.0);
+        self
+    }
+
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.item(|out| write_string(out, text))
+    }
+
+    pub(crate) fn number(self, number: u32) -> Self {
+        self.item(|out| _ = write!(out, "{number}"))
+    }
+
+    pub(crate) fn object(self, map: &Map<String, Value>) -> Self {
+        self.item(|out| write_object(out, map))
+    }
+
+    pub(crate) fn value(self, value: &Value) -> Self {
+        self.item(|out| write_value(out, value))
+    }
+
+    pub(crate) fn array(self, items: Self) -> Self {
+        self.item(|out| out.push_str(&items.end()))
+    }
+
+    fn end(mut self) -> String {
+        self.0.push_str(if self.0.is_empty() { "[]" } else { "]" });
+        self.0
+    }
+
+    /// The [`digest`] of the array.
+    pub(crate) fn digest(self) -> String {
+        hex(&Sha256::digest(self.end().as_bytes()))
+    }
 }
 
 #[cfg(test)]

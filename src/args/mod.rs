@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use canonical::digest;
-pub(crate) use canonical::{canonical, hex};
+pub(crate) use canonical::{ArrayText, canonical, hex};
 pub use text::ArgsError;
 pub use unique::object as strict_object;
 
@@ -284,8 +284,8 @@ impl fmt::Display for Args {
 
 impl fmt::Debug for Args {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Shape<'a>(&'a Value);
-        impl fmt::Debug for Shape<'_> {
+        struct ValueShape<'a>(&'a Value);
+        impl fmt::Debug for ValueShape<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self.0 {
                     Value::Null => f.write_str("null"),
@@ -303,7 +303,9 @@ impl fmt::Debug for Args {
                 write!(f, "{}", self.0.escape_debug())
             }
         }
-        f.debug_map().entries(self.iter().map(|(name, value)| (Name(name), Shape(value)))).finish()
+        f.debug_map()
+            .entries(self.iter().map(|(name, value)| (Name(name), ValueShape(value))))
+            .finish()
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct CallInfo {
     pub(crate) pass: u32,
     /// Whether the agent behind the call has begun its work, so that the call has passed the stack before.
     pub(crate) begun: bool,
-    pub(crate) approval: Option<Approval>,
+    pub(crate) approval: Option<Arc<Approval>>,
     pub(crate) attempts: AtomicU32,
     pub(crate) said: Mutex<Vec<Said>>,
 }
@@ -266,7 +266,7 @@ impl RunContext {
     }
 
     pub(crate) fn approval(&self) -> Option<&Approval> {
-        self.call.as_ref()?.approval.as_ref()
+        self.call.as_ref()?.approval.as_deref()
     }
 
     /// Whether the turn records what each layer decides.

@@ -18,10 +18,10 @@ use std::sync::Arc;
 /// assert_eq!(extensions.get::<String>(), None);
 /// ```
 #[derive(Clone, Default)]
-pub struct Extensions(Option<Arc<HashMap<TypeId, Entry>>>);
+pub struct Extensions(Option<Arc<HashMap<TypeId, Extension>>>);
 
 #[derive(Clone)]
-struct Entry {
+struct Extension {
     name: &'static str,
     value: Arc<dyn Any + Send + Sync>,
 }
@@ -30,8 +30,10 @@ impl Extensions {
     /// Adds a value, in place of an earlier one of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         let map = self.0.get_or_insert_default();
-        Arc::make_mut(map)
-            .insert(TypeId::of::<T>(), Entry { name: type_name::<T>(), value: Arc::new(value) });
+        Arc::make_mut(map).insert(
+            TypeId::of::<T>(),
+            Extension { name: type_name::<T>(), value: Arc::new(value) },
+        );
     }
 
     /// The value of this type, if there is one.

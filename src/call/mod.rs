@@ -132,6 +132,14 @@ impl ToolCall {
         &self.head.id
     }
 
+    pub(crate) fn shared_id(&self) -> &Arc<str> {
+        &self.head.id
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.head.name
+    }
+
     /// The name of the tool, as it is called at this level of the stack.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -149,6 +157,10 @@ impl ToolCall {
     pub fn with_args(mut self, args: impl IntoArgs) -> Self {
         self.args = args.into_args();
         self
+    }
+
+    pub(crate) fn replace_args(&mut self, args: Args) {
+        self.args = args;
     }
 
     /// The values that layers have attached to the call.
@@ -182,10 +194,13 @@ impl ToolCall {
     /// may not send the call it was given through the stack: it would wait for its own end.
     #[inline]
     pub(crate) fn record(&self) -> Result<&Arc<CallRecord>, UserError> {
-        match &self.head.record {
-            Some(record) if self.progress != Progress::AT_BODY => Ok(record),
-            _ => Err(self.without_pass()),
-        }
+        self.known_record().ok_or_else(|| self.without_pass())
+    }
+
+    /// The record of this pass, where it does not matter why there is none.
+    #[inline]
+    pub(crate) fn known_record(&self) -> Option<&Arc<CallRecord>> {
+        self.head.record.as_ref().filter(|_| self.progress != Progress::AT_BODY)
     }
 
     #[cold]
@@ -206,7 +221,7 @@ impl ToolCall {
     #[inline]
     pub(crate) fn entering(mut self, level: &Level) -> Self {
         if !level.is_empty()
-            && let Ok(record) = self.record()
+            && let Some(record) = self.known_record()
             && let Some(progress) = record.definition().way().entering(level, self.progress)
         {
             self.progress = progress;

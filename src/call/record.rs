@@ -13,7 +13,7 @@ use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolCall, T
 use crate::args::{Args, ArgsError};
 use crate::decision::{Decision, Denial, Question, Verdict};
 use crate::error::UserError;
-use crate::outcome::{Deferral, Outcome};
+use crate::outcome::Deferral;
 
 pub(crate) struct CallRecord {
     cx: RunContext,
@@ -66,7 +66,8 @@ pub(crate) struct Closed {
     /// The arguments that ran or would run, as far as the pass got.
     pub(crate) args: Args,
     pub(crate) execution: Execution,
-    pub(crate) ended: Option<Result<Outcome, SharedError>>,
+    /// The error that the execution has ended with, if it is not for the model.
+    pub(crate) fatal: Option<SharedError>,
     /// The error of the tool body whose text the model gets, kept for the host.
     pub(crate) error: Option<SharedError>,
 }
@@ -157,7 +158,8 @@ impl CallRecord {
         }
     }
 
-    fn ask(&self, questions: Vec<Question>) {
+    /// Adds questions that the pass does not have yet.
+    pub(crate) fn ask(&self, questions: impl IntoIterator<Item = Question>) {
         let mut state = self.lock();
         for question in questions {
             if !state.questions.iter().any(|asked| asked.id() == question.id()) {
@@ -240,12 +242,14 @@ impl CallRecord {
         self.valid.same(args)
     }
 
-    /// All questions of the pass, after adding the one of the gate, if any.
-    pub(crate) fn questions(&self, declared: Option<Question>) -> Vec<Question> {
-        if let Some(question) = declared {
-            self.ask(vec![question]);
-        }
-        self.lock().questions.clone()
+    /// A copy of all questions of the pass.
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        self.with_questions(<[_]>::to_vec)
+    }
+
+    /// Calls the function with all questions of the pass.
+    pub(crate) fn with_questions<R>(&self, read: impl FnOnce(&[Question]) -> R) -> R {
+        read(&self.lock().questions)
     }
 
     /// Records that the gate defers the call.
@@ -286,7 +290,8 @@ impl CallRecord {
         let args = state.at_gate.take().or_else(|| state.passed_on_last.take());
         let args = args.or_else(|| self.passed_on.get().cloned());
         // The gate does not take such arguments, and no stored state has them (rule T5).
-        let args = args.filter(|args| !args.are_too_deep() || args.same(&self.valid));
+        let args = args.filter(|args| args.same(&self.valid) || !args.are_too_deep());
+        let cell = self.cell.lock();
         Closed {
             questions: std::mem::take(&mut state.questions),
             denied: state.denied.take(),
@@ -298,9 +303,12 @@ impl CallRecord {
             changed_outside_of: state.changed_outside_of.take(),
             skipped: self.skipped.get().map(|error| UserError::clone(error)),
             args: args.unwrap_or_else(|| self.valid.clone()),
-            execution: self.execution(),
-            ended: self.ended(),
-            error: self.cell.lock().error.clone(),
+            execution: execution(&cell.state),
+            fatal: match &cell.state {
+                ExecutionState::Finished(Err(error)) => Some(error.clone()),
+                _ => None,
+            },
+            error: cell.error.clone(),
         }
     }
 
@@ -310,24 +318,21 @@ impl CallRecord {
     }
 
     pub(crate) fn execution(&self) -> Execution {
-        match &self.cell.lock().state {
-            ExecutionState::NotStarted => Execution::NotStarted,
-            ExecutionState::Running | ExecutionState::Unknown => Execution::Unknown,
-            ExecutionState::Finished(Ok(outcome)) => Execution::Finished(outcome.clone()),
-            ExecutionState::Finished(Err(_)) => Execution::FinishedWithError,
-        }
-    }
-
-    fn ended(&self) -> Option<Ended> {
-        match &self.cell.lock().state {
-            ExecutionState::Finished(ended) => Some(ended.clone()),
-            ExecutionState::NotStarted | ExecutionState::Running | ExecutionState::Unknown => None,
-        }
+        execution(&self.cell.lock().state)
     }
 
     /// Waits until no tool body of this pass runs any more.
     pub(crate) async fn idle(&self) {
         self.cell.idle().await;
+    }
+}
+
+fn execution(state: &ExecutionState<Ended>) -> Execution {
+    match state {
+        ExecutionState::NotStarted => Execution::NotStarted,
+        ExecutionState::Running | ExecutionState::Unknown => Execution::Unknown,
+        ExecutionState::Finished(Ok(outcome)) => Execution::Finished(outcome.clone()),
+        ExecutionState::Finished(Err(_)) => Execution::FinishedWithError,
     }
 }
 

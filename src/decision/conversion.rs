@@ -12,7 +12,7 @@ use crate::error::BoxError;
     message = "`{Self}` is no decision about a tool call",
     label = "returns no decision",
     note = "return a `Decision`, `Args`, a `ToolBlocked`, or a `Result` of one of them",
-    note = "`decide_fn` takes sync closures; an async closure, or one that returns a future, belongs in `from_fn(async |call: ToolCall| …)`"
+    note = "`decide_fn` takes sync closures; an async closure, or one that returns a future, belongs in `from_fn(async |cx: RunContext, call: ToolCall| …)`"
 )]
 pub trait IntoDecision {
     /// Converts the value into a decision.

@@ -43,6 +43,30 @@ pub enum ToolDecision {
     Deny,
 }
 
+impl ToolDecision {
+    /// Whether this is [`Allow`](Self::Allow).
+    #[must_use]
+    pub fn is_allow(self) -> bool {
+        self == Self::Allow
+    }
+
+    /// The decision as one word: `allow`, `ask` or `deny`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for ToolDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
 /// The decision of a middleware about a call: its kind, its reason, and the arguments that the call continues with.
 ///
 /// ```
@@ -280,7 +304,10 @@ impl Decision {
     /// Boxes the decision; `None` for a plain ALLOW. One pointer is cheaper to move through many layers.
     #[inline]
     pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
-        if self.is_plain() { None } else { Some(Box::new(self)) }
+        match self {
+            Self { verdict: Verdict::Undecided | Verdict::Allow, args: None } => None,
+            decision => Some(Box::new(decision)),
+        }
     }
 
     /// The reasons as one text, for logs and explanations; empty for an ALLOW.

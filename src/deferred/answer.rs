@@ -110,9 +110,20 @@ impl DeferredToolResults {
         approval.or_else(|| self.calls.get(id).map(Answer::from))
     }
 
-    /// Replaces the answer to a call by the one that is recorded. An answer of the wrong kind becomes a denial or a
-    /// failure (rule D4) and no error, as a recorded answer is final: no other one could be given.
-    pub(crate) fn set_answer(&mut self, id: &str, kind: DeferralKind, answer: &Answer, by: &str) {
+    /// Replaces the answer to a call of this kind, and records who gave it. An answer of the wrong kind becomes a denial
+    /// or a failure (rule D4) and no error, as a recorded answer is final: no other one could be given.
+    ///
+    /// ```
+    /// use countersign::DeferredToolResults;
+    /// use countersign::deferred::Answer;
+    /// use countersign::outcome::DeferralKind;
+    ///
+    /// let mut answers = DeferredToolResults::new();
+    /// let no = Answer::Deny { message: "keep it".to_owned() };
+    /// answers.set_answer("c1", DeferralKind::Approval, &no, "ann");
+    /// assert_eq!((answers.answer_to("c1"), answers.answered_by["c1"].as_str()), (Some(no), "ann"));
+    /// ```
+    pub fn set_answer(&mut self, id: &str, kind: DeferralKind, answer: &Answer, by: &str) {
         self.remove_answer(id);
         self.answered_by.insert(id.to_owned(), by.to_owned());
         if kind == DeferralKind::Approval {

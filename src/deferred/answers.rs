@@ -142,7 +142,6 @@ impl<'a> Answers<'a> {
     }
 
     fn open(&self) -> Vec<String> {
-        let rest = self.requests.remaining(&self.results).unwrap_or_default();
-        rest.iter().map(|call| call.id().to_owned()).collect()
+        self.requests.open(&self.results).map(|call| call.id().to_owned()).collect()
     }
 }

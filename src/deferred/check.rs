@@ -22,14 +22,16 @@ impl DeferredToolRequests {
     /// does not count as an answer.
     #[must_use]
     pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
-        let mut rest = self.clone();
-        rest.approvals.retain(|call| {
-            !results.approvals.contains_key(call.id()) && !results.is_left(call.id())
-        });
-        rest.calls
-            .retain(|call| !results.calls.contains_key(call.id()) && !results.is_left(call.id()));
-        rest.forget_others();
-        Some(rest).filter(|rest| !rest.is_empty())
+        let open: HashSet<_> = self.open(results).map(ToolCall::id).collect();
+        if open.is_empty() { None } else { Some(self.clone().only(|id| open.contains(id))) }
+    }
+
+    /// The calls that these results neither answer nor leave.
+    pub(super) fn open(&self, results: &DeferredToolResults) -> impl Iterator<Item = &ToolCall> {
+        let approvals = self.approvals.iter();
+        let approvals = approvals.filter(|call| !results.approvals.contains_key(call.id()));
+        let calls = self.calls.iter().filter(|call| !results.calls.contains_key(call.id()));
+        approvals.chain(calls).filter(|call| !results.is_left(call.id()))
     }
 }
 
@@ -63,6 +65,9 @@ pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
 ) -> Result<(), AnswerError> {
+    if fit(requests, results) {
+        return Ok(());
+    }
     let approvals: HashSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
     let externals: HashSet<_> = requests.calls.iter().map(ToolCall::id).collect();
     let approval = |id: &str| approvals.contains(id);
@@ -85,7 +90,7 @@ pub(super) fn check_answers(
         given.filter(|id| !approval(id) && !external(id)).map(str::to_owned).collect();
     unknown.sort();
     unknown.dedup();
-    let missing = requests.remaining(results).map(|rest| ids(&rest, |_| true)).unwrap_or_default();
+    let missing = requests.open(results).map(|call| call.id().to_owned()).collect();
     let mut found: Vec<AnswerError> = Vec::new();
     for (mut ids, error) in [
         (unknown, (|ids| AnswerError::Unknown { ids }) as fn(_) -> _),
@@ -104,6 +109,18 @@ pub(super) fn check_answers(
         1 => found.pop().map_or(Ok(()), Err),
         _ => Err(AnswerError::Several { problems: found }),
     }
+}
+
+/// Whether each call has one answer in the right category or is left, and no other call is named: the usual case, in
+/// which no sets of ids are needed to find what is wrong.
+fn fit(requests: &DeferredToolRequests, results: &DeferredToolResults) -> bool {
+    let one = |of: bool, not_of: bool, id: &str| !not_of && of != results.is_left(id);
+    let (approvals, calls) = (&results.approvals, &results.calls);
+    let approved = |id: &str| one(approvals.contains_key(id), calls.contains_key(id), id);
+    let called = |id: &str| one(calls.contains_key(id), approvals.contains_key(id), id);
+    requests.approvals.iter().all(|call| approved(call.id()))
+        && requests.calls.iter().all(|call| called(call.id()))
+        && requests.iter().count() == answered(results).chain(results.left()).count()
 }
 
 fn answered(results: &DeferredToolResults) -> impl Iterator<Item = &str> {

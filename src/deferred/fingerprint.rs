@@ -1,9 +1,9 @@
 //! The fingerprint of a pending call, which binds an answer to what was shown (rules A1, A6, L0).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::args::{Args, digest};
-use crate::decision::Question;
+use crate::args::{Args, ArrayText};
+use crate::decision::{Question, QuestionId};
 
 /// The version of the fingerprint's format.
 const VERSION: u32 = 1;
@@ -33,15 +33,18 @@ pub(crate) fn fingerprint(
     let mut questions: Vec<_> = questions.iter().map(Question::id).collect();
     questions.sort_unstable();
     questions.dedup();
-    digest(&json!([
-        VERSION,
-        address.run_id,
-        address.response,
-        address.path,
-        tool,
-        Value::Object(args.as_map().clone()),
-        questions,
-    ]))
+    let question = |all: ArrayText, (layer, key, pins): QuestionId<'_>| {
+        all.array(ArrayText::new().text(layer).text(key).value(&json!(pins)))
+    };
+    ArrayText::new()
+        .number(VERSION)
+        .text(address.run_id)
+        .number(address.response)
+        .text(&address.path)
+        .text(tool)
+        .object(args.as_map())
+        .array(questions.into_iter().fold(ArrayText::new(), question))
+        .digest()
 }
 
 /// The id of a batch. Each call counts with its id, its fingerprint and the number of its deferrals, so that a call
@@ -51,8 +54,10 @@ pub(crate) fn batch_id<'a>(
     response: u32,
     calls: impl Iterator<Item = (&'a str, &'a str, u32)>,
 ) -> String {
-    let calls: Vec<_> = calls.collect();
-    digest(&json!([VERSION, run_id, response, calls]))
+    let calls = calls.fold(ArrayText::new(), |all, (id, fingerprint, deferrals)| {
+        all.array(ArrayText::new().text(id).text(fingerprint).number(deferrals))
+    });
+    ArrayText::new().number(VERSION).text(run_id).number(response).array(calls).digest()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The batch of pending calls of one response.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -270,19 +270,14 @@ impl DeferredToolRequests {
         ])
     }
 
-    /// The same batch with these calls only.
-    pub(crate) fn only(&self, mut keep: impl FnMut(&str) -> bool) -> Self {
-        let mut rest = self.clone();
-        rest.approvals.retain(|call| keep(call.id()));
-        rest.calls.retain(|call| keep(call.id()));
-        rest.forget_others();
-        rest
-    }
-
-    /// Removes metadata, fingerprints and questions of calls that are no longer in the lists.
-    pub(super) fn forget_others(&mut self) {
-        let ids: HashSet<String> = self.iter().map(|call| call.id().to_owned()).collect();
-        let kept = |id: &String| ids.contains(id);
+    /// The same batch with these calls only, and with the metadata, fingerprints and questions of no others.
+    pub(crate) fn only(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        if self.iter().all(|call| keep(call.id())) {
+            return self;
+        }
+        self.approvals.retain(|call| keep(call.id()));
+        self.calls.retain(|call| keep(call.id()));
+        let kept = |id: &String| keep(id);
         self.metadata.retain(|id, _| kept(id));
         self.kinds.retain(|id, _| kept(id));
         if let Some(bound) = &mut self.bound {
@@ -292,6 +287,7 @@ impl DeferredToolRequests {
             bound.agents.retain(|id, _| kept(id));
             bound.denied.retain(|id, _| kept(id));
         }
+        self
     }
 }
 

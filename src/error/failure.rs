@@ -1,6 +1,6 @@
 //! How a response, or the run around it, fails.
 
-use super::ids::Behind;
+use super::ids::IdsAfter;
 use super::{AnswerError, BoxError, ErrorKind, UsageLimitExceeded, UserError};
 
 /// Why a response, or the run around it, ended with an error. [`kind`](Self::kind) tells which one without its details.
@@ -15,7 +15,7 @@ pub enum Error {
     Answers(#[from] AnswerError),
     /// The response of the model cannot be used: duplicate call ids, or more failures of a tool than its
     /// [retries](crate::Agent::max_retries) allow.
-    #[error("the model's response cannot be used: {problem}{}", Behind(ids))]
+    #[error("the model's response cannot be used: {problem}{}", IdsAfter(ids))]
     ModelBehavior {
         /// What is wrong with the response.
         problem: String,
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("the ledger could not answer")]
     Ledger(#[source] BoxError),
     /// The run has reached one of its [usage limits](crate::call::UsageLimits).
-    #[error("{exceeded}{}", Behind(ids))]
+    #[error("{exceeded}{}", IdsAfter(ids))]
     UsageLimit {
         /// The limit that the run has reached.
         exceeded: UsageLimitExceeded,

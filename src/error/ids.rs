@@ -16,9 +16,9 @@ impl fmt::Display for Ids<'_> {
 }
 
 /// Writes the ids of calls in parentheses after a sentence; nothing if there are none.
-pub(super) struct Behind<'a>(pub(super) &'a [String]);
+pub(super) struct IdsAfter<'a>(pub(super) &'a [String]);
 
-impl fmt::Display for Behind<'_> {
+impl fmt::Display for IdsAfter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", Ids(self.0)) }
     }

@@ -48,7 +48,7 @@ pub struct GenaiError(Box<Inner>);
 
 struct Inner {
     whose: String,
-    problem: Problem,
+    problem: Cause,
     /// The provider's error code, such as `rate_limit_error`; only if [`is_code`] accepts it.
     code: Option<String>,
     retry_after: Option<Duration>,
@@ -56,7 +56,7 @@ struct Inner {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Problem {
+enum Cause {
     /// The API key is missing; names the environment variable it is read from, if that is known.
     NoKey(Option<String>),
     NoClient,
@@ -88,7 +88,7 @@ impl GenaiError {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self.0.problem {
-            Problem::Status(status, _) => Some(status),
+            Cause::Status(status, _) => Some(status),
             _ => None,
         }
     }
@@ -118,20 +118,20 @@ impl GenaiError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self.0.problem {
-            Problem::Status(429, _) => self.0.code.as_deref() != Some("insufficient_quota"),
-            Problem::Status(status, _) => matches!(status, 408 | 409 | 425 | 500..),
-            Problem::NoConnection
-            | Problem::Timeout
-            | Problem::Failed
-            | Problem::BrokenOff
-            | Problem::NoEnd
-            | Problem::Unreadable
-            | Problem::Nothing(_) => true,
-            Problem::NoKey(_)
-            | Problem::NoClient
-            | Problem::NotAsked
-            | Problem::CutOff(_)
-            | Problem::Withheld(_) => false,
+            Cause::Status(429, _) => self.0.code.as_deref() != Some("insufficient_quota"),
+            Cause::Status(status, _) => matches!(status, 408 | 409 | 425 | 500..),
+            Cause::NoConnection
+            | Cause::Timeout
+            | Cause::Failed
+            | Cause::BrokenOff
+            | Cause::NoEnd
+            | Cause::Unreadable
+            | Cause::Nothing(_) => true,
+            Cause::NoKey(_)
+            | Cause::NoClient
+            | Cause::NotAsked
+            | Cause::CutOff(_)
+            | Cause::Withheld(_) => false,
         }
     }
 
@@ -148,7 +148,7 @@ impl GenaiError {
         self.0.detail.as_deref()
     }
 
-    fn new(whose: &Whose, problem: Problem) -> Self {
+    fn new(whose: &Whose, problem: Cause) -> Self {
         let model = whose.model.as_ref();
         // The prefix `provider::` is dropped, as the provider is printed before the name.
         let name = model.split_once("::").map_or(model, |(_, name)| name);
@@ -175,27 +175,27 @@ impl GenaiError {
     }
 
     pub(super) fn no_key(whose: &Whose, variable: &str) -> Self {
-        Self::new(whose, Problem::NoKey(Some(variable.to_owned())))
+        Self::new(whose, Cause::NoKey(Some(variable.to_owned())))
     }
 
     pub(super) fn no_client(whose: &Whose, problem: &str) -> Self {
-        Self::new(whose, Problem::NoClient).with_detail(problem)
+        Self::new(whose, Cause::NoClient).with_detail(problem)
     }
 
     pub(super) fn no_end(whose: &Whose) -> Self {
-        Self::new(whose, Problem::NoEnd)
+        Self::new(whose, Cause::NoEnd)
     }
 
     pub(super) fn cut_off(whose: &Whose, reason: &str) -> Self {
-        Self::new(whose, Problem::CutOff(code(reason)))
+        Self::new(whose, Cause::CutOff(code(reason)))
     }
 
     pub(super) fn withheld(whose: &Whose, reason: &str) -> Self {
-        Self::new(whose, Problem::Withheld(code(reason)))
+        Self::new(whose, Cause::Withheld(code(reason)))
     }
 
     pub(super) fn nothing(whose: &Whose, reason: &str) -> Self {
-        Self::new(whose, Problem::Nothing(code(reason)))
+        Self::new(whose, Cause::Nothing(code(reason)))
     }
 
     /// Classifies an error of the client.
@@ -208,15 +208,15 @@ impl GenaiError {
             } => Self::status_of(whose, &error),
             ClientError::WebModelCall { webc_error: webc::Error::Reqwest(error), .. } => {
                 let problem = match (error.is_timeout(), error.is_body() || error.is_decode()) {
-                    (true, _) => Problem::Timeout,
-                    (_, true) => Problem::BrokenOff,
-                    _ => Problem::NoConnection,
+                    (true, _) => Cause::Timeout,
+                    (_, true) => Cause::BrokenOff,
+                    _ => Cause::NoConnection,
                 };
                 Self::new(whose, problem).with_detail(with_causes(&error))
             }
             ClientError::WebStream { error, .. } => Self::of_stream(whose, error),
             ClientError::ChatResponse { body, .. } => {
-                Self::new(whose, Problem::Failed).with_body(&body)
+                Self::new(whose, Cause::Failed).with_body(&body)
             }
             ClientError::Resolver {
                 resolver_error: resolver::Error::ApiKeyEnvNotFound { env_name },
@@ -228,10 +228,10 @@ impl GenaiError {
             }
             | ClientError::RequiresApiKey { .. }
             | ClientError::NoAuthResolver { .. }
-            | ClientError::NoAuthData { .. } => Self::new(whose, Problem::NoKey(None)),
+            | ClientError::NoAuthData { .. } => Self::new(whose, Cause::NoKey(None)),
             // Only the cause is used: the error's own text quotes the whole conversation.
             ClientError::ChatResponseGeneration { cause, .. } => {
-                Self::new(whose, Problem::Unreadable).with_detail(cause)
+                Self::new(whose, Cause::Unreadable).with_detail(cause)
             }
             ClientError::WebModelCall { .. }
             | ClientError::StreamParse { .. }
@@ -239,25 +239,25 @@ impl GenaiError {
             | ClientError::InvalidJsonResponseElement { .. }
             | ClientError::JsonValueExt(_)
             | ClientError::SerdeJson(_) => {
-                Self::new(whose, Problem::Unreadable).with_detail(error.to_string())
+                Self::new(whose, Cause::Unreadable).with_detail(error.to_string())
             }
-            other => Self::new(whose, Problem::NotAsked).with_detail(other.to_string()),
+            other => Self::new(whose, Cause::NotAsked).with_detail(other.to_string()),
         }
     }
 
     /// Classifies an error of a stream, in which the client wraps the original error a second time.
     fn of_stream(whose: &Whose, error: ::genai::BoxError) -> Self {
         if error.is::<StreamTimeout>() {
-            return Self::new(whose, Problem::Timeout);
+            return Self::new(whose, Cause::Timeout);
         }
         let detail = match error.downcast::<ClientError>() {
             Ok(error) => return Self::of(whose, *error),
             Err(error) => error,
         };
         let problem = match as_inside(webc::Error::Reqwest, &*detail) {
-            Some(error) if error.is_timeout() => Problem::Timeout,
-            Some(error) if error.is_connect() || error.is_request() => Problem::NoConnection,
-            _ => Problem::BrokenOff,
+            Some(error) if error.is_timeout() => Cause::Timeout,
+            Some(error) if error.is_connect() || error.is_request() => Cause::NoConnection,
+            _ => Cause::BrokenOff,
         };
         Self::new(whose, problem).with_detail(with_causes(&*detail))
     }
@@ -276,7 +276,7 @@ impl GenaiError {
         let (status, words) = error.status().map_or((0, ""), |status| {
             (status.as_u16(), status.canonical_reason().unwrap_or_default())
         });
-        let mut this = Self::new(whose, Problem::Status(status, words.to_owned()));
+        let mut this = Self::new(whose, Cause::Status(status, words.to_owned()));
         this.0.retry_after = after.or_else(|| header("retry-after").map(Duration::from_secs));
         match serde_json::from_str(body) {
             Ok(body) => this.with_body(&body),
@@ -310,33 +310,31 @@ impl fmt::Display for GenaiError {
         let Inner { whose, problem, code, .. } = &*self.0;
         write!(f, "{whose}: ")?;
         match problem {
-            Problem::NoKey(Some(variable)) => {
+            Cause::NoKey(Some(variable)) => {
                 write!(f, "no key: set {variable} in the environment")
             }
-            Problem::NoKey(None) => f.write_str("no key: give the client one"),
-            Problem::NoClient => f.write_str("no HTTP client can be made on this machine"),
-            Problem::NotAsked => f.write_str("the request could not be made"),
-            Problem::Status(status, words) => {
+            Cause::NoKey(None) => f.write_str("no key: give the client one"),
+            Cause::NoClient => f.write_str("no HTTP client can be made on this machine"),
+            Cause::NotAsked => f.write_str("the request could not be made"),
+            Cause::Status(status, words) => {
                 write!(f, "{}", format!("{status} {words}").trim_end())
             }
-            Problem::NoConnection => f.write_str("no connection"),
-            Problem::Timeout => f.write_str("no answer in time"),
-            Problem::Failed => f.write_str("it failed in the middle of its response"),
-            Problem::BrokenOff => {
-                f.write_str("the connection was lost in the middle of the response")
-            }
-            Problem::NoEnd => {
+            Cause::NoConnection => f.write_str("no connection"),
+            Cause::Timeout => f.write_str("no answer in time"),
+            Cause::Failed => f.write_str("it failed in the middle of its response"),
+            Cause::BrokenOff => f.write_str("the connection was lost in the middle of the response"),
+            Cause::NoEnd => {
                 f.write_str("the response stopped without its end marker: the part that was received is discarded")
             }
-            Problem::CutOff(reason) => {
+            Cause::CutOff(reason) => {
                 write!(
                     f,
                     "the response was cut off at the token limit ({reason}): raise `max_tokens`"
                 )
             }
-            Problem::Withheld(reason) => write!(f, "the response was withheld ({reason})"),
-            Problem::Nothing(reason) => write!(f, "the response is empty, and the model stopped ({reason})"),
-            Problem::Unreadable => f.write_str("the response cannot be read"),
+            Cause::Withheld(reason) => write!(f, "the response was withheld ({reason})"),
+            Cause::Nothing(reason) => write!(f, "the response is empty, and the model stopped ({reason})"),
+            Cause::Unreadable => f.write_str("the response cannot be read"),
         }?;
         match code {
             Some(code) => write!(f, " ({code})"),

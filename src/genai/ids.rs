@@ -11,12 +11,12 @@ use crate::model::ModelRequest;
 const MAX_NAME: usize = 64;
 
 /// Maps the call ids and tool names of a conversation to what is sent in one request.
-pub(super) struct Ids<'a> {
+pub(super) struct SentIds<'a> {
     replaced: HashMap<&'a str, String>,
     tools: HashSet<&'a str>,
 }
 
-impl<'a> Ids<'a> {
+impl<'a> SentIds<'a> {
     pub(super) fn of(request: &'a ModelRequest, kind: AdapterKind) -> Self {
         let calls = request.messages().iter().flat_map(Message::tool_calls);
         let (kept, strange): (Vec<&str>, Vec<&str>) =

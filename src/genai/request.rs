@@ -7,7 +7,7 @@ use ::genai::chat::{
 };
 use serde_json::{Value, json};
 
-use super::ids::Ids;
+use super::ids::SentIds;
 use super::response::{REDACTED, call_of};
 use crate::call::ToolDefinition;
 use crate::message::{Message, RequestPart, ResponsePart, ReturnKind};
@@ -24,7 +24,7 @@ enum Speech<'a> {
 }
 
 pub(super) fn chat(request: &ModelRequest, kind: AdapterKind) -> ChatRequest {
-    let ids = Ids::of(request, kind);
+    let ids = SentIds::of(request, kind);
     let messages = speeches(request.messages()).into_iter().flat_map(|speech| match speech {
         Speech::User { results, texts } => user(&results, texts, &ids, kind),
         Speech::Model(parts) => vec![model(&parts, &ids, kind)],
@@ -111,7 +111,7 @@ fn text(content: &Value) -> String {
 fn user(
     results: &[&RequestPart],
     texts: Vec<String>,
-    ids: &Ids<'_>,
+    ids: &SentIds<'_>,
     kind: AdapterKind,
 ) -> Vec<ChatMessage> {
     let results: Vec<_> = results.iter().filter_map(|part| result(part, ids, kind)).collect();
@@ -141,7 +141,7 @@ fn is_anthropic(kind: AdapterKind) -> bool {
 }
 
 /// The result of a call as a part of the client's message; `None` for a part that is no result.
-fn result(part: &RequestPart, ids: &Ids<'_>, kind: AdapterKind) -> Option<ContentPart> {
+fn result(part: &RequestPart, ids: &SentIds<'_>, kind: AdapterKind) -> Option<ContentPart> {
     let RequestPart::ToolReturn { tool_name, content, tool_call_id, outcome } = part else {
         return None;
     };
@@ -168,7 +168,7 @@ fn visible(content: &Value) -> String {
 }
 
 /// The parts of a response, reasoning first.
-fn model(parts: &[&ResponsePart], ids: &Ids<'_>, kind: AdapterKind) -> ChatMessage {
+fn model(parts: &[&ResponsePart], ids: &SentIds<'_>, kind: AdapterKind) -> ChatMessage {
     let mut said: Vec<ContentPart> = parts.iter().flat_map(|part| thought(part, kind)).collect();
     let mut number = 0;
     for part in parts {

@@ -57,7 +57,8 @@ fn ended(end: StreamEnd, written: &Written, whose: &Whose) -> Result<ModelRespon
     // For some providers the client synthesises an end event when the connection closes. That event has no stop reason.
     let Some(reason) = end.captured_stop_reason else { return Err(GenaiError::no_end(whose)) };
     let content = end.captured_content.unwrap_or_default();
-    let answer = Answer { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
+    let answer =
+        ResponseEnd { reasoning: end.captured_reasoning_content, reason: Some(reason), whose };
     let tokens = end.captured_usage.as_ref().and_then(tokens);
     let model = Some(whose.model.to_string());
     Ok(ModelResponse { tokens, model, ..answer.parts(content, written)? })
@@ -76,19 +77,19 @@ pub(super) fn whole(response: ChatResponse, whose: &Whose) -> Result<ModelRespon
     let ChatResponse {
         content, reasoning_content, stop_reason, usage, provider_model_iden, ..
     } = response;
-    let answer = Answer { reasoning: reasoning_content, reason: stop_reason, whose }
+    let answer = ResponseEnd { reasoning: reasoning_content, reason: stop_reason, whose }
         .parts(content, &Written::new())?;
     let model = Some(provider_model_iden.model_name.to_string());
     Ok(ModelResponse { tokens: tokens(&usage), model, ..answer })
 }
 
-struct Answer<'a> {
+struct ResponseEnd<'a> {
     reasoning: Option<String>,
     reason: Option<StopReason>,
     whose: &'a Whose,
 }
 
-impl Answer<'_> {
+impl ResponseEnd<'_> {
     fn parts(
         self,
         content: MessageContent,
@@ -261,7 +262,7 @@ mod tests {
             gemini_call("three", Some("of the third")),
         ];
         let whose = whose(AdapterKind::Gemini);
-        let answer = Answer { reasoning: Some("hm".into()), reason: None, whose: &whose };
+        let answer = ResponseEnd { reasoning: Some("hm".into()), reason: None, whose: &whose };
         let said = MessageContent::from_parts(said.to_vec());
         let mut parts = answer.parts(said, &Written::new()).unwrap().parts;
         // As in a history: the calls come last, with other ids where theirs were used before.

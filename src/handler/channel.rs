@@ -87,7 +87,7 @@ impl DeferredToolHandler for ChannelHandler {
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let blocked = deny_blocked(requests).leave_rest().build()?;
-        let rest = requests.only(|id| blocked.is_left(id));
+        let rest = requests.clone().only(|id| blocked.is_left(id));
         if rest.is_empty() {
             return Ok(blocked);
         }

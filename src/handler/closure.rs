@@ -5,8 +5,7 @@ use std::fmt;
 use std::future::Future;
 
 use super::{DeferredToolHandler, deny_blocked};
-use crate::args::Args;
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::decision::Question;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
@@ -99,21 +98,25 @@ where
     }
 }
 
-/// Creates a handler from an async closure `(name, args, reason) -> bool`, which is asked about one call after the
-/// other. The reasons of several layers are joined into one text. Calls that are executed elsewhere are left.
+/// Creates a handler from an async closure `(cx, call, reason) -> bool`, which is asked about one call after the other.
+/// It takes everything by value, and may change nothing: `true` approves the call as it is. The context is that of the
+/// run, as for every handler; the call has the arguments that would run; the reason is why the call is asked about, of
+/// several layers joined into one text. Calls that are executed elsewhere are left.
 ///
 /// After `false` the model gets a denial with the reason of the question: `The tool call was denied: delete a.log?`.
 ///
 /// ```
 /// use countersign::handler::permission_handler;
-/// use countersign::Args;
+/// use countersign::{RunContext, ToolCall};
 ///
-/// let handler = permission_handler(async |name: String, _args: Args, _reason: String| name != "delete_file");
+/// let handler = permission_handler(async |_cx: RunContext, call: ToolCall, _reason: String| {
+///     call.name() != "delete_file"
+/// });
 /// # let _ = handler;
 /// ```
 pub fn permission_handler<F, Fut>(permit: F) -> PermissionHandler<F>
 where
-    F: Fn(String, Args, String) -> Fut + Send + Sync + 'static,
+    F: Fn(RunContext, ToolCall, String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = bool> + Send,
 {
     PermissionHandler(permit)
@@ -125,7 +128,7 @@ pub struct PermissionHandler<F>(F);
 
 impl<F, Fut> DeferredToolHandler for PermissionHandler<F>
 where
-    F: Fn(String, Args, String) -> Fut + Send + Sync + 'static,
+    F: Fn(RunContext, ToolCall, String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = bool> + Send,
 {
     fn name(&self) -> Cow<'static, str> {
@@ -134,7 +137,7 @@ where
 
     async fn handle(
         &self,
-        _: &RunContext,
+        cx: &RunContext,
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let mut answers = deny_blocked(requests);
@@ -150,7 +153,7 @@ where
                 "" => String::new(),
                 reason => format!("The tool call was denied: {reason}"),
             };
-            answers = match self.0(call.name().to_owned(), call.args().clone(), reason).await {
+            answers = match self.0(cx.clone(), call.clone(), reason).await {
                 true => answers.approve(call.id()),
                 false => answers.deny(call.id(), denied),
             };

@@ -4,7 +4,7 @@
 //! | handler | does |
 //! |---|---|
 //! | [`handler_fn`], [`handler_fn_sync`] | closures over the whole batch |
-//! | [`permission_handler`] | an async closure `(name, args, reason) -> bool`, asked call by call |
+//! | [`permission_handler`] | an async closure `(cx, call, reason) -> bool`, asked call by call |
 //! | [`HandlerChain`] | several in sequence, each asked about the calls that the ones before it have left |
 //! | [`DenyAll`] | denies everything |
 //! | [`FailClosed`] | denies the calls that its inner handler leaves or forgets, and all calls if that handler fails |

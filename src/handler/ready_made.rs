@@ -136,7 +136,7 @@ impl<H: DeferredToolHandler> DeferredToolHandler for FailClosed<H> {
                 .answered_by(FAIL_CLOSED)
                 .build()?);
         };
-        let left = requests.only(|id| results.is_left(id));
+        let left = requests.clone().only(|id| results.is_left(id));
         let closed = deny_blocked(&left).deny_rest(denied).answered_by(FAIL_CLOSED).build()?;
         Ok(results.then(closed))
     }

@@ -26,7 +26,7 @@
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file.", delete).requires_approval());
-/// let turn = Turn::new(tools).handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
+/// let turn = Turn::new(tools).deferred_tool_handler(handler_fn(async |_cx, _requests| Err::<DeferredToolResults, _>(Stopped)));
 /// let error = turn.run(vec![ToolCall::new("c1", "delete", json!({"path": "a"}))]).await.unwrap_err();
 /// assert!(error.error().is_stopped());
 /// assert!(error.report().calls()[0].outcome().text().unwrap().contains("stopped the run"));

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::key::{self, Key};
-use super::stack::{ID, Ruling, Stack};
+use super::key::{self, CallKey};
+use super::stack::{CallStack, ID, StackRuling};
 use crate::args::Args;
 use crate::decision::Question;
 use crate::deferred::Answer;
@@ -32,13 +32,13 @@ const MAX_STORED: usize = 64 << 10;
 /// One call that is asked about.
 pub(super) struct Asking<'a> {
     pub(super) ledger: &'a Ledger,
-    pub(super) stack: Stack<'a>,
+    pub(super) stack: CallStack<'a>,
     pub(super) principal: Option<&'a str>,
     pub(super) until: Instant,
 }
 
 /// The state of an ask, as far as it matters to the call that waits.
-enum Answered {
+enum AskResult {
     /// The ask is approved, and the approval is not spent yet.
     Approved(Box<Record>),
     /// The call is denied with this text for the model.
@@ -59,9 +59,9 @@ impl Asking<'_> {
             let mut record = self.current(&key, &ask).await?;
             loop {
                 match self.answer(&record).await? {
-                    Answered::Denied(message) => return Err(message),
-                    Answered::Over => {}
-                    Answered::Approved(approved) => {
+                    AskResult::Denied(message) => return Err(message),
+                    AskResult::Over => {}
+                    AskResult::Approved(approved) => {
                         let edited = match &approved.decision {
                             Some(decision) => match &decision.answer {
                                 Answer::Approve { args } => args.clone(),
@@ -72,14 +72,14 @@ impl Asking<'_> {
                         let by = approved.decision.as_ref().map(|it| it.by_line());
                         let by = by.unwrap_or_default();
                         match self.stack.approved(pending.clone(), edited, &by).await? {
-                            Ruling::Allow(args) => {
+                            StackRuling::Allow(args) => {
                                 if let Some(args) = self.spend(&approved, &args).await? {
                                     return Ok(args);
                                 }
                             }
                             // Another question is asked now, for example about edited arguments, so this approval is
                             // void.
-                            Ruling::Ask(again) => {
+                            StackRuling::Ask(again) => {
                                 self.ledger.close(approved.ask.id()).await.map_err(store)?;
                                 pending = *again;
                                 break;
@@ -94,7 +94,7 @@ impl Asking<'_> {
     }
 
     /// The key of the call, and the ask without its number.
-    fn key(&self, pending: &SuspendedTurn) -> Result<(Key, Ask), String> {
+    fn key(&self, pending: &SuspendedTurn) -> Result<(CallKey, Ask), String> {
         let (call, normal) = (self.stack.call, self.stack.normal);
         let requests = pending.requests();
         let asked = requests.get(ID).ok_or("the question about this call is missing")?;
@@ -102,7 +102,7 @@ impl Asking<'_> {
             return Err("this call is blocked: no person can approve it here".to_owned());
         }
         let questions = requests.questions(ID).to_vec();
-        let key = Key::new(call, normal, &asked.args().to_value(), &questions);
+        let key = CallKey::new(call, normal, &asked.args().to_value(), &questions);
         let ask = Ask::new("", "", normal.shown())
             .with_args(asked.args().clone())
             .with_questions(questions.into_iter().chain(self.origin()));
@@ -133,7 +133,7 @@ impl Asking<'_> {
     }
 
     /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
-    async fn current(&self, key: &Key, ask: &Ask) -> Result<Record, String> {
+    async fn current(&self, key: &CallKey, ask: &Ask) -> Result<Record, String> {
         let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
         let mut last = None;
         // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
@@ -163,7 +163,7 @@ impl Asking<'_> {
     }
 
     /// An error when the last few equal calls were each denied by a person.
-    async fn refuse_repeats(&self, key: &Key, ask: &Ask, last: u64) -> Result<(), String> {
+    async fn refuse_repeats(&self, key: &CallKey, ask: &Ask, last: u64) -> Result<(), String> {
         if last < MAX_DENIALS {
             return Ok(());
         }
@@ -194,9 +194,9 @@ impl Asking<'_> {
     }
 
     /// Waits for an answer until the time is over.
-    async fn answer(&self, record: &Record) -> Result<Answered, String> {
+    async fn answer(&self, record: &Record) -> Result<AskResult, String> {
         let (id, run) = (record.ask.id(), record.ask.run());
-        let mut place = self.ledger.changed(run, -1).await.map_err(store)?;
+        let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
         loop {
             let Some(record) = self.ledger.get(id).await.map_err(store)? else {
                 return Err(format!("the ask {id} is no longer in the store"));
@@ -204,25 +204,25 @@ impl Asking<'_> {
             match (record.state, record.decision.as_ref().map(|it| &it.answer)) {
                 (AskState::Pending, _) => {}
                 (AskState::Decided, Some(Answer::Approve { .. })) => {
-                    return Ok(Answered::Approved(Box::new(record)));
+                    return Ok(AskResult::Approved(Box::new(record)));
                 }
                 (AskState::Decided, Some(Answer::Deny { message })) => {
                     let message = message.clone();
                     // The denial is delivered: the next equal call is asked about anew.
                     self.ledger.close(id).await.map_err(store)?;
-                    return Ok(Answered::Denied(message));
+                    return Ok(AskResult::Denied(message));
                 }
                 (AskState::Decided, Some(Answer::Result { value })) => {
                     let message = format!(
                         "the call was answered with a result instead of being run: {value}"
                     );
                     self.ledger.close(id).await.map_err(store)?;
-                    return Ok(Answered::Denied(message));
+                    return Ok(AskResult::Denied(message));
                 }
-                _ => return Ok(Answered::Over),
+                _ => return Ok(AskResult::Over),
             }
             let left = self.until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, self.ledger.changed(run, place)).await {
+            match tokio::time::timeout(left, self.ledger.wait_for_change(run, place)).await {
                 Ok(changed) => place = changed.map_err(store)?,
                 Err(_) => return self.too_late(&record).await,
             }
@@ -230,18 +230,18 @@ impl Asking<'_> {
     }
 
     /// The time is over without an answer.
-    async fn too_late(&self, record: &Record) -> Result<Answered, String> {
+    async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons: Vec<_> = record.ask.questions().iter().map(Question::reason).collect();
         let reasons = reasons.join("; ");
         if call.session.is_none() {
             // Later calls have nothing by which to find this ask, so a late answer would have no effect.
             self.ledger.cancel(id, "countersign hook").await.map_err(store)?;
-            return Ok(Answered::Denied(format!(
+            return Ok(AskResult::Denied(format!(
                 "no person approved this call in time: {reasons}"
             )));
         }
-        Ok(Answered::Denied(format!(
+        Ok(AskResult::Denied(format!(
             "this call waits for approval {id}; call again with the same arguments when a person has approved it ({reasons})"
         )))
     }

@@ -32,13 +32,13 @@ fn short(digest: &str) -> &str {
 }
 
 /// A call as it is asked about.
-pub(super) struct Key {
+pub(super) struct CallKey {
     pub(super) run: String,
     agent: String,
     digest: String,
 }
 
-impl Key {
+impl CallKey {
     pub(super) fn new(
         call: &HookCall,
         normal: &Normal,

@@ -12,7 +12,7 @@
 //! use countersign::{Decision, ToolCall, decide_fn};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let hook = Hook::new(Client::Codex).layered(decide_fn(|call: &ToolCall| match call.name() {
+//! let hook = Hook::new(Client::Codex).layered(decide_fn(|_, call: &ToolCall| match call.name() {
 //!     "read_file" => Decision::allow(),
 //!     _ => Decision::deny("this agent only reads"),
 //! }));
@@ -56,7 +56,7 @@ pub use client::Client;
 pub use install::{InstallError, Installation, Installed};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
-use stack::Ruling;
+use stack::StackRuling;
 
 /// Answers the hooks of one client. Without [`layered`](Self::layered), every call is asked about.
 #[derive(Clone)]
@@ -173,13 +173,13 @@ impl Hook {
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
         let normal = vocabulary::normal(call);
-        let stack = stack::Stack { outer: self.stack.as_ref(), call, normal: &normal };
+        let stack = stack::CallStack { outer: self.stack.as_ref(), call, normal: &normal };
         match stack.decide().await? {
-            Ruling::Allow(args) => {
+            StackRuling::Allow(args) => {
                 let args = normal.restore(call, &args)?;
                 Ok(HookReply::allow(self.client, args, self.explicit))
             }
-            Ruling::Ask(pending) => {
+            StackRuling::Ask(pending) => {
                 let ledger = store.await.map_err(|error| {
                     format!("this call needs an approval, and the store of approvals cannot be used: {}", with_causes(&*error))
                 })?;

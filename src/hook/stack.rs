@@ -22,23 +22,23 @@ pub(super) const ID: &str = "call";
 
 /// The layers around one call.
 #[derive(Clone, Copy)]
-pub(super) struct Stack<'a> {
+pub(super) struct CallStack<'a> {
     pub(super) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(super) call: &'a HookCall,
     pub(super) normal: &'a Normal,
 }
 
 /// What the layers have decided.
-pub(super) enum Ruling {
+pub(super) enum StackRuling {
     /// The call may run, with these arguments.
     Allow(Args),
     /// A person has to answer.
     Ask(Box<SuspendedTurn>),
 }
 
-impl Stack<'_> {
+impl CallStack<'_> {
     /// Lets the layers decide. The error is the reason of a denial.
-    pub(super) async fn decide(&self) -> Result<Ruling, String> {
+    pub(super) async fn decide(&self) -> Result<StackRuling, String> {
         let Normal { tool, args, .. } = self.normal;
         let call = ToolCall::new(ID, tool.as_str(), args.to_value());
         let (turn, permitted) = self.turn();
@@ -52,7 +52,7 @@ impl Stack<'_> {
         pending: SuspendedTurn,
         edited: Option<Args>,
         by: &str,
-    ) -> Result<Ruling, String> {
+    ) -> Result<StackRuling, String> {
         let requests = pending.requests();
         let answers = match edited {
             Some(args) => requests.answer().approve_with(ID, args),
@@ -76,12 +76,12 @@ impl Stack<'_> {
         let tools = match self.outer {
             Some(stack) => stack(Tools::from(set)),
             None => Tools::from(set).layered(
-                decide_fn(|_: &ToolCall| Decision::ask("there are no rules").with_key("no-rules"))
+                decide_fn(|_, _| Decision::ask("there are no rules").with_key("no-rules"))
                     .named("no rules"),
             ),
         };
         let doubts = self.normal.doubts.clone();
-        let doubt = decide_fn(move |call: &ToolCall| doubt(call, &doubts)).named("hook");
+        let doubt = decide_fn(move |_, call: &ToolCall| doubt(call, &doubts)).named("hook");
         (Turn::new(tools.layered(doubt)), permitted)
     }
 }
@@ -102,16 +102,16 @@ fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
     Decision::ask(reasons.join("; ")).with_key(keys.join(" "))
 }
 
-fn ruling(report: TurnReport, permitted: &Mutex<Option<Args>>) -> Result<Ruling, String> {
+fn ruling(report: TurnReport, permitted: &Mutex<Option<Args>>) -> Result<StackRuling, String> {
     let unclear = || "the decision about this call is not known".to_owned();
     let outcome = report.calls().first().map(|call| call.outcome().clone());
     match outcome.ok_or_else(unclear)? {
         Outcome::Returned(_) => {
             let args = permitted.lock().unwrap_or_else(PoisonError::into_inner).take();
-            args.map(Ruling::Allow).ok_or_else(unclear)
+            args.map(StackRuling::Allow).ok_or_else(unclear)
         }
         outcome if outcome.is_deferred() => {
-            report.into_suspended().map(|it| Ruling::Ask(Box::new(it))).ok_or_else(unclear)
+            report.into_suspended().map(|it| StackRuling::Ask(Box::new(it))).ok_or_else(unclear)
         }
         outcome => Err(outcome.text().unwrap_or_else(unclear)),
     }

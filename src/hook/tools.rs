@@ -45,7 +45,7 @@ impl Kind {
 }
 
 /// What is known about a tool.
-pub(super) struct Known {
+pub(super) struct KnownTool {
     pub(super) kind: Kind,
     /// The arguments that have another name in the common vocabulary.
     pub(super) names: &'static [(&'static str, &'static str)],
@@ -55,7 +55,7 @@ const SAME: &[(&str, &str)] = &[];
 const FILE: &[(&str, &str)] = &[("file_path", "path")];
 
 /// What is known about the tool of a call; `None` for tools of MCP servers and unknown ones.
-pub(super) fn known(call: &HookCall) -> Option<Known> {
+pub(super) fn known(call: &HookCall) -> Option<KnownTool> {
     // The client says that the tool belongs to an MCP server, so its name says nothing about what it does.
     if call.server.is_some() {
         return None;
@@ -68,12 +68,12 @@ pub(super) fn known(call: &HookCall) -> Option<Known> {
         Client::Copilot => copilot(tool, &Args::from(call.args.clone())),
         Client::Opencode => opencode(tool),
     }?;
-    Some(Known { kind, names })
+    Some(KnownTool { kind, names })
 }
 
-type Tool = Option<(Kind, &'static [(&'static str, &'static str)])>;
+type Mapping = Option<(Kind, &'static [(&'static str, &'static str)])>;
 
-fn claude(tool: &str) -> Tool {
+fn claude(tool: &str) -> Mapping {
     Some(match tool {
         "Bash" => (Kind::Shell, SAME),
         "Write" => (Kind::WriteFile, FILE),
@@ -98,7 +98,7 @@ fn claude(tool: &str) -> Tool {
     })
 }
 
-fn codex(tool: &str) -> Tool {
+fn codex(tool: &str) -> Mapping {
     Some(match tool {
         "Bash" | "shell" | "local_shell" | "container.exec" => (Kind::Shell, SAME),
         "exec_command" => (Kind::Shell, &[("cmd", "command")]),
@@ -114,7 +114,7 @@ fn codex(tool: &str) -> Tool {
     })
 }
 
-fn gemini(tool: &str, args: &serde_json::Map<String, serde_json::Value>) -> Tool {
+fn gemini(tool: &str, args: &serde_json::Map<String, serde_json::Value>) -> Mapping {
     Some(match tool {
         "run_shell_command" if args.contains_key("dir_path") => {
             (Kind::Shell, &[("dir_path", "workdir")])
@@ -139,7 +139,7 @@ fn gemini(tool: &str, args: &serde_json::Map<String, serde_json::Value>) -> Tool
     })
 }
 
-fn copilot(tool: &str, args: &Args) -> Tool {
+fn copilot(tool: &str, args: &Args) -> Mapping {
     Some(match tool {
         "bash" => (Kind::Shell, SAME),
         "write_bash" => (Kind::ShellInput, SAME),
@@ -166,7 +166,7 @@ fn copilot(tool: &str, args: &Args) -> Tool {
     })
 }
 
-fn opencode(tool: &str) -> Tool {
+fn opencode(tool: &str) -> Mapping {
     Some(match tool {
         "bash" => (Kind::Shell, SAME),
         "write" => (Kind::WriteFile, &[("filePath", "path")]),

@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::app::App;
+use super::approver::Approver;
 use super::body::{MOST_BYTES, Sent};
 use super::decide::{decide, decide_many, find, find_id};
 use super::entry::arranged;
 use super::json::set;
 use super::log::{export, verify};
-use super::principal::Principal;
 use super::query::{ListQuery, offered};
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use super::view::{self, Looker};
 use super::{files, guard, history, numbers, run};
 use crate::ledger::Millis;
@@ -56,11 +56,11 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/api/export", get(export))
         .route("/api/changes", get(changes))
         .fallback(async || {
-            Refused::new(StatusCode::NOT_FOUND, "not_found", "There is no such page.")
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is no such page.")
         })
         .method_not_allowed_fallback(async || {
             let problem = "Not with this method.";
-            Refused::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", problem)
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", problem)
         })
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
@@ -70,8 +70,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
 /// The principal that is logged in, and the configuration of the page.
 async fn me(
     State(app): State<Arc<App>>,
-    who: Result<Principal, Refused>,
-) -> Result<Json<Value>, Refused> {
+    who: Result<Approver, ApiError>,
+) -> Result<Json<Value>, ApiError> {
     let settings = &app.settings;
     let who = match who {
         Ok(who) => Some(who),
@@ -81,7 +81,7 @@ async fn me(
     let links: Vec<_> =
         settings.links.iter().map(|(label, url)| json!({"label": label, "url": url})).collect();
     Ok(Json(json!({
-        "name": who.as_ref().map(Principal::name),
+        "name": who.as_ref().map(Approver::name),
         "audits": who.is_some_and(|who| who.audits()),
         "login": settings.login,
         "logout": settings.logout,
@@ -94,10 +94,10 @@ async fn me(
 /// of the ledger.
 async fn pending(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |_| Refused::bad("bad_request", "The query has another field or value.");
+) -> ApiReply {
+    let wrong = |_| ApiError::bad("bad_request", "The query has another field or value.");
     let Query(query) = query.map_err(wrong)?;
     let after = query.after()?;
     app.hub.begin();
@@ -134,10 +134,10 @@ struct Known {
 }
 
 /// The asks among these that have changed since the client read them.
-async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<Known>) -> Reply {
+async fn states(State(app): State<Arc<App>>, who: Approver, Sent(known): Sent<Known>) -> ApiReply {
     if known.asks.len() > MOST_KNOWN {
         let problem = format!("A request has at most {MOST_KNOWN} asks.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     let board = app.hub.board().await?;
     let pending: HashMap<_, _> =
@@ -161,13 +161,13 @@ async fn states(State(app): State<Arc<App>>, who: Principal, Sent(known): Sent<K
     Ok(Json(json!({"changed": changed})))
 }
 
-async fn one(State(app): State<Arc<App>>, who: Principal, params: RawPathParams) -> Reply {
+async fn one(State(app): State<Arc<App>>, who: Approver, params: RawPathParams) -> ApiReply {
     let record = find(&app, &who, &params).await?;
     Ok(Json(Looker::new(&app.ledger, &who).await?.whole(&record)))
 }
 
 /// Sends a server-sent event for each change, as long as the client listens.
-async fn changes(State(app): State<Arc<App>>, _: Principal) -> Response {
+async fn changes(State(app): State<Arc<App>>, _: Approver) -> Response {
     app.hub.begin();
     let listeners = (app.hub.listen(), app.hub.stopping());
     let events = stream::unfold(listeners, async |(mut bell, mut stop)| {

@@ -6,28 +6,28 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
 
+use super::approver::{Approver, AuthorizeError};
 use super::past::Past;
-use super::principal::{Principal, Rejection};
-use super::refused::Refused;
+use super::refused::ApiError;
 use super::watch::Hub;
-use crate::args::Args;
+use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
 
 pub(super) type Authorize =
-    dyn Fn(Parts) -> BoxFuture<'static, Result<Principal, Rejection>> + Send + Sync;
-pub(super) type Check = dyn Fn(&str, &Args) -> Result<(), String> + Send + Sync;
-pub(super) type Told = dyn Fn(&Record) + Send + Sync;
+    dyn Fn(Parts) -> BoxFuture<'static, Result<Approver, AuthorizeError>> + Send + Sync;
+pub(super) type CheckEdit = dyn Fn(&ToolCall) -> Result<(), String> + Send + Sync;
+pub(super) type OnDecision = dyn Fn(&Record) + Send + Sync;
 
 /// The state of the router.
 pub(super) struct App {
     pub(super) ledger: Ledger,
     pub(super) hub: Hub,
     pub(super) past: Past,
-    pub(super) settings: Settings,
+    pub(super) settings: InboxSettings,
 }
 
 /// The configuration that the handlers read.
-pub(super) struct Settings {
+pub(super) struct InboxSettings {
     pub(super) authorize: Arc<Authorize>,
     pub(super) hosts: Vec<String>,
     pub(super) title: String,
@@ -35,14 +35,14 @@ pub(super) struct Settings {
     pub(super) login: Option<String>,
     pub(super) logout: Option<String>,
     pub(super) links: Vec<(String, String)>,
-    pub(super) check: Arc<Check>,
-    pub(super) told: Arc<Told>,
+    pub(super) check: Arc<CheckEdit>,
+    pub(super) told: Arc<OnDecision>,
 }
 
-impl FromRequestParts<Arc<App>> for Principal {
-    type Rejection = Refused;
+impl FromRequestParts<Arc<App>> for Approver {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refused> {
-        (app.settings.authorize)(parts.clone()).await.map_err(Refused::from)
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        (app.settings.authorize)(parts.clone()).await.map_err(ApiError::from)
     }
 }

@@ -16,12 +16,12 @@ const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 /// All pending asks, newest first.
 #[derive(Default)]
 pub(super) struct Board {
-    pub(super) items: Vec<Arc<Item>>,
+    pub(super) items: Vec<Arc<BoardItem>>,
     pub(super) refused: Vec<Arc<RefusedRow>>,
 }
 
 /// One pending ask, with the values that lists sort and filter by.
-pub(super) struct Item {
+pub(super) struct BoardItem {
     pub(super) record: Record,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
     /// several people have to agree, each call has a key of its own, as each has its own votes; and so has a call with a
@@ -37,7 +37,8 @@ pub(super) struct Item {
 
 impl Board {
     pub(super) fn of(ledger: &Ledger, listed: Listed<Record>) -> Self {
-        let items = listed.records.into_iter().map(|record| Arc::new(Item::of(ledger, record)));
+        let items =
+            listed.records.into_iter().map(|record| Arc::new(BoardItem::of(ledger, record)));
         Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
     }
 
@@ -50,11 +51,14 @@ impl Board {
         let known =
             self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
                 None => Some(Arc::clone(item)),
-                Some(now) => now.map(|record| Arc::new(Item::of(ledger, record))),
+                Some(now) => now.map(|record| Arc::new(BoardItem::of(ledger, record))),
             });
         let known: Vec<_> = known.collect();
-        let mut items: Vec<_> =
-            changed.into_values().flatten().map(|new| Arc::new(Item::of(ledger, new))).collect();
+        let mut items: Vec<_> = changed
+            .into_values()
+            .flatten()
+            .map(|new| Arc::new(BoardItem::of(ledger, new)))
+            .collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.record.parked_at));
         items.extend(known);
         Self { items, refused: self.refused.clone() }
@@ -68,7 +72,7 @@ impl Board {
     }
 }
 
-impl Item {
+impl BoardItem {
     fn of(ledger: &Ledger, record: Record) -> Self {
         let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
         let requester = record.ask.principal().map(|name| ledger.canonical_name(name));

@@ -5,7 +5,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
-use super::refused::Refused;
+use super::refused::ApiError;
 
 /// The largest body, in bytes.
 pub(super) const MOST_BYTES: usize = 1 << 20;
@@ -14,25 +14,25 @@ pub(super) const MOST_BYTES: usize = 1 << 20;
 pub(super) struct Sent<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
-    type Rejection = Refused;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = Bytes::from_request(request, state).await.map_err(|rejected| {
             if rejected.status() == StatusCode::PAYLOAD_TOO_LARGE {
                 let problem = format!("A body may have {MOST_BYTES} bytes.");
-                return Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", problem);
+                return ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", problem);
             }
-            Refused::new(StatusCode::BAD_REQUEST, "unreadable", "The body did not arrive.")
+            ApiError::new(StatusCode::BAD_REQUEST, "unreadable", "The body did not arrive.")
         })?;
         // Serde's text is left out, as it quotes values, and a proxy may log this response.
         serde_json::from_slice(&body).map(Self).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
             if error.is_data() {
                 let problem = "The body does not have the fields of this request, or has others";
-                return Refused::bad("bad_request", format!("{problem} ({place})."));
+                return ApiError::bad("bad_request", format!("{problem} ({place})."));
             }
             let problem = format!("The body is not JSON ({place}).");
-            Refused::new(StatusCode::BAD_REQUEST, "bad_json", problem)
+            ApiError::new(StatusCode::BAD_REQUEST, "bad_json", problem)
         })
     }
 }

@@ -9,12 +9,12 @@ use axum::http::request::Parts;
 use futures::future::BoxFuture;
 
 use super::api;
-use super::app::{App, Settings};
+use super::app::{App, InboxSettings};
+use super::approver::{Approver, AuthorizeError};
 use super::past::Past;
-use super::principal::{Principal, Rejection};
-use super::watch::{Hub, Stop};
+use super::watch::{Hub, Shutdown};
 use super::webhook::Webhook;
-use crate::args::Args;
+use crate::call::ToolCall;
 use crate::ledger::{Ledger, Record};
 
 /// An inbox over a ledger: configured, and then mounted as a router of axum. The [module](super) has the routes and an
@@ -27,7 +27,7 @@ pub struct Inbox {
     ledger: Ledger,
     webhooks: Vec<Webhook>,
     stop: Option<BoxFuture<'static, ()>>,
-    settings: Settings,
+    settings: InboxSettings,
 }
 
 impl Inbox {
@@ -35,19 +35,19 @@ impl Inbox {
     /// answered without it, apart from the files of the page.
     ///
     /// ```
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new());
-    /// let router = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann"))).into_router();
+    /// let router = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann"))).into_router();
     /// # let _: axum::Router = router;
     /// ```
     pub fn new<F, Fut>(ledger: Ledger, authorize: F) -> Self
     where
         F: Fn(Parts) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Principal, Rejection>> + Send + 'static,
+        Fut: Future<Output = Result<Approver, AuthorizeError>> + Send + 'static,
     {
-        let settings = Settings {
+        let settings = InboxSettings {
             authorize: Arc::new(move |parts| Box::pin(authorize(parts))),
             hosts: Vec::new(),
             title: "Approvals".to_owned(),
@@ -55,7 +55,7 @@ impl Inbox {
             login: None,
             logout: None,
             links: Vec::new(),
-            check: Arc::new(|_, _| Ok(())),
+            check: Arc::new(|_| Ok(())),
             told: Arc::new(|_| {}),
         };
         Self { ledger, webhooks: Vec::new(), stop: None, settings }
@@ -101,13 +101,14 @@ impl Inbox {
         self
     }
 
-    /// Sets a function that is called with the tool and the edited arguments before an approval of them is recorded; its
-    /// error is shown beside the edit, and nothing is decided. A decision is final, and one with arguments that the tool
+    /// Sets a function that is called with a call, with its edited arguments, before an approval of them is recorded; its
+    /// error is shown beside the edit, and nothing is decided. It gets no context, as the run is stored, or in another
+    /// process. A decision is final, and one with arguments that the tool
     /// does not take fails when the run resumes: check them here, as with
     /// [`Toolset::validate`](crate::Toolset::validate).
     pub fn with_check(
         mut self,
-        check: impl Fn(&str, &Args) -> Result<(), String> + Send + Sync + 'static,
+        check: impl Fn(&ToolCall) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.settings.check = Arc::new(check);
         self
@@ -139,7 +140,7 @@ impl Inbox {
     /// dropped.
     pub fn into_router(self) -> Router {
         let Self { ledger, webhooks, stop, settings } = self;
-        let hub = Hub::new(ledger.clone(), webhooks, Stop::new(stop));
+        let hub = Hub::new(ledger.clone(), webhooks, Shutdown::new(stop));
         hub.begin();
         api::router(Arc::new(App { ledger, hub, past: Past::default(), settings }))
     }

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
+use super::approver::Approver;
 use super::board::is_cut;
 use super::body::Sent;
 use super::json::set;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use crate::args::Args;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Decided, Record};
@@ -25,7 +25,7 @@ const MOST: usize = 500;
 /// because another person may have logged in from another tab since.
 #[derive(Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Decision {
+pub(super) enum PostedDecision {
     /// Edited arguments are a text, so that no number loses digits in a parser of JavaScript.
     Approve {
         fingerprint: String,
@@ -57,37 +57,39 @@ enum About {
 /// The ask that a request names, if its principal may see it.
 pub(super) async fn find(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     params: &RawPathParams,
-) -> Result<Record, Refused> {
+) -> Result<Record, ApiError> {
     let id = params.iter().find(|(name, _)| *name == "id").map_or("", |(_, id)| id);
     find_id(app, who, id).await
 }
 
-pub(super) async fn find_id(app: &App, who: &Principal, id: &str) -> Result<Record, Refused> {
+pub(super) async fn find_id(app: &App, who: &Approver, id: &str) -> Result<Record, ApiError> {
     // A text that cannot be an id is not looked up.
     if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Refused::unknown_ask());
+        return Err(ApiError::unknown_ask());
     }
     let record = app.ledger.get(id).await?.filter(|record| who.sees(record));
-    record.ok_or_else(Refused::unknown_ask)
+    record.ok_or_else(ApiError::unknown_ask)
 }
 
 /// Takes one decision. Of several decisions the first counts, and the response to the others names it.
 pub(super) async fn decide(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
-    Sent(decision): Sent<Decision>,
-) -> Reply {
-    let (Decision::Approve { by, .. } | Decision::Deny { by, .. }) = &decision;
+    Sent(decision): Sent<PostedDecision>,
+) -> ApiReply {
+    let (PostedDecision::Approve { by, .. } | PostedDecision::Deny { by, .. }) = &decision;
     is_still(&app, &who, by.as_deref())?;
     let record = find(&app, &who, &params).await?;
     let (fingerprint, answer) = match decision {
-        Decision::Approve { fingerprint, args, .. } => {
+        PostedDecision::Approve { fingerprint, args, .. } => {
             (fingerprint, Answer::Approve { args: may_approve(&app, &record, args.as_deref())? })
         }
-        Decision::Deny { fingerprint, message, .. } => (fingerprint, Answer::Deny { message }),
+        PostedDecision::Deny { fingerprint, message, .. } => {
+            (fingerprint, Answer::Deny { message })
+        }
     };
     let result = take(&app, &who, &record, &fingerprint, answer).await;
     tell(&app, &[record.ask.id().to_owned()]).await;
@@ -98,13 +100,13 @@ pub(super) async fn decide(
 /// others.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     Sent(Decisions { decisions, by }): Sent<Decisions>,
-) -> Reply {
+) -> ApiReply {
     is_still(&app, &who, by.as_deref())?;
     if decisions.len() > MOST {
         let problem = format!("A request has at most {MOST} decisions.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     let alone = decisions.len() == 1;
     let (mut results, mut ids) = (Vec::new(), Vec::new());
@@ -118,7 +120,7 @@ pub(super) async fn decide_many(
                 Some(message) => {
                     take(&app, &who, &record, &fingerprint, Answer::Deny { message }).await
                 }
-                None if is_cut(&record.ask) && !alone => Err(Refused::cut()),
+                None if is_cut(&record.ask) && !alone => Err(ApiError::cut()),
                 None => match may_approve(&app, &record, None) {
                     Ok(args) => {
                         take(&app, &who, &record, &fingerprint, Answer::Approve { args }).await
@@ -138,67 +140,70 @@ pub(super) async fn decide_many(
 }
 
 /// Refuses a decision of a page that shows another person as the decider.
-fn is_still(app: &App, who: &Principal, by: Option<&str>) -> Result<(), Refused> {
+fn is_still(app: &App, who: &Approver, by: Option<&str>) -> Result<(), ApiError> {
     let name = |name: &str| app.ledger.canonical_name(name);
     if by.is_some_and(|by| name(by) != name(who.name())) {
         let problem =
             format!("You are now logged in as {}, and the page shows another name.", who.name());
-        return Err(Refused::forbidden("wrong_person", problem));
+        return Err(ApiError::forbidden("wrong_person", problem));
     }
     Ok(())
 }
 
 async fn take(
     app: &App,
-    who: &Principal,
+    who: &Approver,
     record: &Record,
     fingerprint: &str,
     answer: Answer,
-) -> Result<Value, Refused> {
+) -> Result<Value, ApiError> {
     if !who.decides(record) {
-        return Err(Refused::forbidden("not_allowed", "You may see this call, and not decide it."));
+        return Err(ApiError::forbidden(
+            "not_allowed",
+            "You may see this call, and not decide it.",
+        ));
     }
     let id = record.ask.id();
     let decided = app.ledger.decide(id, fingerprint, who.name(), answer).await?;
     let result = match &decided {
         Decided::Won { .. } | Decided::Recorded { .. } => json!(decided),
-        Decided::Lost(winner) => return Err(Refused::lost(winner)),
+        Decided::Lost(winner) => return Err(ApiError::lost(winner)),
         Decided::Expired => {
-            return Err(Refused::gone("expired", "Too late: its time is over. It does not run."));
+            return Err(ApiError::gone("expired", "Too late: its time is over. It does not run."));
         }
         Decided::Cancelled => {
-            return Err(Refused::gone("cancelled", "It was withdrawn. It does not run."));
+            return Err(ApiError::gone("cancelled", "It was withdrawn. It does not run."));
         }
         Decided::Mismatch { .. } => {
             let problem = "The pending call is not what you were shown. Look again.";
-            return Err(Refused::bad("mismatch", problem));
+            return Err(ApiError::bad("mismatch", problem));
         }
         Decided::NotAllowed => {
             let problem = "The requester may not approve it: others have to.";
-            return Err(Refused::forbidden("not_allowed", problem));
+            return Err(ApiError::forbidden("not_allowed", problem));
         }
-        Decided::BlankName => return Err(Refused::forbidden("not_allowed", "A name is needed.")),
-        _ => return Err(Refused::unknown_ask()),
+        Decided::BlankName => return Err(ApiError::forbidden("not_allowed", "A name is needed.")),
+        _ => return Err(ApiError::unknown_ask()),
     };
     tracing::info!(ask = id, by = who.name(), "decided");
     Ok(result)
 }
 
 /// Refuses a decision that is certain to fail later, as a recorded decision is final. Returns the edited arguments.
-fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, Refused> {
+fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<Args>, ApiError> {
     let requests = record.ask.requests();
-    let Some(call) = requests.iter().next() else { return Err(Refused::unknown_ask()) };
+    let Some(call) = requests.iter().next() else { return Err(ApiError::unknown_ask()) };
     if requests.kind(call.id()) != Some(DeferralKind::Approval) {
         let problem = "The call is executed elsewhere: it needs a result, not an approval.";
-        return Err(Refused::bad("not_an_approval", problem));
+        return Err(ApiError::bad("not_an_approval", problem));
     }
     if requests.is_blocked(call.id()) {
-        return Err(Refused::forbidden("blocked", "It must not be approved."));
+        return Err(ApiError::forbidden("blocked", "It must not be approved."));
     }
     let Some(args) = args else { return Ok(None) };
-    let args = Args::parse(args).map_err(|error| Refused::bad("bad_args", format!("{error}.")))?;
-    (app.settings.check)(record.ask.tool(), &args).map_err(|problem| {
-        Refused::bad("bad_args", format!("The tool does not take this: {problem}."))
+    let args = Args::parse(args).map_err(|error| ApiError::bad("bad_args", format!("{error}.")))?;
+    (app.settings.check)(&call.clone().with_args(args.clone())).map_err(|problem| {
+        ApiError::bad("bad_args", format!("The tool does not take this: {problem}."))
     })?;
     Ok(Some(args))
 }

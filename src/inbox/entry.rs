@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::board::Item;
+use super::board::BoardItem;
 use crate::ledger::Millis;
 
 /// The number of entries of one requester in each round: the next ones come in the next round, after the entries of all
@@ -27,17 +27,17 @@ pub(super) enum Sort {
 }
 
 /// One ask, or several about equal calls of one run.
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct ListEntry {
+    pub(super) place: EntryPlace,
     /// The one that comes first.
-    pub(super) item: Arc<Item>,
+    pub(super) item: Arc<BoardItem>,
     /// The others.
-    pub(super) same: Vec<Arc<Item>>,
+    pub(super) same: Vec<Arc<BoardItem>>,
 }
 
 /// The position of an entry in the order. Clients send it back to get the entries after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct EntryPlace {
     round: usize,
     /// The order of the run, where the entries of a run are kept together.
     lead: Millis,
@@ -46,13 +46,13 @@ pub(super) struct Place {
     id: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EntryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}.{}.{}", self.round, self.lead, self.at, self.id, self.run)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for EntryPlace {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -68,7 +68,7 @@ impl FromStr for Place {
 }
 
 /// All entries, in order.
-pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<Entry> {
+pub(super) fn arranged(items: Vec<Arc<BoardItem>>, sort: Sort, by_run: bool) -> Vec<ListEntry> {
     let mut entries = grouped(items, sort);
     entries.sort_by(|a, b| a.place.cmp(&b.place));
     if by_run {
@@ -83,7 +83,7 @@ pub(super) fn arranged(items: Vec<Arc<Item>>, sort: Sort, by_run: bool) -> Vec<E
 }
 
 /// Moves the entries of a run to the position of the first of them.
-fn lead(entries: &mut [Entry]) {
+fn lead(entries: &mut [ListEntry]) {
     let mut first: HashMap<String, Millis> = HashMap::new();
     for entry in entries {
         let run = entry.item.record.ask.run().to_owned();
@@ -93,7 +93,7 @@ fn lead(entries: &mut [Entry]) {
 }
 
 /// Gives each requester a share of every round: of entries, or of runs where these are kept together.
-fn share(entries: &mut [Entry], by_run: bool) {
+fn share(entries: &mut [ListEntry], by_run: bool) {
     let mut of: HashMap<String, usize> = HashMap::new();
     let mut rounds: HashMap<String, usize> = HashMap::new();
     for entry in entries {
@@ -111,8 +111,8 @@ fn share(entries: &mut [Entry], by_run: bool) {
     }
 }
 
-fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
-    let (mut entries, mut known): (Vec<Entry>, HashMap<String, usize>) = Default::default();
+fn grouped(items: Vec<Arc<BoardItem>>, sort: Sort) -> Vec<ListEntry> {
+    let (mut entries, mut known): (Vec<ListEntry>, HashMap<String, usize>) = Default::default();
     for item in items {
         let place = place(&item, sort);
         match known.get(&item.key).and_then(|at| entries.get_mut(*at)) {
@@ -123,18 +123,18 @@ fn grouped(items: Vec<Arc<Item>>, sort: Sort) -> Vec<Entry> {
             Some(entry) => entry.same.push(item),
             None => {
                 known.insert(item.key.clone(), entries.len());
-                entries.push(Entry { place, item, same: Vec::new() });
+                entries.push(ListEntry { place, item, same: Vec::new() });
             }
         }
     }
     entries
 }
 
-fn place(item: &Item, sort: Sort) -> Place {
+fn place(item: &BoardItem, sort: Sort) -> EntryPlace {
     let at = match sort {
         Sort::Due => item.due,
         Sort::Oldest => item.record.parked_at,
         Sort::Newest => item.record.parked_at.saturating_neg(),
     };
-    Place { round: 0, lead: 0, run: String::new(), at, id: item.record.ask.id().to_owned() }
+    EntryPlace { round: 0, lead: 0, run: String::new(), at, id: item.record.ask.id().to_owned() }
 }

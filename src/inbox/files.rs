@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::app::App;
-use super::refused::Refused;
+use super::refused::ApiError;
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
@@ -67,11 +67,11 @@ pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): Origina
 }
 
 /// One of the files. Its address contains the version, so that no page consists of files of two versions.
-pub(super) async fn file(params: RawPathParams) -> Result<Response, Refused> {
+pub(super) async fn file(params: RawPathParams) -> Result<Response, ApiError> {
     let of = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
     let found = FILES.iter().find(|(name, ..)| of("name") == Some(name));
     let found = found.filter(|_| of("version") == Some(version()));
-    let missing = || Refused::new(StatusCode::NOT_FOUND, "not_found", "There is no such file.");
+    let missing = || ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is no such file.");
     let (_, kind, text) = found.ok_or_else(missing)?;
     let headers = [(CONTENT_TYPE, *kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")];
     Ok((headers, *text).into_response())

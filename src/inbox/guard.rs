@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::files::version as version_of_page;
-use super::refused::Refused;
+use super::refused::ApiError;
 
 /// Allows only resources of this server; no plug-ins, no frames, no forms, no text that becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -47,12 +47,12 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     response
 }
 
-fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     // A page of another site whose name points to this machine (DNS rebinding) sends that name.
     let host = one(headers, &HOST).unwrap_or_default().to_ascii_lowercase();
     if !hosts.is_empty() && !hosts.contains(&host) {
         let problem = "This server is not configured for that name in `Host`.";
-        return Err(Refused::forbidden("wrong_host", problem));
+        return Err(ApiError::forbidden("wrong_host", problem));
     }
     // These methods change nothing.
     if [Method::GET, Method::HEAD].contains(method) {
@@ -72,7 +72,7 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
         || headers.get_all("sec-fetch-site").iter().any(elsewhere)
     {
         let problem = "Only this server's own pages may change anything.";
-        return Err(Refused::forbidden("wrong_origin", problem));
+        return Err(ApiError::forbidden("wrong_origin", problem));
     }
     // A form of another site can be sent without a preflight request, but never as JSON.
     let kind = one(headers, &CONTENT_TYPE).unwrap_or_default();
@@ -80,11 +80,11 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), R
     // In a page of another version the same fields may have another meaning.
     if headers.get(PAGE).is_some_and(|version| version != version_of_page()) {
         let problem = "The server has another version than this page. Nothing was decided: load the page again.";
-        return Err(Refused::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
+        return Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
     }
     if !kind.eq_ignore_ascii_case("application/json") {
         let problem = "Send JSON, with `Content-Type: application/json`.";
-        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));
     }
     Ok(())
 }

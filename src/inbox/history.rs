@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
+use super::approver::Approver;
 use super::past::order;
-use super::principal::Principal;
 use super::query::{limit, words};
-use super::refused::{Refused, Reply};
+use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
 use crate::ledger::{AskState, Ledger, Millis, Record};
 use crate::show;
@@ -39,10 +39,10 @@ pub(super) struct HistoryQuery {
 /// A page of the settled asks, the latest change first.
 pub(super) async fn history(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<HistoryQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |problem: &str| Refused::bad("bad_request", problem);
+) -> ApiReply {
+    let wrong = |problem: &str| ApiError::bad("bad_request", problem);
     let Query(query) = query.map_err(|_| wrong("The query has another field or value."))?;
     let after = query
         .after

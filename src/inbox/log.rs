@@ -13,20 +13,20 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use crate::ledger::LedgerError;
 
 /// The number of lines of an export that are buffered for a slow client.
 const AHEAD: usize = 256;
 
-fn may_audit(who: &Principal) -> Result<(), Refused> {
+fn may_audit(who: &Approver) -> Result<(), ApiError> {
     let problem = "You may not verify or export the log.";
-    if who.audits() { Ok(()) } else { Err(Refused::forbidden("not_allowed", problem)) }
+    if who.audits() { Ok(()) } else { Err(ApiError::forbidden("not_allowed", problem)) }
 }
 
 /// Replays the log, and compares every row with it.
-pub(super) async fn verify(State(app): State<Arc<App>>, who: Principal) -> Reply {
+pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> ApiReply {
     may_audit(&who)?;
     Ok(Json(match app.ledger.verify(&Default::default()).await {
         Ok(verified) => json!({
@@ -42,8 +42,8 @@ pub(super) async fn verify(State(app): State<Arc<App>>, who: Principal) -> Reply
 /// The log as lines of JSON. It is read as fast as the client takes it.
 pub(super) async fn export(
     State(app): State<Arc<App>>,
-    who: Principal,
-) -> Result<Response, Refused> {
+    who: Approver,
+) -> Result<Response, ApiError> {
     may_audit(&who)?;
     let (lines, read) = mpsc::channel::<Bytes>(AHEAD);
     let ledger = app.ledger.clone();

@@ -2,13 +2,13 @@
 //!
 //! ```no_run
 //! use axum::Router;
-//! use countersign::inbox::{Inbox, Principal, Rejection};
+//! use countersign::inbox::{Approver, AuthorizeError, Inbox};
 //! use countersign::ledger::Ledger;
 //!
 //! # async fn example(ledger: Ledger) -> std::io::Result<()> {
 //! let inbox = Inbox::new(ledger, async |parts| { // Identify the person by a session, a token, or a header that a
 //! proxy sets. let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
-//! name.map(Principal::new).ok_or_else(|| Rejection::unauthorized("log in first")) }); let app =
+//! name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first")) }); let app =
 //! Router::new().nest("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
@@ -31,7 +31,7 @@
 //! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: the decision, the deciders, the reasons and the outcome |
 //! | `GET /api/runs/{run}` | the conversation of a run, if the ledger stores it, and its asks |
 //! | `GET /api/numbers?days=` | how many are pending, how long decisions took (p50, p95), how many were denials |
-//! | `POST /api/verify`, `GET /api/export` | verifies the log; the log as lines of JSON. For principals that may [audit](Principal::with_audit) |
+//! | `POST /api/verify`, `GET /api/export` | verifies the log; the log as lines of JSON. For approvers who may [audit](Approver::with_audit) |
 //! | `GET /api/changes` | server-sent events: something has changed, look again |
 //! | `GET /api/me` | the principal's name, and what the page is configured with |
 //! | `GET /api/alive` | nothing: `204`, as long as the server answers |
@@ -41,7 +41,7 @@
 //! | status | words |
 //! |---|---|
 //! | `400` | `bad_json`, `unreadable` |
-//! | `401`, `403`, … | `unauthenticated`, `forbidden`: as [`Rejection`] says |
+//! | `401`, `403`, … | `unauthenticated`, `forbidden`: as [`AuthorizeError`] says |
 //! | `403` | `wrong_host`, `wrong_origin`, `wrong_person` (another one is logged in than the page shows), `not_allowed` (the requester may not approve the call, or the principal may not decide it), `blocked` |
 //! | `404` | `unknown_ask`, `unknown_run`, `not_found` |
 //! | `405` | `wrong_method` |
@@ -66,6 +66,7 @@
 
 mod api;
 mod app;
+mod approver;
 mod board;
 mod body;
 mod config;
@@ -79,7 +80,6 @@ mod log;
 mod notice;
 mod numbers;
 mod past;
-mod principal;
 mod query;
 mod refused;
 mod run;
@@ -87,6 +87,6 @@ mod view;
 mod watch;
 mod webhook;
 
+pub use approver::{Approver, AuthorizeError};
 pub use config::Inbox;
-pub use principal::{Principal, Rejection};
 pub use webhook::{Webhook, WebhookError};

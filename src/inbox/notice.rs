@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::board::{Board, Item};
+use super::board::{Board, BoardItem};
 use super::webhook::{Told, Webhook};
 use crate::ledger::{Acquired, AskState, Lease, LeaseKeeper, Ledger, Millis, Record};
 
@@ -49,7 +49,7 @@ struct Target {
 /// Compares each reading of the store with the one before.
 struct Telling {
     keeper: LeaseKeeper,
-    pending: HashMap<String, Arc<Item>>,
+    pending: HashMap<String, Arc<BoardItem>>,
     expiring: HashSet<String>,
     /// The asks that were told as settled in the last minute, with the time.
     decided: Vec<(Millis, String)>,
@@ -113,7 +113,7 @@ impl Target {
         };
         let mark = Option::<Mark>::deserialize(lease.state()).ok().flatten();
         let (_, lease) = lease.take_state();
-        let known = |item: &&Arc<Item>| mark.as_ref().is_some_and(|mark| mark.has(&item.record));
+        let known = |item: &&Arc<BoardItem>| mark.as_ref().is_some_and(|mark| mark.has(&item.record));
         let known = board.items.iter().filter(known);
         let pending = known.map(|it| (it.record.ask.id().to_owned(), Arc::clone(it))).collect();
         if let Some(mark) = &mark {
@@ -164,7 +164,7 @@ impl Mark {
 
 impl Telling {
     async fn look(&mut self, ledger: &Ledger, webhook: &Webhook, board: &Board) {
-        let of = |item: &Arc<Item>| (item.record.ask.id().to_owned(), Arc::clone(item));
+        let of = |item: &Arc<BoardItem>| (item.record.ask.id().to_owned(), Arc::clone(item));
         let now: HashMap<_, _> = board.items.iter().map(of).collect();
         let mut told = false;
         for (id, item) in now.iter().filter(|(id, _)| !self.pending.contains_key(*id)) {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Millis, Record};
 
@@ -27,10 +27,10 @@ pub(super) struct NumbersQuery {
 /// The statistics of the last days, over the asks that the principal may see.
 pub(super) async fn numbers(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     query: Result<Query<NumbersQuery>, QueryRejection>,
-) -> Reply {
-    let wrong = |_| Refused::bad("bad_request", "The numbers take `days`.");
+) -> ApiReply {
+    let wrong = |_| ApiError::bad("bad_request", "The numbers take `days`.");
     let Query(query) = query.map_err(wrong)?;
     let days = query.days.unwrap_or(DAYS).clamp(1, 3650);
     let now = app.ledger.now().await?;

@@ -13,7 +13,7 @@ const OLDEST: Duration = Duration::from_secs(5);
 
 /// The settled ones among the newest asks, the latest change first.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct SettledAsks {
     pub(super) records: Vec<Arc<Record>>,
     /// Whether there are older asks, which were not searched.
     pub(super) older: bool,
@@ -23,7 +23,7 @@ pub(super) struct Settled {
 #[derive(Default)]
 pub(super) struct Past {
     reading: tokio::sync::Mutex<()>,
-    read: Mutex<Option<(Arc<Settled>, Instant)>>,
+    read: Mutex<Option<(Arc<SettledAsks>, Instant)>>,
 }
 
 impl Past {
@@ -32,12 +32,12 @@ impl Past {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn at_hand(&self) -> Option<Arc<Settled>> {
+    fn at_hand(&self) -> Option<Arc<SettledAsks>> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(it, _)| Arc::clone(it))
     }
 
-    pub(super) async fn settled(&self, ledger: &Ledger) -> Result<Arc<Settled>, LedgerError> {
+    pub(super) async fn settled(&self, ledger: &Ledger) -> Result<Arc<SettledAsks>, LedgerError> {
         if let Some(settled) = self.at_hand() {
             return Ok(settled);
         }
@@ -51,7 +51,7 @@ impl Past {
         let settled = listed.records.into_iter().filter(|it| it.state != AskState::Pending);
         let mut records: Vec<_> = settled.map(Arc::new).collect();
         records.sort_by(|a, b| order(b).cmp(&order(a)));
-        let settled = Arc::new(Settled { records, older });
+        let settled = Arc::new(SettledAsks { records, older });
         let until = Instant::now() + (begun.elapsed() * WORTH).min(OLDEST);
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((Arc::clone(&settled), until));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::board::Item;
-use super::entry::{Place, Sort};
-use super::refused::Refused;
+use super::board::BoardItem;
+use super::entry::{EntryPlace, Sort};
+use super::refused::ApiError;
 use crate::ledger::Ledger;
 use crate::show;
 
@@ -57,10 +57,10 @@ pub(super) fn limit(asked: Option<usize>) -> usize {
 ///
 /// # Errors
 /// A search that is too long to be one.
-pub(super) fn words(search: &str) -> Result<Vec<String>, Refused> {
+pub(super) fn words(search: &str) -> Result<Vec<String>, ApiError> {
     if search.len() > LONGEST {
         let problem = format!("A search has at most {LONGEST} bytes.");
-        return Err(Refused::bad("bad_request", problem));
+        return Err(ApiError::bad("bad_request", problem));
     }
     Ok(search.split_whitespace().map(str::to_lowercase).collect())
 }
@@ -74,8 +74,8 @@ impl ListQuery {
         self.group == Some(Group::Run)
     }
 
-    pub(super) fn after(&self) -> Result<Option<Place>, Refused> {
-        let wrong = |problem: &str| Refused::bad("bad_request", format!("`after`: {problem}."));
+    pub(super) fn after(&self) -> Result<Option<EntryPlace>, ApiError> {
+        let wrong = |problem: &str| ApiError::bad("bad_request", format!("`after`: {problem}."));
         self.after.as_ref().map(|place| place.parse().map_err(wrong)).transpose()
     }
 
@@ -83,12 +83,12 @@ impl ListQuery {
     pub(super) fn matching(
         &self,
         ledger: &Ledger,
-        items: &[Arc<Item>],
-    ) -> Result<Vec<Arc<Item>>, Refused> {
+        items: &[Arc<BoardItem>],
+    ) -> Result<Vec<Arc<BoardItem>>, ApiError> {
         let words = words(&self.q)?;
         let requester = self.requester.as_ref().map(|name| ledger.canonical_name(name));
         let is = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|asked| asked == is);
-        let fits = |item: &&Arc<Item>| {
+        let fits = |item: &&Arc<BoardItem>| {
             let ask = &item.record.ask;
             is(&self.tool, ask.tool())
                 && is(&self.run, ask.run())
@@ -101,8 +101,8 @@ impl ListQuery {
 }
 
 /// The values that each filter can have, with the number of their asks, the most frequent first.
-pub(super) fn offered(items: &[Arc<Item>]) -> Value {
-    let most = |of: fn(&Item) -> &str| {
+pub(super) fn offered(items: &[Arc<BoardItem>]) -> Value {
+    let most = |of: fn(&BoardItem) -> &str| {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for item in items {
             *counts.entry(of(item)).or_default() += 1;

@@ -5,24 +5,24 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::approver::AuthorizeError;
 use super::json::set;
-use super::principal::Rejection;
 use super::view;
 use crate::ledger::{LedgerError, Winner};
 
 /// The result of a handler.
-pub(super) type Reply = Result<Json<Value>, Refused>;
+pub(super) type ApiReply = Result<Json<Value>, ApiError>;
 
 /// `{"error": word, "message": sentence, …}`.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct ApiError {
     status: StatusCode,
     error: &'static str,
     message: String,
     more: Option<(&'static str, Value)>,
 }
 
-impl Refused {
+impl ApiError {
     pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
         Self { status, error, message: message.into(), more: None }
     }
@@ -69,8 +69,8 @@ impl Refused {
     }
 }
 
-impl From<Rejection> for Refused {
-    fn from(rejection: Rejection) -> Self {
+impl From<AuthorizeError> for ApiError {
+    fn from(rejection: AuthorizeError) -> Self {
         let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::FORBIDDEN);
         let word = match status {
             StatusCode::UNAUTHORIZED => "unauthenticated",
@@ -81,7 +81,7 @@ impl From<Rejection> for Refused {
     }
 }
 
-impl From<LedgerError> for Refused {
+impl From<LedgerError> for ApiError {
     fn from(error: LedgerError) -> Self {
         // The client gets no details; the log of the service has them.
         tracing::error!(error = &error as &dyn std::error::Error, "the ledger could not answer");
@@ -101,7 +101,7 @@ impl From<LedgerError> for Refused {
     }
 }
 
-impl Refused {
+impl ApiError {
     /// Writes the refusal as JSON.
     pub(super) fn body(self) -> Value {
         let mut body = json!({"error": self.error, "message": self.message});
@@ -112,7 +112,7 @@ impl Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.body())).into_response()
     }

@@ -8,8 +8,8 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::app::App;
-use super::principal::Principal;
-use super::refused::{Refused, Reply};
+use super::approver::Approver;
+use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
 use crate::call::ToolCall;
 use crate::ledger::RunRecord;
@@ -27,14 +27,14 @@ const LONGEST: usize = 8_000;
 /// The conversation of a run, and its asks.
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    who: Principal,
+    who: Approver,
     params: RawPathParams,
-) -> Reply {
+) -> ApiReply {
     let run = params.iter().find(|(name, _)| *name == "run").map_or("", |(_, run)| run);
     let all = app.ledger.list_run(run, ASKS).await?.records;
     let seen: Vec<_> = all.iter().filter(|record| who.sees(record)).collect();
     if seen.is_empty() {
-        return Err(Refused::unknown_run());
+        return Err(ApiError::unknown_run());
     }
     // A conversation shows all calls of its run, so the principal has to be allowed to see all of them.
     let whole = seen.len() == all.len();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::entry::Entry;
+use super::approver::Approver;
+use super::entry::ListEntry;
 use super::json::set;
-use super::principal::Principal;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
@@ -32,12 +32,12 @@ pub(super) fn refused(row: &RefusedRow) -> Value {
 /// The person who reads the asks, and the time: the ledger says which votes count then, and which one is this person's.
 pub(super) struct Looker<'a> {
     ledger: &'a Ledger,
-    who: &'a Principal,
+    who: &'a Approver,
     now: Millis,
 }
 
 impl<'a> Looker<'a> {
-    pub(super) async fn new(ledger: &'a Ledger, who: &'a Principal) -> Result<Self, LedgerError> {
+    pub(super) async fn new(ledger: &'a Ledger, who: &'a Approver) -> Result<Self, LedgerError> {
         Ok(Self { ledger, who, now: ledger.now().await? })
     }
 
@@ -47,7 +47,7 @@ impl<'a> Looker<'a> {
     }
 
     /// An entry of the list: an ask, and the asks about equal calls.
-    pub(super) fn entry(&self, entry: &Entry) -> Value {
+    pub(super) fn entry(&self, entry: &ListEntry) -> Value {
         let mut value = self.ask(&entry.item.record);
         let same = entry.same.iter().map(|it| &it.record);
         let same = same.map(|it| json!({"id": it.ask.id(), "fingerprint": it.fingerprint}));

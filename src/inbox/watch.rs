@@ -31,12 +31,12 @@ const RUNS: u32 = 100;
 const NEWEST: u32 = 32;
 
 /// Completes when the server stops.
-pub(super) struct Stop {
+pub(super) struct Shutdown {
     told: watch::Sender<bool>,
     wait: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Stop {
+impl Shutdown {
     pub(super) fn new(wait: Option<BoxFuture<'static, ()>>) -> Self {
         Self { told: watch::channel(false).0, wait: Mutex::new(wait) }
     }
@@ -56,7 +56,7 @@ struct Inner {
     /// Held while the board is read, so that one task reads at a time.
     reading: tokio::sync::Mutex<()>,
     bell: watch::Sender<u64>,
-    stop: Stop,
+    stop: Shutdown,
     webhooks: Vec<Webhook>,
 }
 
@@ -81,7 +81,7 @@ impl Drop for Hub {
 }
 
 impl Hub {
-    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Stop) -> Self {
+    pub(super) fn new(ledger: Ledger, webhooks: Vec<Webhook>, stop: Shutdown) -> Self {
         let inner = Inner {
             ledger,
             kept: RwLock::default(),
@@ -324,7 +324,7 @@ impl Runs {
     fn wait(&mut self, ledger: Ledger, run: String, after: i64) {
         let name = run.clone();
         let waits = self.waiting.spawn(async move {
-            let place = ledger.changed(&name, after).await;
+            let place = ledger.wait_for_change(&name, after).await;
             (ledger, name, place)
         });
         self.watched.insert(run, waits);

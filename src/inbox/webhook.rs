@@ -75,7 +75,7 @@ pub struct Webhook {
     link: Option<String>,
     lead: Duration,
     client: Client,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
 }
 
 /// Why a webhook cannot be used.
@@ -198,7 +198,7 @@ impl Webhook {
         }
     }
 
-    async fn deliver(&self, events: &Events) {
+    async fn deliver(&self, events: &EventBatch) {
         let id = uuid::Uuid::now_v7().to_string();
         let body = events.message(&id, self.link.as_deref()).to_string();
         let mut pause = Duration::from_secs(1);
@@ -315,13 +315,13 @@ fn name(text: &str) -> String {
 
 /// The events that were not sent yet. Its size is limited, so that it does not grow while a target cannot be reached.
 #[derive(Default)]
-struct Queue {
-    events: Mutex<Events>,
+struct EventQueue {
+    events: Mutex<EventBatch>,
     mark: Mutex<Value>,
     filled: Notify,
 }
 
-impl Queue {
+impl EventQueue {
     fn add(&self, id: &str, told: &Told) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.add(id, told);
@@ -329,7 +329,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    fn take(&self) -> Option<Events> {
+    fn take(&self) -> Option<EventBatch> {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         (events.len() > 0).then(|| std::mem::take(&mut *events))
     }
@@ -339,16 +339,16 @@ impl Queue {
 const KINDS: [&str; 3] = ["expiring", "new", "decided"];
 
 #[derive(Default)]
-struct Events([Kind; KINDS.len()]);
+struct EventBatch([EventsOfKind; KINDS.len()]);
 
 /// The events of one kind: the latest by name, and how many there are.
 #[derive(Default)]
-struct Kind {
+struct EventsOfKind {
     count: usize,
     named: VecDeque<(String, Told)>,
 }
 
-impl Events {
+impl EventBatch {
     fn add(&mut self, id: &str, told: &Told) {
         for kind in &mut self.0 {
             let before = kind.named.len();
@@ -505,7 +505,7 @@ mod tests {
     async fn the_queue_of_events_is_bounded_and_the_latest_event_counts() {
         let (_, new) = told("delete_file", "ann", "new").await;
         let (_, decided) = told("delete_file", "ann", "decided").await;
-        let mut events = Events::default();
+        let mut events = EventBatch::default();
         for n in 0..10_000 {
             events.add(&n.to_string(), &new);
         }

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::level_filters::LevelFilter;
 
-use crate::call::{CallRecord, Inherited, Standing as _, ToolCall, stands};
+use crate::call::{CallRecord, Inherited, RunContext, Standing as _, ToolCall, stands};
 use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
@@ -45,7 +45,7 @@ impl<F, S> DecideService<F, S> {
 
 impl<F, D, S> Service<ToolCall> for DecideService<F, S>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision + 'static,
     S: Service<ToolCall, Response = Outcome>,
     S::Error: Into<BoxError>,
@@ -72,10 +72,10 @@ where
 /// Returns the call for the inner service, or the result that ends the pass here.
 fn decide<F, D>(
     decide: &Arc<DecideFn<F>>,
-    call: ToolCall,
+    mut call: ToolCall,
 ) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
     let record = call.record().map_err(|error| Box::new(Err(error.into())))?;
@@ -83,7 +83,9 @@ where
         let layer: Arc<DecideFn<F>> = Arc::clone(decide);
         record.inherit(Inherited::new(layer));
     }
-    let decision = match catch_unwind(AssertUnwindSafe(|| decide.decide(&call).unless_plain())) {
+    let decision = match catch_unwind(AssertUnwindSafe(|| {
+        decide.decide(call.context(), &call).unless_plain()
+    })) {
         Ok(None) if !is_heard(record) => {
             allowed(record, &call, || decide.layer_name());
             return Ok(call);
@@ -91,22 +93,23 @@ where
         Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
         Err(_) => Decision::failed("panicked"),
     };
-    note(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
+    note(&mut call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))?;
+    Ok(call)
 }
 
-/// Records the decision of a layer. Returns the call for the inner service, or the denied outcome.
+/// Records the decision of a layer, and sets the arguments that it passes on. `Err` is the denied outcome.
 #[inline]
 pub(super) fn recorded(
-    call: ToolCall,
+    call: &mut ToolCall,
     decision: Decision,
     layer: impl Fn() -> Cow<'static, str>,
-) -> Result<ToolCall, Box<Outcome>> {
-    if let Ok(record) = call.record()
+) -> Result<(), Box<Outcome>> {
+    if let Some(record) = call.known_record()
         && decision.is_plain()
         && !is_heard(record)
     {
-        allowed(record, &call, &layer);
-        return Ok(call);
+        allowed(record, call, &layer);
+        return Ok(());
     }
     note(call, decision, layer)
 }
@@ -127,17 +130,20 @@ fn is_heard(record: &CallRecord) -> bool {
 /// Records a decision. Only a plain ALLOW that needs no report takes the fast path around this `#[cold]` function.
 #[cold]
 fn note(
-    call: ToolCall,
+    call: &mut ToolCall,
     decision: Decision,
     layer: impl Fn() -> Cow<'static, str>,
-) -> Result<ToolCall, Box<Outcome>> {
+) -> Result<(), Box<Outcome>> {
     let denied = |reason| Box::new(Outcome::denied(reason));
     let record = call.record().map_err(|error| denied(error.to_string()))?;
     let decision = distinct(record, decision, &layer);
-    report(record, &call, &decision, &layer);
+    report(record, call, &decision, &layer);
     match record.decided(decision, call.args(), layer) {
-        Ok(None) => Ok(call),
-        Ok(Some(args)) => Ok(call.with_args(args)),
+        Ok(None) => Ok(()),
+        Ok(Some(args)) => {
+            call.replace_args(args);
+            Ok(())
+        }
         Err(denial) => Err(denied(denial.reason)),
     }
 }

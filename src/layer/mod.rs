@@ -5,10 +5,10 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use countersign::{Decision, FunctionToolset, ToolCall, ToolMiddlewareExt, ToolsExt, from_fn};
+//! use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddlewareExt, ToolsExt, from_fn};
 //! use tower::ServiceBuilder;
 //!
-//! let policy = from_fn(async |call: ToolCall| match call.name() {
+//! let policy = from_fn(async |_cx: RunContext, call: ToolCall| match call.name() {
 //!     "deploy" => Decision::ask("changes production"),
 //!     _ => Decision::allow(),
 //! });
@@ -52,7 +52,7 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     ///
     /// ```
     /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
-    /// let writes = decide_fn(|_| Decision::ask("write?")).for_tools(["write_file", "move_file"]);
+    /// let writes = decide_fn(|_, _| Decision::ask("write?")).for_tools(["write_file", "move_file"]);
     /// # let _ = writes;
     /// ```
     fn for_tools<I: Into<String>>(self, tools: impl IntoIterator<Item = I>) -> Adjusted<Self> {

@@ -40,10 +40,11 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let applied = Applied { middleware: Arc::clone(&self.middleware), place: Place::default() };
+        let applied =
+            AppliedMiddleware { middleware: Arc::clone(&self.middleware), place: Place::default() };
         let applied = Arc::new(applied);
         stands(&applied);
-        MiddlewareService { shared: Arc::new(Shared { applied, inner }) }
+        MiddlewareService { shared: Arc::new(Inner { applied, inner }) }
     }
 }
 
@@ -53,21 +54,21 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
 /// slot of a limit inside.
 pub struct MiddlewareService<M, S> {
     /// In an `Arc`, so that cloning the service does not clone the stack inside.
-    shared: Arc<Shared<M, S>>,
+    shared: Arc<Inner<M, S>>,
 }
 
-struct Shared<M, S> {
-    applied: Arc<Applied<M>>,
+struct Inner<M, S> {
+    applied: Arc<AppliedMiddleware<M>>,
     inner: S,
 }
 
 /// A middleware with its position in the stack, by which the gate finds a skipped layer (rule D9).
-struct Applied<M> {
+struct AppliedMiddleware<M> {
     middleware: Arc<M>,
     place: Place,
 }
 
-impl<M: ToolMiddleware> Standing for Applied<M> {
+impl<M: ToolMiddleware> Standing for AppliedMiddleware<M> {
     fn place(&self) -> &Place {
         &self.place
     }
@@ -102,19 +103,18 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let Shared { applied, inner } = &*shared;
-            let Applied { middleware, place } = &**applied;
+            let Inner { applied, inner } = &*shared;
+            let AppliedMiddleware { middleware, place } = &**applied;
             let record = call.record()?;
             let decision =
                 catch_panic(|| middleware.before_tool_call(record.context(), &call)).await;
             let decision = decision.unwrap_or_else(|Panicked(what)| Decision::failed(what));
-            let mut call = match recorded(call, decision, || middleware.name()) {
-                Ok(call) => call,
-                Err(denied) => return Ok(*denied),
-            };
+            if let Err(denied) = recorded(&mut call, decision, || middleware.name()) {
+                return Ok(*denied);
+            }
             call.passes(place);
             pass_on(&call, middleware);
             let mut inner = inner.clone();
@@ -145,7 +145,7 @@ where
 /// Records the layer for a call to a sub-agent, so that it also decides about the sub-agent's calls (rule T7).
 #[inline]
 fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
-    if let Ok(record) = call.record()
+    if let Some(record) = call.known_record()
         && record.is_inherited()
     {
         let layer: Arc<M> = Arc::clone(middleware);
@@ -156,7 +156,7 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
 /// Whether `after_tool_call` runs: only on the outcome of an execution (rule D8).
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
-        && call.record().is_ok_and(|record| record.started())
+        && call.known_record().is_some_and(|record| record.started())
 }
 
 /// The outcome that goes outward after `after_tool_call`: never denied or deferred, and a text of ours after a panic.

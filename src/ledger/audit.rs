@@ -24,7 +24,7 @@ const ENDED_ELSEWHERE: &str =
 
 /// The log of one run, read from its first entry to its last.
 #[derive(Default)]
-struct Replayed {
+struct RunLog {
     /// The number of entries.
     entries: u64,
     /// The place and the hash of the last entry.
@@ -113,7 +113,7 @@ async fn verify_run(
 ) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
     for _ in 0..RETRIES {
         let rows = rows_of(ledger, run).await?;
-        let Replayed { entries, head, about } = match replay(ledger, run, earlier).await? {
+        let RunLog { entries, head, about } = match replay(ledger, run, earlier).await? {
             Ok(replayed) => replayed,
             Err(broken) => return Ok(Err(broken)),
         };
@@ -139,11 +139,11 @@ async fn replay(
     ledger: &Ledger,
     run: &str,
     mut earlier: &[(i64, String)],
-) -> Result<Result<Replayed, Broken>, LedgerError> {
+) -> Result<Result<RunLog, Broken>, LedgerError> {
     let broken = |seq: i64, problem: &str| {
         Ok(Err(Broken { run: run.to_owned(), seq: Some(seq), problem: problem.to_owned() }))
     };
-    let mut read = Replayed::default();
+    let mut read = RunLog::default();
     loop {
         let page = ledger.store.log(run, read.head.0, PAGE).await?;
         if page.is_empty() {

@@ -12,12 +12,12 @@ use super::{rules, run_record};
 
 /// The person or worker that a change is logged for, and the ask to create where there is none with this id.
 #[derive(Default)]
-pub(super) struct Change<'c> {
+pub(super) struct Transition<'c> {
     pub(super) by: Option<&'c str>,
     pub(super) new: Option<Ask>,
 }
 
-impl<'c> Change<'c> {
+impl<'c> Transition<'c> {
     pub(super) fn by(by: &'c str) -> Self {
         Self { by: Some(by), new: None }
     }
@@ -49,7 +49,7 @@ pub(super) async fn transact<T: Send>(
 pub(super) async fn change<T: Send>(
     ledger: &Ledger,
     id: &str,
-    how: Change<'_>,
+    how: Transition<'_>,
     mut change: impl FnMut(&mut Record, Millis) -> T + Send,
     event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
 ) -> Result<Option<(T, bool)>, LedgerError> {
@@ -85,7 +85,7 @@ pub(super) async fn change<T: Send>(
 /// is refused, as its call may have run before.
 fn found(
     rows: Vec<Lookup>,
-    how: &Change<'_>,
+    how: &Transition<'_>,
     valid_for: Option<Millis>,
     now: Millis,
 ) -> Result<Option<(Record, bool)>, LedgerError> {

@@ -344,10 +344,10 @@ pub(super) fn counted(requester: Option<&str>) -> &str {
 pub fn requester_of(doc: &str) -> String {
     #[derive(Deserialize)]
     struct Stored {
-        ask: Record,
+        ask: StoredRecord,
     }
     #[derive(Deserialize)]
-    struct Record {
+    struct StoredRecord {
         ask: Requester,
     }
     #[derive(Deserialize)]

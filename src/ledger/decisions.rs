@@ -19,7 +19,7 @@ impl Turn {
     /// # Errors
     /// [`Error::Ledger`] when the ledger cannot be read.
     pub async fn decisions(&self, suspended: &SuspendedTurn) -> Result<DeferredToolResults, Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => decisions(ledger, suspended).await,
             None => Ok(suspended.requests().answer().leave_rest().unchecked()),
         }
@@ -37,7 +37,7 @@ impl Turn {
         suspended: &SuspendedTurn,
         answers: DeferredToolResults,
     ) -> Result<(), Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => decide(ledger, suspended, answers).await,
             None => Ok(()),
         }
@@ -49,7 +49,7 @@ impl Turn {
     /// # Errors
     /// [`Error::Ledger`] when the ledger cannot be read.
     pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
-        match self.own_ledger() {
+        match self.configured_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
         }

@@ -40,7 +40,7 @@ impl Turn {
         self.durable(Arc::new(ledger))
     }
 
-    pub(crate) fn own_ledger(&self) -> Option<&Ledger> {
+    pub(crate) fn configured_ledger(&self) -> Option<&Ledger> {
         let durability: &dyn Any = &**self.durability()?;
         durability.downcast_ref()
     }
@@ -226,7 +226,7 @@ async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, 
             Err(refused) => return Ok(refused),
         },
     };
-    let (worker, lease) = (ledger.worker_name(), ledger.lease_time());
+    let (worker, lease) = (ledger.worker_name(), ledger.configured_lease());
     Ok(match ledger.claim(&id, worker, lease).await? {
         Claimed::Claimed { token } => JournalClaim::Go(JournalToken { id, token }),
         Claimed::Settled { outcome } => match serde_json::from_value(outcome) {
@@ -290,7 +290,7 @@ impl Journal for Ledger {
 
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
-            match self.renew(&claimed.id, claimed.token, self.lease_time()).await? {
+            match self.renew(&claimed.id, claimed.token, self.configured_lease()).await? {
                 Renewed::Renewed { .. } => Ok(()),
                 Renewed::StaleToken | Renewed::UnknownAsk => {
                     Err("the claim is no longer ours".into())
@@ -324,7 +324,7 @@ impl Journal for Ledger {
     }
 
     fn lease(&self) -> Duration {
-        self.lease_time()
+        self.configured_lease()
     }
 }
 

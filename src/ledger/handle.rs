@@ -101,11 +101,11 @@ impl Ledger {
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
     ///
     /// let ledger = Ledger::new(MemoryStore::new())
-    ///     .asks(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
+    ///     .ask_policy(|_cx, ask: Ask| ask.with_principal("ann").with_expires_in(Duration::from_secs(3600)));
     /// # let _ = ledger;
     /// ```
     #[must_use]
-    pub fn asks(
+    pub fn ask_policy(
         mut self,
         policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
     ) -> Self {
@@ -151,7 +151,7 @@ impl Ledger {
 
     /// The [lease](Self::lease) of claims, runs and chats.
     #[must_use]
-    pub fn lease_time(&self) -> Duration {
+    pub fn configured_lease(&self) -> Duration {
         self.lease
     }
 

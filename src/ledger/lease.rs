@@ -144,12 +144,17 @@ impl<T> Lease<T> {
 }
 
 impl Lease {
-    pub(super) fn new(ledger: &Ledger, key: &str, token: u64, state: Value) -> Self {
+    pub(super) fn new(
+        ledger: &Ledger,
+        (key, token): (&str, u64),
+        time: Duration,
+        state: Value,
+    ) -> Self {
         let keeper = LeaseKeeper {
             ledger: ledger.clone(),
             key: key.into(),
             token,
-            time: ledger.lease,
+            time,
             lost: Arc::default(),
         };
         Self { keeper, state }
@@ -157,6 +162,12 @@ impl Lease {
 }
 
 impl LeaseKeeper {
+    /// The token of the claim, higher than those of all earlier claims of the run. [`Ledger::save_run`] takes it.
+    #[must_use]
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
     /// Whether the lease was found lost: another process has acquired it since, or the run has ended. It is found when
     /// the lease is renewed.
     #[must_use]

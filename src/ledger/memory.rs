@@ -203,7 +203,11 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(heads.take(limit as usize).cloned().collect())))
     }
 
-    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(async move {
             loop {
                 // Registered before the log is read, so that no entry between reading and waiting is missed.

@@ -28,6 +28,7 @@
 //! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 //! ```
 
+mod acquisition;
 mod ask;
 mod audit;
 mod broken;
@@ -80,7 +81,7 @@ pub use project::Project;
 pub use record::{AskState, ClaimRecord, GrantUse, LedgerDecision, Record, Vote};
 pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub use run_record::RunRecord;
-pub use runs::{Saved, Taken};
+pub use runs::Saved;
 pub use store::{
     Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
     Writes,

@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::acquisition;
 use super::ask::{Ask, Millis};
 use super::audit::{self, Verified};
-use super::change::{Change, change, closed, transact};
+use super::change::{Transition, change, closed, transact};
 use super::checkpoint::{self, Checkpoint};
 use super::codec::{counted, read, there};
 use super::error::LedgerError;
 use super::handle::{Ledger, millis};
-use super::lease::{Acquired, Lease};
+use super::lease::Acquired;
 use super::listing::{Listed, RefusedRow};
 use super::record::{AskState, Record};
 use super::rerun::claim_again;
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled};
 use super::rules::{self, Deciding};
 use super::run_record::{self, RunRecord};
-use super::runs::{self, RunWrite, Saved, Taken};
+use super::runs::{self, RunWrite, Saved};
 use super::store::{Entry, Filter, RowKind};
 use super::{grants, log, retention};
 use crate::deferred::Answer;
@@ -60,7 +61,7 @@ impl Ledger {
         if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
-        let new = Change { by: None, new: Some(ask) };
+        let new = Transition { by: None, new: Some(ask) };
         let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
         let missing = "the row with its id is the row of a run, not of an ask";
         parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
@@ -85,8 +86,29 @@ impl Ledger {
         })
     }
 
-    /// Decides an ask if `check` passes, which is called within the same transaction. `None` when there is no such ask.
-    pub(crate) async fn decide_if<E: Send>(
+    /// Decides an ask, as [`decide`](Self::decide) does, if a check passes. The sync closure `(record, now)` sees the
+    /// record and the store's time within the transaction that decides; its error leaves the ask unchanged. The store
+    /// may call it several times. `None` when there is no such ask.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, Decided, Ledger, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "deploy")).await?.ask;
+    /// let (id, fingerprint, yes) = (ask.id(), ask.fingerprint(), Answer::Approve { args: None });
+    ///
+    /// let late = ledger.decide_if(id, &fingerprint, "ann", yes.clone(), |_, _| Err("too late")).await?;
+    /// assert_eq!(late, Some(Err("too late")));
+    /// let in_time = ledger.decide_if(id, &fingerprint, "ann", yes, |_, _| Ok::<_, String>(())).await?;
+    /// assert_eq!(in_time, Some(Ok(Decided::Won { again: false })));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ask is unchanged.
+    pub async fn decide_if<E: Send>(
         &self,
         id: &str,
         fingerprint: &str,
@@ -131,7 +153,7 @@ impl Ledger {
         let decide = |record: &mut Record, now| {
             check(record, now).map(|()| rules::decide(record, &deciding, &self.names, now))
         };
-        let made = change(self, id, Change::by(&deciding.by), decide, event).await?;
+        let made = change(self, id, Transition::by(&deciding.by), decide, event).await?;
         Ok(made.map(|(decided, _)| decided))
     }
 
@@ -144,7 +166,7 @@ impl Ledger {
         let event = |result: &Cancelled| {
             matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
         };
-        let made = change(self, id, Change::by(by), cancel, event).await?;
+        let made = change(self, id, Transition::by(by), cancel, event).await?;
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
@@ -164,7 +186,7 @@ impl Ledger {
         match self.get(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let look = |record: &mut Record, _| record.clone();
-                let looked = change(self, id, Change::default(), look, |_| None).await?;
+                let looked = change(self, id, Transition::default(), look, |_| None).await?;
                 Ok(looked.map(|(record, _)| record))
             }
             found => Ok(found),
@@ -201,7 +223,7 @@ impl Ledger {
             let claimed = rules::claim(record, worker, lease, now);
             Ok((claimed, record.state != before))
         };
-        match change(self, id, Change::by(worker), claim, event).await? {
+        match change(self, id, Transition::by(worker), claim, event).await? {
             None => Ok(Claimed::UnknownAsk),
             Some((Ok((claimed, _)), _)) => Ok(claimed),
             Some((Err(Elsewhere::Repeats(earlier)), _)) => {
@@ -226,7 +248,7 @@ impl Ledger {
         let lease = millis(lease);
         let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
         let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
-        let made = change(self, id, Change::default(), renew, event).await?;
+        let made = change(self, id, Transition::default(), renew, event).await?;
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
     }
 
@@ -267,7 +289,7 @@ impl Ledger {
         };
         let settle =
             |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
-        let made = change(self, id, Change::default(), settle, event).await?;
+        let made = change(self, id, Transition::default(), settle, event).await?;
         Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
 
@@ -304,7 +326,7 @@ impl Ledger {
                 return Ok(expired);
             }
             for id in due {
-                match change(self, &id, Change::default(), |_, _| (), |()| None).await {
+                match change(self, &id, Transition::default(), |_, _| (), |()| None).await {
                     Ok(Some(((), true))) => expired.changed.push(id),
                     Ok(_) => _ = stays.insert(id),
                     Err(error @ (LedgerError::Unreadable { .. } | LedgerError::Changed { .. })) => {
@@ -329,17 +351,17 @@ impl Ledger {
     /// # let ledger = Ledger::new(MemoryStore::new());
     /// # let ask = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
     /// # ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
-    /// let mut place = ledger.changed("run-1", -1).await?; // from the beginning
+    /// let mut place = ledger.wait_for_change("run-1", -1).await?; // from the beginning
     /// while ledger.get(ask.ask.id()).await?.is_some_and(|record| record.state == AskState::Pending) {
-    ///     place = ledger.changed("run-1", place).await?;
+    ///     place = ledger.wait_for_change("run-1", place).await?;
     /// }
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be read.
-    pub async fn changed(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
-        Ok(self.store.changed(run, after).await?)
+    pub async fn wait_for_change(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
+        Ok(self.store.wait_for_change(run, after).await?)
     }
 
     /// Lists the asks in one state, or in all states, newest first.
@@ -426,18 +448,18 @@ impl Ledger {
             .await
     }
 
-    /// Takes a run to resume it. Of any number of workers one gets the lease; the others get [`Taken::Held`] until the
-    /// lease is over or the run is saved.
+    /// Acquires the lease on a run for a worker of this name, to resume it. Of any number of workers one gets the lease;
+    /// the others get [`Acquired::Held`] until the lease is over or the run is saved.
     ///
     /// # Errors
-    /// [`LedgerError`]; the run is not taken.
-    pub async fn take_run(
+    /// [`LedgerError`]; the lease is not acquired.
+    pub async fn acquire_run_as(
         &self,
         run: &str,
         worker: &str,
         lease: Duration,
-    ) -> Result<Taken, LedgerError> {
-        runs::take_run(self, run, worker, lease).await
+    ) -> Result<Acquired, LedgerError> {
+        acquisition::acquire_run(self, run, worker, lease).await
     }
 
     /// Extends the lease on a run, to this long from now.
@@ -461,14 +483,13 @@ impl Ledger {
         runs::get(self, run).await
     }
 
-    /// Acquires the lease on a run, to resume it: [`take_run`](Self::take_run) for this ledger's
-    /// [worker](Self::worker), with a lease that can be kept in the background.
+    /// Acquires the lease on a run, to resume it: [`acquire_run_as`](Self::acquire_run_as) with this
+    /// ledger's [worker](Self::worker) and [lease](Self::lease).
     ///
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_run(&self, run: &str) -> Result<Acquired, LedgerError> {
-        let taken = runs::take_run(self, run, self.worker_name(), self.lease).await?;
-        Ok(self.acquired(run, taken))
+        acquisition::acquire_run(self, run, self.worker_name(), self.lease).await
     }
 
     /// Acquires the lease on a chat: a conversation that is stored as a whole, has no end, and is not among the
@@ -489,18 +510,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_chat(&self, chat: &str) -> Result<Acquired, LedgerError> {
-        let key = runs::chat_key(chat);
-        let taken = runs::take_chat(self, &key).await?;
-        Ok(self.acquired(&key, taken))
-    }
-
-    fn acquired(&self, key: &str, taken: Taken) -> Acquired {
-        match taken {
-            Taken::Taken { token, state } => Acquired::Lease(Lease::new(self, key, token, state)),
-            Taken::Held { by, since, until } => Acquired::Held { by, since, until },
-            Taken::Over { result } => Acquired::Over { result },
-            Taken::UnknownRun => Acquired::UnknownRun,
-        }
+        acquisition::acquire_chat(self, &runs::chat_key(chat)).await
     }
 
     /// The stored state of a chat; `None` when there is no chat with this id.

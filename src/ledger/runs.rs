@@ -1,4 +1,4 @@
-//! Saving, taking and ending suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
+//! Saving and ending suspended runs: stored until they are over, and resumed by one worker at a time (rule L5).
 
 use std::time::Duration;
 
@@ -10,38 +10,8 @@ use super::codec::{check_run, there};
 use super::error::LedgerError;
 use super::handle::{Ledger, millis};
 use super::log;
-use super::record::ClaimRecord;
 use super::run_record::{RunRecord, note, read, row_id};
 use super::store::RowKind;
-
-/// The result of taking a run to resume it.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Taken {
-    /// The worker has the lease on the run, and saves the run with this token.
-    Taken {
-        /// The token of this claim, higher than those of all earlier claims of the run.
-        token: u64,
-        /// The snapshot that was saved last.
-        state: Value,
-    },
-    /// A worker has a lease on the run that is not over.
-    Held {
-        /// The name of that worker.
-        by: String,
-        /// When it took the run, by the store's clock; `None` in claims that earlier versions wrote.
-        since: Option<Millis>,
-        /// When its lease ends unless it is renewed, by the store's clock.
-        until: Millis,
-    },
-    /// The run has ended.
-    Over {
-        /// The result that [`Ledger::end_run`] recorded.
-        result: Value,
-    },
-    /// There is no run with this id.
-    UnknownRun,
-}
 
 /// The result of saving, ending or renewing a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,40 +34,6 @@ pub(super) async fn get(ledger: &Ledger, run: &str) -> Result<Option<RunRecord>,
     let found = there(ledger.store.get(&row_id(run)).await?)?;
     let found = found.filter(|found| found.row.kind == RowKind::Run);
     found.map(|found| read(&found)).transpose()
-}
-
-/// Takes the lease on a run.
-pub(super) async fn take_run(
-    ledger: &Ledger,
-    run: &str,
-    worker: &str,
-    lease: Duration,
-) -> Result<Taken, LedgerError> {
-    let lease = millis(lease);
-    on_run(ledger, run, None, |now, record| {
-        let Some(mut record) = record else { return (Taken::UnknownRun, None) };
-        if record.over {
-            return (Taken::Over { result: record.state }, None);
-        }
-        match take(&mut record, worker, lease, now) {
-            taken @ Taken::Taken { .. } => (taken, Some((record, Some("run_taken")))),
-            other => (other, None),
-        }
-    })
-    .await
-}
-
-/// Takes the lease on a chat. A chat that does not exist is created with the state `null`.
-pub(super) async fn take_chat(ledger: &Ledger, key: &str) -> Result<Taken, LedgerError> {
-    let (lease, worker) = (millis(ledger.lease), ledger.worker_name());
-    on_run(ledger, key, None, |now, record| {
-        let mut record = record.unwrap_or_else(|| RunRecord::new(key, true, now));
-        match take(&mut record, worker, lease, now) {
-            taken @ Taken::Taken { .. } => (taken, Some((record, Some("run_taken")))),
-            other => (other, None),
-        }
-    })
-    .await
 }
 
 /// Extends the lease on a run or a chat, to this long from now.
@@ -145,7 +81,11 @@ pub(super) async fn write(
     let RunWrite { state, token, over, closes } = write;
     log::refuse_name(run, run)?;
     let event = if over { "run_ended" } else { "run_saved" };
-    let closing = Closing { asks: closes, by: ledger.worker_name(), if_made: Saved::Saved };
+    let closing = Closing {
+        asks: closes,
+        by: ledger.worker_name(),
+        when: |made: &Saved| *made == Saved::Saved,
+    };
     on_run(ledger, run, Some(closing), |now, record| {
         let mut record = match (record, token) {
             (None, None) => RunRecord::new(run, false, now),
@@ -160,24 +100,15 @@ pub(super) async fn write(
     .await
 }
 
-/// Claims the run for a worker, unless an earlier claim has a lease that is not over.
-fn take(record: &mut RunRecord, worker: &str, lease: Millis, now: Millis) -> Taken {
-    if let Some(claim) = record.claim.as_ref().filter(|claim| now < claim.until) {
-        let by = claim.worker.clone();
-        return Taken::Held { by, since: claim.at, until: claim.until };
-    }
-    record.token += 1;
-    let until = now.saturating_add(lease);
-    record.claim = Some(ClaimRecord { worker: worker.to_owned(), at: Some(now), until });
-    Taken::Taken { token: record.token, state: record.state.clone() }
-}
+/// A changed record, and the event that is logged with it, if any.
+pub(super) type Changed = (RunRecord, Option<&'static str>);
 
-async fn on_run<T: PartialEq + Send + Sync>(
+/// Runs a change of the record of a run in a transaction, which logs it and closes asks.
+pub(super) async fn on_run<T: Send>(
     ledger: &Ledger,
     run: &str,
     closing: Option<Closing<'_, T>>,
-    mut change: impl FnMut(Millis, Option<RunRecord>) -> (T, Option<(RunRecord, Option<&'static str>)>)
-    + Send,
+    mut change: impl FnMut(Millis, Option<RunRecord>) -> (T, Option<Changed>) + Send,
 ) -> Result<T, LedgerError> {
     let asks = closing.iter().flat_map(|closing| closing.asks).cloned();
     let ids: Vec<_> = std::iter::once(row_id(run)).chain(asks).collect();
@@ -188,7 +119,7 @@ async fn on_run<T: PartialEq + Send + Sync>(
         let new = known.is_none();
         let held = known.as_ref().and_then(|record| record.claim.clone());
         let (made, written) = change(writing.now, known);
-        if let Some(it) = closing.as_ref().filter(|it| it.if_made == made) {
+        if let Some(it) = closing.as_ref().filter(|it| (it.when)(&made)) {
             closed(writing, rows, it.by)?;
         }
         if let Some((record, event)) = written {
@@ -214,9 +145,9 @@ pub(super) struct RunWrite<'w> {
     pub(super) closes: &'w [String],
 }
 
-/// Asks that are closed in the transaction of a change, if the change has the result `if_made`.
-struct Closing<'c, T> {
+/// Asks that are closed in the transaction of a change, where its result says so.
+pub(super) struct Closing<'c, T> {
     asks: &'c [String],
     by: &'c str,
-    if_made: T,
+    when: fn(&T) -> bool,
 }

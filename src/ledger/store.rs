@@ -264,7 +264,11 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until the log of a run has an entry behind the place `after`, and returns the place of its last entry.
     /// With `-1` it returns at once, with 0 for a run without a log. A store that gets notifications wakes at once; the
     /// default implementation polls the log ten times a second.
-    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(async move {
             let mut last = after.max(0);
             loop {
@@ -331,8 +335,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).heads(after, limit)
     }
 
-    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
-        (**self).changed(run, after)
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
+        (**self).wait_for_change(run, after)
     }
 }
 

@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::asks::{Key, Renewing, Standing};
-use super::flight::{Client, Reply, State, Waiting};
-use super::form::{self, Said};
+use super::asks::{AskKey, AskStanding, Renewing};
+use super::flight::{CallingClient, Reply, State, Waiting};
+use super::form::{self, FormAnswer};
 use super::result;
 use super::shared::Shared;
 use super::site::{Site, lock};
@@ -54,8 +54,8 @@ pub(super) fn elicit(
 /// Answers the asks of one served call: from the ledger, by asking the client, or by waiting for the inbox.
 pub(super) struct Asker {
     pub(super) shared: Arc<Shared>,
-    pub(super) client: Client,
-    pub(super) key: Key,
+    pub(super) client: CallingClient,
+    pub(super) key: AskKey,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) peer: Peer<RoleServer>,
@@ -65,7 +65,7 @@ pub(super) struct Asker {
 }
 
 /// The answer to one call of a batch.
-enum Answered {
+enum CallReply {
     Approved(Args),
     Denied(String),
     /// The client gets this result instead, and nothing runs.
@@ -75,7 +75,7 @@ enum Answered {
 impl DeferredToolHandler for Asker {
     async fn handle(
         &self,
-        _: &RunContext,
+        cx: &RunContext,
         requests: &DeferredToolRequests,
     ) -> Result<DeferredToolResults, BoxError> {
         let mut answers = requests.answer();
@@ -90,13 +90,13 @@ impl DeferredToolHandler for Asker {
                 answers = answers.deny(id, "Blocked by policy.");
                 continue;
             }
-            match self.answer(requests, call).await? {
-                Answered::Approved(args) if args.to_value() == call.args().to_value() => {
+            match self.answer(cx, requests, call).await? {
+                CallReply::Approved(args) if args.to_value() == call.args().to_value() => {
                     answers = answers.approve(id)
                 }
-                Answered::Approved(args) => answers = answers.approve_with(id, args),
-                Answered::Denied(text) => answers = answers.deny(id, text),
-                Answered::Left(reply) => {
+                CallReply::Approved(args) => answers = answers.approve_with(id, args),
+                CallReply::Denied(text) => answers = answers.deny(id, text),
+                CallReply::Left(reply) => {
                     lock(&self.waiting.reply).get_or_insert(reply);
                     answers = answers.leave(id);
                 }
@@ -109,31 +109,34 @@ impl DeferredToolHandler for Asker {
 impl Asker {
     async fn answer(
         &self,
+        cx: &RunContext,
         requests: &DeferredToolRequests,
         call: &ToolCall,
-    ) -> Result<Answered, BoxError> {
+    ) -> Result<CallReply, BoxError> {
         let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
         let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
         let key = match path == self.key.tool {
             true => self.key.clone(),
             // A call of an agent behind the tool.
-            false => Key::new(&self.client.principal, &json!(self.key.id), &path, "", call.args()),
+            false => {
+                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
+            }
         };
         let until = Instant::now() + self.shared.wait;
         let mut asked = false;
         let mut place = None;
         loop {
-            let record = match asks.standing(&key, call.args(), questions).await? {
-                Standing::Pending(record) => record,
-                Standing::Claimed { ask, token, args } => {
+            let record = match asks.standing(cx, &key, call.args(), questions).await? {
+                AskStanding::Pending(record) => record,
+                AskStanding::Claimed { ask, token, args } => {
                     let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);
                     lock(&self.site.key).get_or_insert_with(|| ask.clone());
                     lock(&self.waiting.claims).push((ask, token, renewing));
-                    return Ok(Answered::Approved(args));
+                    return Ok(CallReply::Approved(args));
                 }
-                Standing::Denied(text) => return Ok(Answered::Denied(text)),
-                Standing::Delivered(outcome) => {
-                    return Ok(Answered::Left(Shared::redelivered(outcome)));
+                AskStanding::Denied(text) => return Ok(CallReply::Denied(text)),
+                AskStanding::Delivered(outcome) => {
+                    return Ok(CallReply::Left(Shared::redelivered(outcome)));
                 }
             };
             let may_ask = self.client.forms
@@ -148,7 +151,7 @@ impl Asker {
             let run = record.ask.run().to_owned();
             let seen = match place {
                 Some(place) => place,
-                None => asks.changed(&run, -1).await?,
+                None => asks.wait_for_change(&run, -1).await?,
             };
             if let Some(question) = question.filter(|_| !asked && !self.client.rounds) {
                 asked = true;
@@ -158,13 +161,13 @@ impl Asker {
             }
             match self.wait(&run, seen, until).await? {
                 Some(now) => place = Some(now),
-                None => return Ok(Answered::Left(Self::waits(&record))),
+                None => return Ok(CallReply::Left(Self::waits(&record))),
             }
         }
     }
 
     /// The input-required result for an ask.
-    fn round(&self, record: &Record, question: ElicitRequestParams) -> Result<Answered, BoxError> {
+    fn round(&self, record: &Record, question: ElicitRequestParams) -> Result<CallReply, BoxError> {
         let state = State {
             key: self.key.id.clone(),
             ask: Some(record.ask.id().to_owned()),
@@ -174,7 +177,7 @@ impl Asker {
         let sealed = self.shared.seal(&state)?;
         let requests = BTreeMap::from([(form::QUESTION.to_owned(), form::input(question))]);
         let required = InputRequiredResult::new(Some(requests), Some(sealed));
-        Ok(Answered::Left(Reply::InputRequired(Box::new(required))))
+        Ok(CallReply::Left(Reply::InputRequired(Box::new(required))))
     }
 
     /// Asks a client of an older revision, while the other surfaces can decide too: the first answer counts.
@@ -191,9 +194,9 @@ impl Asker {
             _ = self.wait(run, seen, until) => return Ok(()),
         };
         let answer = match form::said(&json!(answer)) {
-            Said::Approve => Answer::Approve { args: None },
-            Said::Deny => Answer::Deny { message: "denied in the client".to_owned() },
-            Said::Nothing => return Ok(()),
+            FormAnswer::Approve => Answer::Approve { args: None },
+            FormAnswer::Deny => Answer::Deny { message: "denied in the client".to_owned() },
+            FormAnswer::Nothing => return Ok(()),
         };
         let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
         self.shared.asks.ledger.decide(id, fingerprint, &self.client.principal, answer).await?;
@@ -206,7 +209,7 @@ impl Asker {
         let mut beats = 0.0;
         loop {
             let next = until.min(Instant::now() + BEAT);
-            match tokio::time::timeout_at(next, self.shared.asks.changed(run, seen)).await {
+            match tokio::time::timeout_at(next, self.shared.asks.wait_for_change(run, seen)).await {
                 Ok(place) => return place.map(Some),
                 Err(_) if next >= until => return Ok(None),
                 Err(_) => {}

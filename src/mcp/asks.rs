@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use super::launch::digest;
 use super::site::lock;
 use crate::args::Args;
+use crate::call::RunContext;
 use crate::decision::Question;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::ledger::{
-    Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record, Taken,
+    Acquired, Ask, AskState, Cancelled, Claimed, Ledger, LedgerError, Millis, Record,
 };
 
 /// How long an approval that nothing has used stays valid.
@@ -35,13 +36,13 @@ const ATTEMPTS: usize = 32;
 
 /// The key of a call: principal, server, project, tool and arguments.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct AskKey {
     pub(super) id: String,
     pub(super) principal: String,
     pub(super) tool: String,
 }
 
-impl Key {
+impl AskKey {
     /// `scope` tells apart the servers, projects and, without a principal, the connections.
     pub(super) fn new(
         principal: &str,
@@ -67,7 +68,7 @@ impl Key {
 }
 
 /// The state of a call that needs an approval, by the ledger.
-pub(super) enum Standing {
+pub(super) enum AskStanding {
     /// No decision yet.
     Pending(Box<Record>),
     /// Approved, and claimed by this request: it runs now, once.
@@ -78,17 +79,20 @@ pub(super) enum Standing {
     Delivered(Value),
 }
 
+/// Changes an ask before it is parked.
+pub(super) type AskPolicy = dyn Fn(&RunContext, Ask) -> Ask + Send + Sync;
+
 /// The asks of one server.
 pub(super) struct Asks {
     pub(super) ledger: Ledger,
     worker: String,
-    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    policy: Arc<AskPolicy>,
     /// The latest known generation of each key, to find it with one read.
     hints: Mutex<HashMap<String, u32>>,
 }
 
 impl Asks {
-    pub(super) fn new(ledger: Ledger, policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>) -> Self {
+    pub(super) fn new(ledger: Ledger, policy: Arc<AskPolicy>) -> Self {
         let worker = format!("mcp-{}", uuid::Uuid::now_v7());
         Self { ledger, worker, policy, hints: Mutex::default() }
     }
@@ -97,10 +101,11 @@ impl Asks {
     /// before anything runs, so that one of any number of equal calls gets it.
     pub(super) async fn standing(
         &self,
-        key: &Key,
+        cx: &RunContext,
+        key: &AskKey,
         args: &Args,
         questions: &[Question],
-    ) -> Result<Standing, BoxError> {
+    ) -> Result<AskStanding, BoxError> {
         let mut before = None;
         let mut generation = self.latest(key).await?;
         for _ in 0..ATTEMPTS {
@@ -111,9 +116,9 @@ impl Asks {
                     continue;
                 }
                 if let Some(denied) = self.denied_often(key, generation).await? {
-                    return Ok(Standing::Denied(denied));
+                    return Ok(AskStanding::Denied(denied));
                 }
-                self.park(key, generation, args, questions, before.take()).await?;
+                self.park(cx, key, generation, (args, questions), before.take()).await?;
                 continue;
             };
             match self.take(key, generation, record, questions).await? {
@@ -128,11 +133,11 @@ impl Asks {
     /// Uses the ask of this generation, or says why there has to be another one.
     async fn take(
         &self,
-        key: &Key,
+        key: &AskKey,
         generation: u32,
         record: Record,
         questions: &[Question],
-    ) -> Result<Result<Standing, Option<String>>, BoxError> {
+    ) -> Result<Result<AskStanding, Option<String>>, BoxError> {
         let id = record.ask.id().to_owned();
         let open = matches!(record.state, AskState::Pending | AskState::Decided);
         let shown = record.ask.questions();
@@ -146,21 +151,21 @@ impl Asks {
             return Ok(Err(None));
         }
         Ok(match self.ledger.claim(&id, &self.worker, LEASE).await? {
-            Claimed::NotDecided => Ok(Standing::Pending(Box::new(record))),
+            Claimed::NotDecided => Ok(AskStanding::Pending(Box::new(record))),
             Claimed::Claimed { token } => {
                 let claimed = self.ledger.get(&id).await?.unwrap_or(record);
-                Ok(Standing::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
+                Ok(AskStanding::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
             }
             Claimed::Denied { state: AskState::Decided }
                 if self.deliver(key, generation).await? =>
             {
-                Ok(Standing::Denied(denial(&record)))
+                Ok(AskStanding::Denied(denial(&record)))
             }
             Claimed::Settled { outcome } => {
                 let now = self.ledger.now().await?;
                 let fresh = now.saturating_sub(record.changed_at) < UNDELIVERED;
                 match fresh && self.deliver(key, generation).await? {
-                    true => Ok(Standing::Delivered(outcome)),
+                    true => Ok(AskStanding::Delivered(outcome)),
                     false => Err(None),
                 }
             }
@@ -174,10 +179,10 @@ impl Asks {
 
     async fn park(
         &self,
-        key: &Key,
+        cx: &RunContext,
+        key: &AskKey,
         generation: u32,
-        args: &Args,
-        questions: &[Question],
+        (args, questions): (&Args, &[Question]),
         before: Option<String>,
     ) -> Result<(), BoxError> {
         let mut questions = questions.to_vec();
@@ -193,7 +198,7 @@ impl Asks {
             .with_questions(questions)
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        match self.ledger.park((self.policy)(ask)).await {
+        match self.ledger.park((self.policy)(cx, ask)).await {
             // The run was dropped from the ledger: the next generation is free.
             Ok(_) | Err(LedgerError::Unkeepable { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -203,7 +208,7 @@ impl Asks {
     }
 
     /// The latest generation with an ask, or 0. Generations have no gaps, so that it is found in few reads.
-    async fn latest(&self, key: &Key) -> Result<u32, BoxError> {
+    async fn latest(&self, key: &AskKey) -> Result<u32, BoxError> {
         let hint = lock(&self.hints).get(&key.id).copied();
         let mut low = hint.unwrap_or(0);
         let mut step = 1;
@@ -221,23 +226,23 @@ impl Asks {
         Ok(low)
     }
 
-    async fn exists(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn exists(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let ask = key.ask(generation);
         Ok(self.ledger.get(ask.id()).await?.is_some() || self.is_used(key, generation).await?)
     }
 
     /// Whether the run of a generation is over, also when its asks were dropped.
-    async fn is_used(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    async fn is_used(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
     }
 
     /// Records that the outcome of a generation is delivered. Of any number of requests, one gets `true`.
-    pub(super) async fn deliver(&self, key: &Key, generation: u32) -> Result<bool, BoxError> {
+    pub(super) async fn deliver(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
         let run = key.run(generation);
         self.ledger.save_run(&run, Value::Null, None).await?;
-        match self.ledger.take_run(&run, &self.worker, LEASE).await? {
-            Taken::Taken { token, .. } => {
-                self.ledger.end_run(&run, token, json!("delivered")).await?;
+        match self.ledger.acquire_run_as(&run, &self.worker, LEASE).await? {
+            Acquired::Lease(lease) => {
+                lease.end(json!("delivered"), &[]).await?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -245,7 +250,7 @@ impl Asks {
     }
 
     /// Records the delivery of the outcome of this ask.
-    pub(super) async fn delivered(&self, key: &Key, ask: &str) -> Result<(), BoxError> {
+    pub(super) async fn delivered(&self, key: &AskKey, ask: &str) -> Result<(), BoxError> {
         if let Some(record) = self.ledger.get(ask).await?
             && let Some(generation) =
                 record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok())
@@ -256,7 +261,7 @@ impl Asks {
     }
 
     /// The denial of a call that a person has denied several times in a row (rule D11).
-    async fn denied_often(&self, key: &Key, next: u32) -> Result<Option<String>, BoxError> {
+    async fn denied_often(&self, key: &AskKey, next: u32) -> Result<Option<String>, BoxError> {
         let (mut count, mut words, mut now) = (0, String::new(), None);
         for generation in (0..next).rev().take(MAX_DENIALS as usize) {
             let Some(record) = self.ledger.get(key.ask(generation).id()).await? else { break };
@@ -281,8 +286,8 @@ impl Asks {
     }
 
     /// Waits until the ask may have changed, or the time is over.
-    pub(super) async fn changed(&self, run: &str, place: i64) -> Result<i64, BoxError> {
-        Ok(self.ledger.changed(run, place).await?)
+    pub(super) async fn wait_for_change(&self, run: &str, place: i64) -> Result<i64, BoxError> {
+        Ok(self.ledger.wait_for_change(run, place).await?)
     }
 
     /// Settles a claim with the outcome of the call; `None` means that its end was not seen.

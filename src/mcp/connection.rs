@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::McpError;
-use super::launch::{Launch, Way};
+use super::launch::{Launch, Transport};
 use super::site::{Routes, Site};
 
 /// The longest pause between two attempts to start a server.
@@ -42,7 +42,7 @@ pub(super) struct Connection {
 
 #[derive(Default)]
 struct State {
-    running: Option<RunningService<RoleClient, Client>>,
+    running: Option<RunningService<RoleClient, ClientSide>>,
     failures: u32,
     not_before: Option<Instant>,
 }
@@ -120,13 +120,13 @@ impl Connection {
         peer.peer_info().ok_or_else(missing)
     }
 
-    async fn start(&self) -> Result<RunningService<RoleClient, Client>, McpError> {
+    async fn start(&self) -> Result<RunningService<RoleClient, ClientSide>, McpError> {
         let mut capabilities = ClientCapabilities::default();
         if self.forms.load(Ordering::Relaxed) {
             capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
         }
         let me = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
-        let client = Client {
+        let client = ClientSide {
             info: ClientConfig::new(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
@@ -137,7 +137,7 @@ impl Connection {
         };
         let started = async {
             match &self.launch.way {
-                Way::Command { program, args, env, directory } => {
+                Transport::Command { program, args, env, directory } => {
                     let mut command = tokio::process::Command::new(program);
                     command.args(args).envs(env);
                     if let Some(directory) = directory {
@@ -153,7 +153,7 @@ impl Connection {
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
-                Way::Url { url, headers } => {
+                Transport::Url { url, headers } => {
                     let config = self.http(url, headers)?;
                     let transport = StreamableHttpClientTransport::from_config(config);
                     client
@@ -271,13 +271,13 @@ impl Drop for CancelOnDrop {
 }
 
 /// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
-pub(super) struct Client {
+pub(super) struct ClientSide {
     info: ClientConfig,
     routes: Arc<Routes>,
     changes: watch::Sender<u64>,
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for ClientSide {
     fn get_info(&self) -> ClientConfig {
         self.info.clone()
     }

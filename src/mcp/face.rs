@@ -3,22 +3,25 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures::future::Either;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientRequest,
     CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsRequest, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequest, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ResultType, ServerCapabilities, ServerConfig, ServerResult, SubscriptionFilter, Tool as Listed,
+    InitializeResult, InputRequiredResult, ListPromptsRequest, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ResultType, ServerCapabilities, ServerConfig,
+    ServerResult, SubscriptionFilter, Tool as Listed,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::connection::Failed;
-use super::flight::{Client, Reply, Request};
+use super::flight::{CallingClient, Reply, Request};
 use super::shared::{Shared, Upstream};
 use super::toolset::{GET_PROMPT, READ_RESOURCE};
 use crate::call::ToolDefinition;
@@ -26,7 +29,7 @@ use crate::turn::Turn;
 
 /// The person that a request of HTTP acts for, as `authorize` has found out.
 #[derive(Clone)]
-pub(super) struct Principal(pub(super) Option<String>);
+pub(super) struct HttpPrincipal(pub(super) Option<String>);
 
 /// One connection of a client, or one request of a client without connections.
 pub(super) struct Face {
@@ -42,12 +45,12 @@ impl Face {
     }
 
     /// The principal of a request, and the ways to ask that person: only those that the client declares.
-    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> Client {
+    fn client(&self, cx: &RequestContext<RoleServer>, state: Option<&str>) -> CallingClient {
         let rounds =
             cx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let (forms, urls) = asking(cx.client_capabilities().as_ref());
         let parts = cx.extensions.get::<axum::http::request::Parts>();
-        let named = parts.and_then(|parts| parts.extensions.get::<Principal>());
+        let named = parts.and_then(|parts| parts.extensions.get::<HttpPrincipal>());
         let (principal, nonce) = match named.and_then(|named| named.0.clone()) {
             Some(name) => (name, None),
             None if self.http => {
@@ -56,13 +59,28 @@ impl Face {
             }
             None => (self.shared.principal.clone(), None),
         };
-        Client { principal, nonce, forms, urls, rounds }
+        CallingClient { principal, nonce, forms, urls, rounds }
     }
 
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {
         let _in_flight = Arc::clone(&self.shared.in_flight);
         let client = self.client(cx, request.state.as_deref());
         self.shared.call(client, request, cx).await
+    }
+
+    /// Serves a request whose result is passed on as it came, or is a question to the client.
+    async fn passed_on<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Either<T, InputRequiredResult>, ErrorData> {
+        match self.serve(request, cx).await {
+            Reply::Raw(raw) => serde_json::from_value(raw)
+                .map(Either::Left)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None)),
+            Reply::InputRequired(required) => Ok(Either::Right(*required)),
+            other => Err(refused(other)),
+        }
     }
 
     /// Connects to the upstream server as this client would, and offers the same lists.
@@ -371,16 +389,13 @@ impl ServerHandler for Face {
         let (tool, args) = (READ_RESOURCE.to_owned(), json!({"uri": params.uri}));
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::ReadResourceResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::ReadResourceResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(ReadResourceResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => ReadResourceResponse::InputRequired(required),
+        })
     }
 
     async fn get_prompt(
@@ -401,16 +416,13 @@ impl ServerHandler for Face {
         let tool = GET_PROMPT.to_owned();
         let request =
             Request { tool, args, state: params.request_state, responses: params.input_responses };
-        match self.serve(request, &cx).await {
-            Reply::Raw(raw) => {
-                let mut result: rmcp::model::GetPromptResult = serde_json::from_value(raw)
-                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(match self.passed_on::<rmcp::model::GetPromptResult>(request, &cx).await? {
+            Either::Left(mut result) => {
                 result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
+                result.into()
             }
-            Reply::InputRequired(required) => Ok(GetPromptResponse::InputRequired(*required)),
-            other => Err(refused(other)),
-        }
+            Either::Right(required) => GetPromptResponse::InputRequired(required),
+        })
     }
 
     async fn complete(

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::asks::{Key, Renewing};
+use super::asks::{AskKey, Renewing};
 use super::site::Site;
 use crate::turn::{TurnError, TurnReport};
 
@@ -33,7 +33,7 @@ pub(super) enum Reply {
 
 /// The ways to ask a client, by its declared capabilities.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct CallingClient {
     pub(super) principal: String,
     /// Tells apart the connections of clients without a name.
     pub(super) nonce: Option<String>,
@@ -68,17 +68,17 @@ pub(super) struct State {
     pub(super) nonce: Option<String>,
 }
 
-pub(super) type Running = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
+pub(super) type TurnFuture = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
 pub(super) type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
 
 /// A call in flight: its turn, and the channels for its results.
 pub(super) struct Flight {
-    pub(super) running: Running,
+    pub(super) running: TurnFuture,
     pub(super) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
     pub(super) questions: mpsc::UnboundedReceiver<Asked>,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
-    pub(super) key: Key,
+    pub(super) key: AskKey,
     /// The question of the server that is with the client now.
     pub(super) open: Option<oneshot::Sender<ElicitResult>>,
     pub(super) told: f64,

@@ -16,7 +16,7 @@ const DENY: &str = "deny";
 
 /// The answer of a person on a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum FormAnswer {
     Approve,
     Deny,
     /// No answer: the form was closed, or holds something else than the two values.
@@ -25,14 +25,14 @@ pub(super) enum Said {
 
 /// Reads an `ElicitResult`. Only the literal value on an accepted form approves; other fields, such as a client's
 /// request to remember the answer, are ignored.
-pub(super) fn said(result: &Value) -> Said {
+pub(super) fn said(result: &Value) -> FormAnswer {
     let action = result.get("action").and_then(Value::as_str);
     let value =
         result.get("content").and_then(|content| content.get(FIELD)).and_then(Value::as_str);
     match (action, value) {
-        (Some("accept"), Some(APPROVE)) => Said::Approve,
-        (Some("accept"), Some(DENY)) | (Some("decline"), _) => Said::Deny,
-        _ => Said::Nothing,
+        (Some("accept"), Some(APPROVE)) => FormAnswer::Approve,
+        (Some("accept"), Some(DENY)) | (Some("decline"), _) => FormAnswer::Deny,
+        _ => FormAnswer::Nothing,
     }
 }
 
@@ -124,8 +124,11 @@ mod tests {
     #[test]
     fn only_the_literal_value_on_an_accepted_form_approves() {
         let accepted = |content: Value| said(&json!({"action": "accept", "content": content}));
-        assert_eq!(accepted(json!({"decision": "approve", "persist": "always"})), Said::Approve);
-        assert_eq!(accepted(json!({"decision": "deny"})), Said::Deny);
+        assert_eq!(
+            accepted(json!({"decision": "approve", "persist": "always"})),
+            FormAnswer::Approve
+        );
+        assert_eq!(accepted(json!({"decision": "deny"})), FormAnswer::Deny);
         for other in [
             json!({}),
             json!({"decision": true}),
@@ -136,18 +139,18 @@ mod tests {
             json!(null),
             json!({"approve": true}),
         ] {
-            assert_eq!(accepted(other.clone()), Said::Nothing, "{other}");
+            assert_eq!(accepted(other.clone()), FormAnswer::Nothing, "{other}");
         }
         assert_eq!(
             said(&json!({"action": "decline", "content": {"decision": "approve"}})),
-            Said::Deny
+            FormAnswer::Deny
         );
         for action in [json!("cancel"), json!("Accept"), json!(null), json!(1)] {
             assert_eq!(
                 said(&json!({"action": action, "content": {"decision": "approve"}})),
-                Said::Nothing
+                FormAnswer::Nothing
             );
         }
-        assert_eq!(said(&json!({"content": {"decision": "approve"}})), Said::Nothing);
+        assert_eq!(said(&json!({"content": {"decision": "approve"}})), FormAnswer::Nothing);
     }
 }

@@ -44,7 +44,7 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// # async fn run() -> Result<(), countersign::mcp::McpError> {
 /// let launch = Launch::command("mcp-server-git").args(["--repository", "."]);
 /// let guard = Guard::new("git", launch, Ledger::new(MemoryStore::new())).layers(|tools| {
-///     tools.layered(decide_fn(|call: &countersign::ToolCall| match call.name() {
+///     tools.layered(decide_fn(|_, call: &countersign::ToolCall| match call.name() {
 ///         "git_status" | "git_diff" | "git_log" => Decision::allow(),
 ///         _ => Decision::ask("changes the repository"),
 ///     }))

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::face::{Face, Principal};
-use super::shared::{Authorize, Shared};
+use super::face::{Face, HttpPrincipal};
+use super::shared::{FindPrincipal, Shared};
 
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;
@@ -20,7 +20,7 @@ pub(super) fn router(
     shared: Arc<Shared>,
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
-    authorize: Option<Authorize>,
+    authorize: Option<FindPrincipal>,
 ) -> Router {
     let mut config = StreamableHttpServerConfig::default().with_max_request_body_bytes(MAX_BODY);
     if let Some(hosts) = hosts {
@@ -36,14 +36,14 @@ pub(super) fn router(
 }
 
 async fn authorized(
-    State(authorize): State<Option<Authorize>>,
+    State(authorize): State<Option<FindPrincipal>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     if let Some(authorize) = authorize {
         match authorize(request.headers().clone()).await {
             Some(name) if !name.trim().is_empty() => {
-                request.extensions_mut().insert(Principal(Some(name)));
+                request.extensions_mut().insert(HttpPrincipal(Some(name)));
             }
             _ => {
                 return (StatusCode::UNAUTHORIZED, "the sender of this request is unknown")

@@ -20,14 +20,14 @@ use sha2::{Digest as _, Sha256};
 /// ```
 #[derive(Clone)]
 pub struct Launch {
-    pub(super) way: Way,
+    pub(super) way: Transport,
     pub(super) timeout: Duration,
     pub(super) start_timeout: Duration,
     pub(super) idempotent: Vec<String>,
 }
 
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum Transport {
     Command {
         program: OsString,
         args: Vec<OsString>,
@@ -45,16 +45,16 @@ impl Launch {
     #[must_use]
     pub fn command(program: impl Into<OsString>) -> Self {
         let (args, env, directory) = (Vec::new(), BTreeMap::new(), None);
-        Self::of(Way::Command { program: program.into(), args, env, directory })
+        Self::of(Transport::Command { program: program.into(), args, env, directory })
     }
 
     /// A server that is reached by streamable HTTP at this URL.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
-        Self::of(Way::Url { url: url.into(), headers: BTreeMap::new() })
+        Self::of(Transport::Url { url: url.into(), headers: BTreeMap::new() })
     }
 
-    fn of(way: Way) -> Self {
+    fn of(way: Transport) -> Self {
         let (timeout, start_timeout) = (Duration::from_secs(300), Duration::from_secs(30));
         Self { way, timeout, start_timeout, idempotent: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl Launch {
     /// Adds arguments of the command; no effect on a URL.
     #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let Way::Command { args, .. } = &mut self.way {
+        if let Transport::Command { args, .. } = &mut self.way {
             args.extend(more.into_iter().map(Into::into));
         }
         self
@@ -71,7 +71,7 @@ impl Launch {
     /// Sets an environment variable of the command, beside the inherited ones; no effect on a URL.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Way::Command { env, .. } = &mut self.way {
+        if let Transport::Command { env, .. } = &mut self.way {
             env.insert(name.into(), value.into());
         }
         self
@@ -80,7 +80,7 @@ impl Launch {
     /// Sets the directory in which the command is started; no effect on a URL.
     #[must_use]
     pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
-        if let Way::Command { directory, .. } = &mut self.way {
+        if let Transport::Command { directory, .. } = &mut self.way {
             *directory = Some(path.into());
         }
         self
@@ -89,7 +89,7 @@ impl Launch {
     /// Sets a header of every request to the URL, such as `authorization`; no effect on a command.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        if let Way::Url { headers, .. } = &mut self.way {
+        if let Transport::Url { headers, .. } = &mut self.way {
             headers.insert(name.into(), value.into());
         }
         self
@@ -124,7 +124,7 @@ impl Launch {
     pub fn digest(&self) -> String {
         let text = |os: &OsString| os.to_string_lossy().into_owned();
         let who = match &self.way {
-            Way::Command { program, args, directory, .. } => {
+            Transport::Command { program, args, directory, .. } => {
                 let args: Vec<_> = args.iter().map(text).collect();
                 json!([
                     "stdio",
@@ -133,7 +133,7 @@ impl Launch {
                     directory.as_ref().map(|it| it.to_string_lossy())
                 ])
             }
-            Way::Url { url, .. } => json!(["http", url]),
+            Transport::Url { url, .. } => json!(["http", url]),
         };
         digest(&who)
     }
@@ -143,10 +143,10 @@ impl fmt::Debug for Launch {
     /// The program or the host, never arguments or headers, which may hold secrets (rule S2).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.way {
-            Way::Command { program, args, .. } => {
+            Transport::Command { program, args, .. } => {
                 write!(f, "Launch({program:?} with {} arguments)", args.len())
             }
-            Way::Url { url, .. } => {
+            Transport::Url { url, .. } => {
                 let host = url::Url::parse(url).ok();
                 write!(f, "Launch({})", host.as_ref().and_then(url::Url::host_str).unwrap_or("url"))
             }

@@ -16,7 +16,7 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let git = McpToolset::connect("git", Launch::command("mcp-server-git")).await?;
-//! let turn = Turn::new(git.layered(decide_fn(|call: &ToolCall| match call.name() {
+//! let turn = Turn::new(git.layered(decide_fn(|_, call: &ToolCall| match call.name() {
 //!     "git_status" => Decision::allow(),
 //!     _ => Decision::ask("changes the repository"),
 //! })));

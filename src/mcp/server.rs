@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::McpError;
-use super::asks::Asks;
+use super::asks::{AskPolicy, Asks};
 use super::face::Face;
 use super::pins::Pins;
-use super::shared::{Authorize, Shared, Upstream};
+use super::shared::{FindPrincipal, Shared, Upstream};
 use super::toolset::McpToolset;
+use crate::call::RunContext;
 use crate::ledger::{Ask, Ledger, MemoryStore};
 use crate::seal::SealKeys;
 use crate::tools::Tools;
@@ -30,7 +31,7 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         wait: Duration::from_secs(45),
         inbox: None,
         principal: "mcp client".to_owned(),
-        policy: Arc::new(|ask| ask),
+        policy: Arc::new(|_, ask| ask),
         upstream: None,
         hosts: None,
         origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
@@ -67,11 +68,11 @@ pub struct Server {
     wait: Duration,
     inbox: Option<String>,
     principal: String,
-    policy: Arc<dyn Fn(Ask) -> Ask + Send + Sync>,
+    policy: Arc<AskPolicy>,
     upstream: Option<(McpToolset, Option<Arc<Pins>>)>,
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
-    authorize: Option<Authorize>,
+    authorize: Option<FindPrincipal>,
 }
 
 impl Server {
@@ -121,8 +122,12 @@ impl Server {
         self
     }
 
-    /// Sets a function that is called with each ask before it is parked, to set its deadline and quorum.
-    pub fn asks(mut self, policy: impl Fn(Ask) -> Ask + Send + Sync + 'static) -> Self {
+    /// Sets a function that is called with the context of the run and each ask before it is parked, to set its deadline
+    /// and quorum; see [`Ledger::ask_policy`].
+    pub fn ask_policy(
+        mut self,
+        policy: impl Fn(&RunContext, Ask) -> Ask + Send + Sync + 'static,
+    ) -> Self {
         self.policy = Arc::new(policy);
         self
     }

@@ -16,9 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::asker::{Asker, elicit};
-use super::asks::{End, Key};
-use super::flight::{Asked, Client, Flight, Reply, Request, Running, STATE, State, Waiting};
-use super::form::{self, Said};
+use super::asks::{AskKey, End};
+use super::flight::{
+    Asked, CallingClient, Flight, Reply, Request, STATE, State, TurnFuture, Waiting,
+};
+use super::form::{self, FormAnswer};
 use super::result;
 use super::shared::Shared;
 use super::site::{Elicit, Raw, Site, lock};
@@ -40,7 +42,7 @@ impl Shared {
     /// Serves one call to its reply.
     pub(super) async fn call(
         self: &Arc<Self>,
-        client: Client,
+        client: CallingClient,
         request: Request,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
@@ -84,14 +86,19 @@ impl Shared {
         }
     }
 
-    async fn key(&self, client: &Client, request: &Request, args: &Args) -> Result<Key, BoxError> {
+    async fn key(
+        &self,
+        client: &CallingClient,
+        request: &Request,
+        args: &Args,
+    ) -> Result<AskKey, BoxError> {
         let scope = json!([self.scope, client.nonce]);
         let identity = self.identity(&request.tool).await?;
-        Ok(Key::new(&client.principal, &scope, &request.tool, &identity, args))
+        Ok(AskKey::new(&client.principal, &scope, &request.tool, &identity, args))
     }
 
     /// Opens a request state that was sealed for this call of this person.
-    fn open(&self, state: &str, key: &Key) -> Result<State, String> {
+    fn open(&self, state: &str, key: &AskKey) -> Result<State, String> {
         let opened: State =
             self.keys.open(STATE, state, std::time::SystemTime::now()).map_err(|error| {
                 format!("The request state is refused: {error}. Call again without it.")
@@ -103,7 +110,12 @@ impl Shared {
     }
 
     /// Records the answer of the client's person to an ask. It counts as the requester's.
-    async fn decide(&self, ask: &str, said: Option<&Value>, client: &Client) -> Result<(), Reply> {
+    async fn decide(
+        &self,
+        ask: &str,
+        said: Option<&Value>,
+        client: &CallingClient,
+    ) -> Result<(), Reply> {
         let record = self.asks.ledger.get(ask).await.map_err(|error| self.broken(&error.into()))?;
         let Some(record) = record else {
             return Err(Reply::Error(ErrorData::invalid_params(
@@ -113,7 +125,7 @@ impl Shared {
         };
         if record.outcome.is_some() || record.claim.is_some() {
             let generation = record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok());
-            let key = Key {
+            let key = AskKey {
                 id: run_key(record.ask.run()),
                 principal: client.principal.clone(),
                 tool: String::new(),
@@ -132,10 +144,10 @@ impl Shared {
                 )),
             });
         }
-        let answer = match said.map_or(Said::Nothing, form::said) {
-            Said::Approve => Answer::Approve { args: None },
-            Said::Deny => Answer::Deny { message: "denied in the client".to_owned() },
-            Said::Nothing => return Ok(()),
+        let answer = match said.map_or(FormAnswer::Nothing, form::said) {
+            FormAnswer::Approve => Answer::Approve { args: None },
+            FormAnswer::Deny => Answer::Deny { message: "denied in the client".to_owned() },
+            FormAnswer::Nothing => return Ok(()),
         };
         let decided =
             self.asks.ledger.decide(ask, &record.fingerprint, &client.principal, answer).await;
@@ -145,9 +157,9 @@ impl Shared {
     /// Starts the turn of a call.
     fn start(
         self: &Arc<Self>,
-        client: &Client,
+        client: &CallingClient,
         request: &Request,
-        key: Key,
+        key: AskKey,
         cx: &RequestContext<RoleServer>,
     ) -> Flight {
         let (progress_to, progress) = mpsc::unbounded_channel();
@@ -176,9 +188,10 @@ impl Shared {
             linked: request.state.is_some() && !client.forms,
             beat: wants_progress.then_some(progress_to),
         };
-        let turn = Turn::new(self.tools.clone()).deps(Arc::clone(&site)).handler(handler);
+        let turn =
+            Turn::new(self.tools.clone()).deps(Arc::clone(&site)).deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
-        let running: Running = Box::pin(async move { turn.run(vec![call]).await });
+        let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
         Flight { running, progress, questions, site, waiting, key, open: None, told: 0.0 }
     }
 
@@ -186,7 +199,7 @@ impl Shared {
     async fn fly(
         &self,
         flight: &mut Flight,
-        client: &Client,
+        client: &CallingClient,
         cx: &RequestContext<RoleServer>,
     ) -> Flown {
         let token = cx.meta.get_progress_token();
@@ -238,7 +251,7 @@ impl Shared {
     async fn landed(
         &self,
         waiting: &Waiting,
-        (key, site): (&Key, &Site),
+        (key, site): (&AskKey, &Site),
         report: Result<TurnReport, TurnError>,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
@@ -331,7 +344,7 @@ impl Shared {
         self: &Arc<Self>,
         flight: Flight,
         question: ElicitRequestParams,
-        client: &Client,
+        client: &CallingClient,
     ) -> Reply {
         let id = uuid::Uuid::now_v7().to_string();
         let state = State {

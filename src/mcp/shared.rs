@@ -28,7 +28,7 @@ const FRESH: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Finds the name of the person that a request of HTTP acts for.
-pub(super) type Authorize = Arc<
+pub(super) type FindPrincipal = Arc<
     dyn Fn(axum::http::HeaderMap) -> futures::future::BoxFuture<'static, Option<String>>
         + Send
         + Sync,
@@ -43,7 +43,7 @@ pub(super) struct Upstream {
 }
 
 /// The tools by their names.
-type Identities = Arc<HashMap<String, Identity>>;
+type Identities = Arc<HashMap<String, ToolIdentity>>;
 
 /// The state that all requests of a server share.
 pub(super) struct Shared {
@@ -64,7 +64,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Clone)]
-pub(super) struct Identity {
+pub(super) struct ToolIdentity {
     digest: String,
     has_schema: bool,
 }
@@ -134,9 +134,9 @@ impl Shared {
     }
 }
 
-fn identity(definition: &ToolDefinition) -> (String, Identity) {
+fn identity(definition: &ToolDefinition) -> (String, ToolIdentity) {
     let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
     let has_schema = beside.is_some_and(|schema| !schema.is_null());
     let digest = digest(&json!([definition.source(), definition.parameters()]));
-    (definition.name().to_owned(), Identity { digest, has_schema })
+    (definition.name().to_owned(), ToolIdentity { digest, has_schema })
 }

@@ -107,11 +107,11 @@ impl McpToolset {
     ///
     /// ```no_run
     /// # async fn watch(git: countersign::mcp::McpToolset) {
-    /// git.changed().await;
+    /// git.wait_for_change().await;
     /// println!("{} has other tools now", git.server());
     /// # }
     /// ```
-    pub async fn changed(&self) {
+    pub async fn wait_for_change(&self) {
         // The sender lives as long as the connection that this value holds.
         _ = self.connection.changes().changed().await;
     }
@@ -274,7 +274,7 @@ impl McpToolset {
         if let Some(key) = own.or_else(|| cx.idempotency_key()) {
             meta.0.insert(IDEMPOTENCY.to_owned(), Value::String(key));
         }
-        let mut asked = Asked { meta: RequestMetaObject(meta), ..Asked::default() };
+        let mut asked = AskedBack { meta: RequestMetaObject(meta), ..AskedBack::default() };
         for _ in 0..MAX_ROUNDS {
             let request = request(permit.tool(), permit.args(), &asked)?;
             match self.connection.request(request, site.as_ref()).await {
@@ -335,13 +335,13 @@ fn pinned(mut tool: Value) -> Value {
 
 /// The questions that a server has sent so far within a call, with the answers.
 #[derive(Default)]
-struct Asked {
+struct AskedBack {
     meta: RequestMetaObject,
     responses: Option<std::collections::BTreeMap<String, Value>>,
     state: Option<String>,
 }
 
-fn request(tool: &str, args: &Args, asked: &Asked) -> Result<ClientRequest, ToolError> {
+fn request(tool: &str, args: &Args, asked: &AskedBack) -> Result<ClientRequest, ToolError> {
     let missing = |what: &str| ToolError::from(ToolFailed::new(format!("`{what}` is missing.")));
     Ok(match tool {
         READ_RESOURCE => {
@@ -377,7 +377,7 @@ async fn answered(
     required: InputRequiredResult,
     site: Option<&Arc<Site>>,
     meta: RequestMetaObject,
-) -> Asked {
+) -> AskedBack {
     let mut responses = std::collections::BTreeMap::new();
     for (key, question) in required.input_requests.unwrap_or_default() {
         let elicit = site.and_then(|site| site.elicit.as_ref());
@@ -387,7 +387,7 @@ async fn answered(
         };
         responses.insert(key, json!(answer));
     }
-    Asked { meta, responses: Some(responses), state: required.request_state }
+    AskedBack { meta, responses: Some(responses), state: required.request_state }
 }
 
 impl Toolset for McpToolset {

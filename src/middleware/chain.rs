@@ -5,13 +5,14 @@ use std::fmt;
 
 use futures::future::join_all;
 
-use super::members::{Members, ask};
+use super::members::{Members, ask, noted};
 use super::{ToolCallError, ToolMiddleware};
 use crate::args::Args;
 use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::{Decision, Question, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
+use crate::panic::{Panicked, catch_panic};
 
 /// Several middleware as one layer: every member decides, and the strictest decision wins, in any order (rule D1).
 ///
@@ -25,8 +26,8 @@ use crate::outcome::Outcome;
 /// use countersign::{Decision, ToolMiddlewareExt, decide_fn};
 ///
 /// let chain = Chain::new()
-///     .with(decide_fn(|_| Decision::allow()).named("first"))
-///     .with(decide_fn(|_| Decision::ask("sure?")).named("second"));
+///     .with(decide_fn(|_, _| Decision::allow()).named("first"))
+///     .with(decide_fn(|_, _| Decision::ask("sure?")).named("second"));
 /// assert_eq!(format!("{chain:?}"), "Chain[first, second]");
 /// let layer = chain.into_layer();
 /// # let _ = layer;
@@ -87,11 +88,11 @@ impl Chain {
             let mut mixed = None;
             let mut next = 0;
             let cx = if round == 0 { cx } else { &repeated };
-            while let Some((at, args)) = self.until_changed(next, cx, &current, &mut sum).await {
+            while let Some(args) = self.until_changed(&mut next, cx, &current, &mut sum).await {
                 current = current.with_args(args);
                 // A change by the first member needs no second round: no member decided on the old arguments.
-                mixed = self.members.get(at).filter(|_| at > 0).or(mixed);
-                next = at + 1;
+                mixed = self.members.get(next).filter(|_| next > 0).or(mixed);
+                next += 1;
             }
             match mixed.filter(|_| sum.denied.is_none()) {
                 None => break,
@@ -103,28 +104,50 @@ impl Chain {
         sum.into_decision(args)
     }
 
-    /// Asks the members from index `first` on, up to the first one that changes the arguments. Returns the index of
-    /// that member and the changed arguments, or `None` when no member changes them or one denies.
+    /// Asks the members from index `next` on, up to the first one that changes the arguments. Returns the changed
+    /// arguments and leaves the index of that member in `next`, or returns `None` when no member changes them or one
+    /// denies. One guard catches the panics of all members: `next` says whose it was.
     async fn until_changed(
         &self,
-        first: usize,
+        next: &mut usize,
         cx: &RunContext,
         call: &ToolCall,
         sum: &mut Sum,
-    ) -> Option<(usize, Args)> {
+    ) -> Option<Args> {
+        match catch_panic(|| self.ask_from(next, cx, call, sum)).await {
+            Ok(changed) => changed,
+            Err(Panicked(what)) => {
+                let decision = Some(Box::new(Decision::failed(what)));
+                let member = self.members.get(*next)?;
+                noted(&**member, cx, call, decision).into_iter().for_each(|it| sum.add(*it));
+                None
+            }
+        }
+    }
+
+    async fn ask_from(
+        &self,
+        next: &mut usize,
+        cx: &RunContext,
+        call: &ToolCall,
+        sum: &mut Sum,
+    ) -> Option<Args> {
         let mut slot = None;
-        for (at, member) in self.members.iter().enumerate().skip(first) {
-            let Some(mut decision) = ask(&**member, cx, call, &mut slot).await else {
-                continue;
-            };
-            let changed = decision.args.take().filter(|args| !args.equal(call.args()));
-            sum.add(*decision);
-            if sum.denied.is_some() {
-                return None;
+        while let Some(member) = self.members.get(*next) {
+            let decision = member.before(cx, call, &mut slot).await;
+            if (decision.is_some() || cx.explains())
+                && let Some(mut decision) = noted(&**member, cx, call, decision)
+            {
+                let changed = decision.args.take().filter(|args| !args.equal(call.args()));
+                sum.add(*decision);
+                if sum.denied.is_some() {
+                    return None;
+                }
+                if changed.is_some() {
+                    return changed;
+                }
             }
-            if let Some(args) = changed {
-                return Some((at, args));
-            }
+            *next += 1;
         }
         None
     }

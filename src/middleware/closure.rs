@@ -8,8 +8,12 @@ use super::ToolMiddleware;
 use crate::call::{Parts, Place, RunContext, Standing, ToolCall};
 use crate::decision::{Decision, IntoDecision};
 
-/// Decides with a sync closure that borrows the call. This is the cheapest layer: a plain ALLOW allocates nothing. The
-/// context is [`call.context()`](ToolCall::context). An `Err` is a DENY.
+/// Decides with a sync closure `(cx, call)` that borrows both. This is the cheapest layer: a plain ALLOW allocates
+/// nothing.
+///
+/// The closure sees what [`before_tool_call`](ToolMiddleware::before_tool_call) sees: the context of this call and
+/// pass, and the call as the layers outside have left it. It may allow, ask or deny, and change the arguments with its
+/// decision; an `Err` is a DENY. What needs to await belongs in [`from_fn`].
 ///
 /// The result is a [`tower::Layer`] and a [`ToolMiddleware`]. Its name is that of the function that contains the
 /// closure, unless [`named`](crate::ToolMiddlewareExt::named) sets another one. Of several closures in one function,
@@ -18,7 +22,7 @@ use crate::decision::{Decision, IntoDecision};
 /// ```
 /// use countersign::{Decision, FunctionToolset, ToolsExt, decide_fn};
 ///
-/// let tools = FunctionToolset::new().layered(decide_fn(|call| match call.name() {
+/// let tools = FunctionToolset::new().layered(decide_fn(|_cx, call| match call.name() {
 ///     "delete_file" => Decision::ask("delete a file?"),
 ///     _ => Decision::allow(),
 /// }));
@@ -26,17 +30,17 @@ use crate::decision::{Decision, IntoDecision};
 /// ```
 pub fn decide_fn<F, D>(decide: F) -> DecideFn<F>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
-    DecideFn { decide, name: None, place: Place::default() }
+    DecideFn { decide, name: super::type_name::<F>(), place: Place::default() }
 }
 
 /// Middleware from a sync closure; see [`decide_fn`].
 #[derive(Clone)]
 pub struct DecideFn<F> {
     decide: F,
-    name: Option<Cow<'static, str>>,
+    name: Cow<'static, str>,
     /// The position in the stack, assigned when the closure is applied as a layer (rule D9).
     place: Place,
 }
@@ -45,28 +49,28 @@ impl<F> DecideFn<F> {
     /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.name = Some(name.into());
+        self.name = name.into();
         self
     }
 
     pub(crate) fn layer_name(&self) -> Cow<'static, str> {
-        layer_name::<F>(self.name.as_ref())
+        self.name.clone()
     }
 }
 
 impl<F, D> DecideFn<F>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
-    pub(crate) fn decide(&self, call: &ToolCall) -> Decision {
-        (self.decide)(call).into_decision()
+    pub(crate) fn decide(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        (self.decide)(cx, call).into_decision()
     }
 }
 
 impl<F, D> ToolMiddleware for DecideFn<F>
 where
-    F: Fn(&ToolCall) -> D + Send + Sync + 'static,
+    F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
 {
     fn name(&self) -> Cow<'static, str> {
@@ -75,10 +79,10 @@ where
 
     fn before_tool_call(
         &self,
-        _: &RunContext,
+        cx: &RunContext,
         call: &ToolCall,
     ) -> impl Future<Output = Decision> + Send {
-        std::future::ready(self.decide(call))
+        std::future::ready(self.decide(cx, call))
     }
 }
 
@@ -102,18 +106,18 @@ impl<F> fmt::Debug for DecideFn<F> {
     }
 }
 
-/// Decides with an async closure that takes the call by value; a call is cheap to clone. The context is
-/// [`call.context()`](ToolCall::context). An `Err` is a DENY.
+/// Decides with an async closure `(cx, call)` that takes both by value, as its future may outlive the borrow of a hook;
+/// both are cheap to clone. It sees and may change what the closure of [`decide_fn`] does; an `Err` is a DENY.
 ///
 /// The result is a [`tower::Layer`] and a [`ToolMiddleware`].
 ///
 /// ```
 /// use countersign::decision::ToolBlocked;
-/// use countersign::{Decision, ToolCall, from_fn};
+/// use countersign::{Decision, RunContext, ToolCall, from_fn};
 ///
 /// async fn balance() -> Result<u32, std::io::Error> { Ok(10) }
 ///
-/// let limit = from_fn(async |call: ToolCall| {
+/// let limit = from_fn(async |_cx: RunContext, call: ToolCall| {
 ///     let balance = balance().await?; // a failure denies, naming the layer
 ///     if call.args()["amount"].as_u64() > Some(balance.into()) {
 ///         return Err(ToolBlocked::new("not enough money").into());
@@ -126,7 +130,7 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// State that the closure owns, such as a client, is cloned for each call, because the future may outlive the closure:
 ///
 /// ```
-/// use countersign::{Decision, FunctionToolset, ToolCall, ToolsExt, from_fn};
+/// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolsExt, from_fn};
 ///
 /// #[derive(Clone)]
 /// struct Client; // as most clients are, a handle that is cheap to clone
@@ -136,7 +140,7 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// }
 ///
 /// let client = Client;
-/// let policy = from_fn(move |call: ToolCall| {
+/// let policy = from_fn(move |_cx: RunContext, call: ToolCall| {
 ///     let client = client.clone();
 ///     async move {
 ///         Ok::<_, std::io::Error>(match client.may_call(call.name()).await? {
@@ -158,7 +162,7 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// use countersign::{Decision, FunctionToolset, ToolMiddlewareExt, ToolsExt, decide_fn};
 ///
 /// let frozen = AtomicBool::new(false); // not `Clone`, and captured by value
-/// let freeze = decide_fn(move |_| match frozen.load(Ordering::Relaxed) {
+/// let freeze = decide_fn(move |_, _| match frozen.load(Ordering::Relaxed) {
 ///     true => Decision::deny("nothing is changed before the release"),
 ///     false => Decision::allow(),
 /// });
@@ -167,49 +171,44 @@ impl<F> fmt::Debug for DecideFn<F> {
 /// ```
 pub fn from_fn<F, Fut>(decide: F) -> FromFn<F>
 where
-    F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+    F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoDecision> + Send,
 {
-    FromFn { decide, name: None }
+    FromFn { decide, name: super::type_name::<F>() }
 }
 
 /// Middleware from an async closure; see [`from_fn`].
 #[derive(Clone)]
 pub struct FromFn<F> {
     decide: F,
-    name: Option<Cow<'static, str>>,
+    name: Cow<'static, str>,
 }
 
 impl<F> FromFn<F> {
     /// Sets the layer's name in questions, denials and explanations.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.name = Some(name.into());
+        self.name = name.into();
         self
     }
 }
 
 impl<F, Fut> ToolMiddleware for FromFn<F>
 where
-    F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+    F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoDecision> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
-        layer_name::<F>(self.name.as_ref())
+        self.name.clone()
     }
 
-    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        (self.decide)(call.clone()).await.into_decision()
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        (self.decide)(cx.clone(), call.clone()).await.into_decision()
     }
 }
 
 impl<F> fmt::Debug for FromFn<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FromFn").field(&layer_name::<F>(self.name.as_ref())).finish()
+        f.debug_tuple("FromFn").field(&self.name).finish()
     }
-}
-
-/// The name that a layer was given, or that of the function in which its closure is written.
-fn layer_name<F>(given: Option<&Cow<'static, str>>) -> Cow<'static, str> {
-    given.cloned().unwrap_or_else(super::type_name::<F>)
 }

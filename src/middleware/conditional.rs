@@ -18,8 +18,8 @@ use crate::outcome::Outcome;
 /// use countersign::{Decision, RunContext, ToolCall, decide_fn};
 ///
 /// let large = |_: &RunContext, call: &ToolCall| call.args()["amount"].as_u64() > Some(1_000);
-/// let policy = when(large, decide_fn(|_| Decision::ask("large transfer")))
-///     .otherwise(decide_fn(|_| Decision::allow()));
+/// let policy = when(large, decide_fn(|_, _| Decision::ask("large transfer")))
+///     .otherwise(decide_fn(|_, _| Decision::allow()));
 /// # let _ = policy;
 /// ```
 pub fn when<P, A>(predicate: P, then: A) -> When<P, A, ()>

@@ -76,9 +76,9 @@ impl Opinion {
 /// }
 ///
 /// let rules = danger_first_decision_wins()
-///     .member("lists", |call| call.name().starts_with("list_").then(Decision::allow))
+///     .member("lists", |_, call| call.name().starts_with("list_").then(Decision::allow))
 ///     .with(FileAccess)
-///     .member("rest", |_| Decision::ask("is this all right?"));
+///     .member("rest", |_, _| Decision::ask("is this all right?"));
 /// # let _ = rules;
 /// ```
 #[must_use]
@@ -101,26 +101,27 @@ impl FirstDecision {
         self
     }
 
-    /// Adds a sync closure. Its questions and denials carry `name`.
+    /// Adds a sync closure `(cx, call)`, which sees what [`decide_fn`](crate::decide_fn)'s does. Its questions and denials carry `name`.
     #[must_use]
     pub fn member<F, O>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
-        F: Fn(&ToolCall) -> O + Send + Sync + 'static,
+        F: Fn(&RunContext, &ToolCall) -> O + Send + Sync + 'static,
         O: Into<Opinion>,
     {
-        let decide = move |call: ToolCall| std::future::ready(decide(&call).into());
+        let decide =
+            move |cx: RunContext, call: ToolCall| std::future::ready(decide(&cx, &call).into());
         self.with(Closure { name: name.into(), decide })
     }
 
-    /// Adds an async closure. Its questions and denials carry `name`.
+    /// Adds an async closure `(cx, call)`, which takes both by value. Its questions and denials carry `name`.
     #[must_use]
     pub fn member_async<F, Fut>(self, name: impl Into<Cow<'static, str>>, decide: F) -> Self
     where
-        F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+        F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Into<Opinion>> + Send + 'static,
     {
-        let decide = move |call| {
-            let opinion = decide(call);
+        let decide = move |cx, call| {
+            let opinion = decide(cx, call);
             async move { opinion.await.into() }
         };
         self.with(Closure { name: name.into(), decide })
@@ -211,15 +212,15 @@ struct Closure<F> {
 
 impl<F, Fut> ToolMiddleware for Closure<F>
 where
-    F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+    F: Fn(RunContext, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Opinion> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
         self.name.clone()
     }
 
-    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        (self.decide)(call.clone()).await.into_decision()
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        (self.decide)(cx.clone(), call.clone()).await.into_decision()
     }
 }
 

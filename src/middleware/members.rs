@@ -24,10 +24,23 @@ pub(super) async fn ask<'a>(
     slot: &mut Slot<'a, Option<Box<Decision>>>,
 ) -> Option<Box<Decision>> {
     let decision = match catch_panic(|| member.before(cx, call, slot)).await {
-        Ok(None) if !cx.explains() => return None,
-        Ok(decision) => decision.map_or_else(Decision::undecided, |decision| *decision),
-        Err(Panicked(what)) => Decision::failed(what),
+        Ok(decision) => decision,
+        Err(Panicked(what)) => Some(Box::new(Decision::failed(what))),
     };
+    noted(member, cx, call, decision)
+}
+
+/// Notes the decision of a member under its name. `None` is a plain ALLOW that needs no note.
+pub(super) fn noted(
+    member: &dyn Erased,
+    cx: &RunContext,
+    call: &ToolCall,
+    decision: Option<Box<Decision>>,
+) -> Option<Box<Decision>> {
+    if decision.is_none() && !cx.explains() {
+        return None;
+    }
+    let decision = decision.map_or_else(Decision::undecided, |decision| *decision);
     let decision = decision.named(|| member.name());
     cx.note(|| member.name(), &decision, call.args());
     Some(Box::new(decision))

@@ -3,8 +3,8 @@
 //! | middleware | does |
 //! |---|---|
 //! | [`ToolMiddleware`] | what you implement |
-//! | [`decide_fn`] | a sync closure that sees the call; no allocation |
-//! | [`from_fn`] | an async closure that takes the call |
+//! | [`decide_fn`] | a sync closure `(cx, call)`; no allocation |
+//! | [`from_fn`] | an async closure `(cx, call)` |
 //! | [`Chain`] | several as one; the strictest decision wins, in order or [in parallel](Chain::parallel) |
 //! | [`when`] | one middleware or another, by a predicate |
 //! | [`for_tools`](crate::ToolMiddlewareExt::for_tools) | only for some tools |
@@ -18,7 +18,7 @@
 //! use countersign::{Decision, FunctionToolset, ToolCall, ToolMiddlewareExt, ToolsExt, decide_fn};
 //! use std::time::Duration;
 //!
-//! let secrets = decide_fn(|call: &ToolCall| match call.args().str("path") {
+//! let secrets = decide_fn(|_, call: &ToolCall| match call.args().str("path") {
 //!     Some(".env") => Decision::deny("secrets stay"),
 //!     _ => Decision::allow(),
 //! });
@@ -163,13 +163,22 @@ pub struct ToolCallError {
 }
 
 /// Restricts what `after_tool_call` may return: an executed call never becomes denied or deferred (rule D8).
+#[inline]
 pub(crate) fn told(outcome: Outcome) -> Outcome {
+    if matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_)) {
+        withheld(&outcome)
+    } else {
+        outcome
+    }
+}
+
+#[cold]
+fn withheld(outcome: &Outcome) -> Outcome {
     match outcome {
         Outcome::Denied(denied) => {
             Outcome::failed(format!("The tool ran. Its result is withheld: {}", denied.message))
         }
-        Outcome::Deferred(_) => Outcome::failed("The tool ran. Its result is withheld."),
-        told => told,
+        _ => Outcome::failed("The tool ran. Its result is withheld."),
     }
 }
 

@@ -93,12 +93,12 @@ pub(super) async fn checked_out(pool: &Pool) -> Result<Object, Failure> {
 }
 
 /// The pool of connections to one server, and for how long operations are retried.
-pub(super) struct Server {
+pub(super) struct ServerPool {
     pub(super) pool: Pool,
     pub(super) patience: Duration,
 }
 
-impl Server {
+impl ServerPool {
     pub(super) async fn client(&self) -> Result<Object, Failure> {
         checked_out(&self.pool).await
     }

@@ -1,4 +1,4 @@
-//! Notifications of changed runs (`LISTEN`), for [`Ledger::changed`](crate::ledger::Ledger::changed).
+//! Notifications of changed runs (`LISTEN`), for [`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change).
 
 use std::collections::HashMap;
 use std::fmt;

@@ -24,7 +24,7 @@
 //!   [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
 //!   back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
 //!   operation of a ledger may be repeated.
-//! - **Waiting** ([`Ledger::changed`](crate::ledger::Ledger::changed)) uses `LISTEN` on the channel
+//! - **Waiting** ([`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change)) uses `LISTEN` on the channel
 //!   `countersign_changes`; every writer notifies the channel with the id of the run, right behind its commit and not
 //!   within it, as PostgreSQL lets commits that notify wait for each other.
 //! - **A pooler in front of the server**, such as PgBouncer, has to pool sessions (`pool_mode = session`). A pooler
@@ -56,7 +56,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Socket};
 
 use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Work};
-use connection::{Address, Server};
+use connection::{Address, ServerPool};
 use failure::Failure;
 use listen::Listener;
 use swap::ShortWay;
@@ -66,7 +66,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
 pub struct PostgresStore {
-    server: Server,
+    server: ServerPool,
     short_way: ShortWay,
     address: Address,
     listener: Listener,
@@ -141,7 +141,7 @@ impl PostgresBuilder {
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
             short_way: ShortWay::new(&pool),
-            server: Server { pool, patience: self.patience },
+            server: ServerPool { pool, patience: self.patience },
             listener,
             address,
         })
@@ -338,7 +338,11 @@ impl Store for PostgresStore {
         })
     }
 
-    fn changed<'a>(&'a self, run: &'a str, after: i64) -> BoxFuture<'a, Result<i64, StoreError>> {
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
         Box::pin(self.wait(run, after))
     }
 }

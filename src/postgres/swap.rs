@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, Either, select};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
-use super::connection::Server;
+use super::connection::ServerPool;
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::together::Together;
@@ -27,7 +27,7 @@ const CLOCK: Millis = 5_000;
 
 /// A row as it was read without a lock, with everything that must be unchanged when it is written.
 #[derive(Debug, Clone)]
-struct Seen {
+struct SeenRow {
     found: Found,
     version: String,
     /// The place and the hash of the last entry of the run's log.
@@ -38,7 +38,7 @@ struct Seen {
 /// A write of one row and its log entries, on the condition that row and log are still as they were read.
 #[derive(Debug)]
 struct Swap {
-    seen: Seen,
+    seen: SeenRow,
     row: Row,
     writes: Writes,
     entries: Vec<Entry>,
@@ -56,7 +56,7 @@ enum Swapped {
     Unknown(String),
 }
 
-impl Seen {
+impl SeenRow {
     /// The earliest and the latest time of the server's clock at which the swap may be written: at most five seconds
     /// from the time that was read, before a deadline or lease of the row is over, and not after `until` (rule L4).
     fn holds(&self, until: Option<Millis>) -> (Millis, Millis) {
@@ -93,7 +93,7 @@ impl Swap {
 
 /// The batches of the short way: those that read, and those that write.
 pub(super) struct ShortWay {
-    looks: Arc<Together<String, Result<Option<Seen>, Failure>>>,
+    looks: Arc<Together<String, Result<Option<SeenRow>, Failure>>>,
     swaps: Arc<Together<Arc<Swap>, Result<Swapped, Failure>>>,
 }
 
@@ -110,7 +110,7 @@ impl ShortWay {
     /// Tries the short way. Returns whether the transaction is done; if not, nothing was written.
     pub(super) async fn swap(
         &self,
-        server: &Server,
+        server: &ServerPool,
         ids: &[String],
         linker: &Linker,
         work: &mut Work<'_>,
@@ -141,7 +141,7 @@ impl ShortWay {
 }
 
 /// Reads a batch of rows by their ids, without a lock. `None` for an id without a row.
-fn look(pool: Pool, ids: Vec<String>) -> BoxFuture<'static, Vec<Result<Option<Seen>, Failure>>> {
+fn look(pool: Pool, ids: Vec<String>) -> BoxFuture<'static, Vec<Result<Option<SeenRow>, Failure>>> {
     Box::pin(async move {
         match look_once(&pool, &ids).await {
             Ok(seen) => ids.iter().map(|id| Ok(seen.get(id).cloned())).collect(),
@@ -150,7 +150,7 @@ fn look(pool: Pool, ids: Vec<String>) -> BoxFuture<'static, Vec<Result<Option<Se
     })
 }
 
-async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>, Failure> {
+async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, SeenRow>, Failure> {
     let client = connection::checked_out(pool).await?;
     let statement = client.prepare_cached(schema::LOOK).await?;
     let ids: Vec<_> = ids.iter().map(|id| encode(id)).collect();
@@ -159,7 +159,7 @@ async fn look_once(pool: &Pool, ids: &[String]) -> Result<BTreeMap<String, Seen>
         let end = (found.try_get(9)?, found.try_get(10)?);
         let (at, version) = (found.try_get(11)?, found.try_get(12)?);
         let found = rows::found(&found)?;
-        all.insert(found.row.id.clone(), Seen { found, version, end, at });
+        all.insert(found.row.id.clone(), SeenRow { found, version, end, at });
     }
     Ok(all)
 }

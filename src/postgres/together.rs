@@ -11,13 +11,13 @@ use tokio::sync::oneshot;
 const MOST: usize = 64;
 
 /// Sends a batch of requests to the server, and returns an answer for each, in their order.
-type Ask<T, R> = fn(Pool, Vec<T>) -> BoxFuture<'static, Vec<R>>;
+type SendBatch<T, R> = fn(Pool, Vec<T>) -> BoxFuture<'static, Vec<R>>;
 
 /// A queue of requests, sent in batches: while one batch is in flight, further requests gather for the next. No request
 /// waits for others to join it, so a single request is a batch of one.
 pub(super) struct Together<T, R> {
     pool: Pool,
-    send: Ask<T, R>,
+    send: SendBatch<T, R>,
     /// How many batches may be in flight at the same time.
     lanes: usize,
     queue: Mutex<Queue<T, R>>,
@@ -29,7 +29,7 @@ struct Queue<T, R> {
 }
 
 impl<T, R> Together<T, R> {
-    pub(super) fn new(pool: Pool, lanes: usize, send: Ask<T, R>) -> Arc<Self> {
+    pub(super) fn new(pool: Pool, lanes: usize, send: SendBatch<T, R>) -> Arc<Self> {
         let queue = Queue { waiting: VecDeque::new(), under_way: 0 };
         Arc::new(Self { pool, send, lanes, queue: Mutex::new(queue) })
     }

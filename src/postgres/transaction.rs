@@ -6,7 +6,7 @@ use futures::future::{join, join3, join4};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{LogColumns, RowColumns, notified};
-use super::connection::{Open, Server};
+use super::connection::{Open, ServerPool};
 use super::failure::Failure;
 use super::rows::{self, encode};
 use super::schema;
@@ -71,7 +71,7 @@ impl Locked {
 
 /// Runs a transaction with locks.
 pub(super) async fn write_once(
-    server: &Server,
+    server: &ServerPool,
     ids: &[String],
     linker: &Linker,
     work: &mut Work<'_>,
@@ -113,7 +113,11 @@ pub(super) async fn write_once(
 
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
-pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Result<(), Failure> {
+pub(super) async fn outcome(
+    server: &ServerPool,
+    ids: &[String],
+    lost: &Lost,
+) -> Result<(), Failure> {
     let mut attempts = server.attempts();
     loop {
         let failure = match was_committed(server, ids, lost).await {
@@ -133,7 +137,7 @@ pub(super) async fn outcome(server: &Server, ids: &[String], lost: &Lost) -> Res
 /// writes. Returns `None` if they cannot be told apart from those of another transaction. The transaction's number
 /// (`pg_xact_status`) would not do: after a crash the server may give the same number to another one.
 async fn was_committed(
-    server: &Server,
+    server: &ServerPool,
     ids: &[String],
     lost: &Lost,
 ) -> Result<Option<bool>, Failure> {

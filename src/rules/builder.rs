@@ -13,7 +13,7 @@ use super::preset;
 use super::project::ProjectApprovals;
 use super::sources::{Origin, Sources};
 use super::tool_pattern::ToolPattern;
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::shell::{Classifier, Dialect, Preset, Programs, SearchPath};
 
 /// Collects files and settings, and loads them together.
@@ -64,7 +64,7 @@ impl RulesBuilder {
             protected: Vec::new(),
             settings: Settings {
                 counts: Arc::new(MemoryCounts::default()),
-                principal: Arc::new(|_| String::new()),
+                principal: Arc::new(|_, _| String::new()),
                 journal: None,
             },
             approvals: None,
@@ -160,11 +160,12 @@ impl RulesBuilder {
         self
     }
 
-    /// Sets a function that gives the principal of a call, which `at_most` counts separately; by default all calls
+    /// Sets a function that gives the principal of a call, with a sync closure `(cx, call)`: `at_most` counts each principal separately. By
+    /// default all calls
     /// count together.
     pub fn principal(
         mut self,
-        principal: impl Fn(&RunContext) -> String + Send + Sync + 'static,
+        principal: impl Fn(&RunContext, &ToolCall) -> String + Send + Sync + 'static,
     ) -> Self {
         self.settings.principal = Arc::new(principal);
         self

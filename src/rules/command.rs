@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::answer::{Answer, Reading};
 use super::classes::{Classes, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
 use super::engine::Engine;
 use super::glob::Glob;
-use crate::shell::{
-    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Verdict,
-};
+use super::truth::{Reading, Truth};
+use crate::decision::ToolDecision;
+use crate::shell::{Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand};
 
 /// One shell text with the judgement of its commands.
 #[derive(Debug)]
@@ -105,10 +104,10 @@ impl CommandView {
     }
 
     /// Whether a command is in one of these classes (strict), or in no other class and harmless (allowing).
-    pub(super) fn is(&self, part: usize, classes: Classes, reading: Reading) -> Answer {
-        let Some(part) = self.parts().get(part) else { return Answer::No };
+    pub(super) fn is(&self, part: usize, classes: Classes, reading: Reading) -> Truth {
+        let Some(part) = self.parts().get(part) else { return Truth::No };
         let mut found = part.effects().iter().map(class).fold(Classes::default(), Classes::with);
-        if part.verdict() == Verdict::Deny {
+        if part.decision() == ToolDecision::Deny {
             found = found.with(DESTRUCTIVE);
         }
         if found == Classes::default() {
@@ -116,21 +115,21 @@ impl CommandView {
         }
         match reading {
             Reading::Allowing => {
-                Answer::of(part.verdict() == Verdict::Allow && found.is_part_of(classes))
+                Truth::of(part.decision() == ToolDecision::Allow && found.is_part_of(classes))
             }
-            Reading::Strict if found.has(classes) => Answer::Yes,
+            Reading::Strict if found.has(classes) => Truth::Yes,
             Reading::Strict if found.has(UNKNOWN) && !part.reasons().is_empty() => {
-                Answer::Unknown("has effects that are not known")
+                Truth::Unknown("has effects that are not known")
             }
-            Reading::Strict => Answer::No,
+            Reading::Strict => Truth::No,
         }
     }
 
     /// Whether the words of a command, joined by spaces, match one of these patterns.
-    pub(super) fn words(&self, part: usize, globs: &[Glob], reading: Reading) -> Answer {
-        let Some(part) = self.parts().get(part) else { return Answer::No };
+    pub(super) fn words(&self, part: usize, globs: &[Glob], reading: Reading) -> Truth {
+        let Some(part) = self.parts().get(part) else { return Truth::No };
         let text = part.argv().join(" ");
-        Answer::of(globs.iter().any(|glob| match reading {
+        Truth::of(globs.iter().any(|glob| match reading {
             Reading::Allowing => glob.matches(&text),
             Reading::Strict => glob.matches_folded(&text),
         }))
@@ -143,17 +142,17 @@ impl CommandView {
         pattern: &[String],
         engine: &Engine,
         reading: Reading,
-    ) -> Answer {
-        let Some(part) = self.parts().get(part) else { return Answer::No };
+    ) -> Truth {
+        let Some(part) = self.parts().get(part) else { return Truth::No };
         match reading {
             Reading::Allowing => self.allows_to_run(part, pattern, engine),
             Reading::Strict => {
                 let mut answer = strictly_runs(part.argv(), pattern);
-                if answer == Answer::No && !part.reasons().is_empty() {
+                if answer == Truth::No && !part.reasons().is_empty() {
                     // A program that is not known may run the words after its own name.
                     let later = (1..part.argv().len()).filter_map(|at| part.argv().get(at..));
-                    answer = Answer::any(later.map(|argv| match strictly_runs(argv, pattern) {
-                        Answer::Unknown(_) => Answer::No,
+                    answer = Truth::any(later.map(|argv| match strictly_runs(argv, pattern) {
+                        Truth::Unknown(_) => Truth::No,
                         certain => certain,
                     }));
                 }
@@ -162,30 +161,30 @@ impl CommandView {
         }
     }
 
-    fn allows_to_run(&self, part: &Part, pattern: &[String], engine: &Engine) -> Answer {
+    fn allows_to_run(&self, part: &Part, pattern: &[String], engine: &Engine) -> Truth {
         let argv = part.argv();
         if argv.len() < pattern.len()
             || argv.iter().zip(pattern).any(|(word, wanted)| word != wanted)
         {
-            return Answer::No;
+            return Truth::No;
         }
-        if part.verdict() == Verdict::Deny {
-            return Answer::No;
+        if part.decision() == ToolDecision::Deny {
+            return Truth::No;
         }
-        let Some(program) = pattern.first() else { return Answer::No };
+        let Some(program) = pattern.first() else { return Truth::No };
         if !engine.is_installed(program) {
-            return Answer::Unknown("is a program in a place that tools may write to");
+            return Truth::Unknown("is a program in a place that tools may write to");
         }
         match self.command_of(part) {
             Some(command) if part.wrapped_by().is_none() => self.surroundings(command, engine),
-            Some(_) | None if part.wrapped_by().is_some() => Answer::Yes,
-            _ => Answer::Unknown("is in a text inside of another command"),
+            Some(_) | None if part.wrapped_by().is_some() => Truth::Yes,
+            _ => Truth::Unknown("is in a text inside of another command"),
         }
     }
 
     /// Whether the assignments and redirections of a command are harmless: a rule about a program allows only its
     /// words.
-    fn surroundings(&self, command: &SimpleCommand, engine: &Engine) -> Answer {
+    fn surroundings(&self, command: &SimpleCommand, engine: &Engine) -> Truth {
         let mut probe = String::new();
         for assignment in command.assignments() {
             let value = self.text.get(assignment.value().span()).unwrap_or("$");
@@ -213,12 +212,12 @@ impl CommandView {
             }
         }
         if probe == "true" {
-            return Answer::Yes;
+            return Truth::Yes;
         }
-        match engine.classifier.judge(&probe, Dialect::Bash).verdict() {
-            Verdict::Allow => Answer::Yes,
-            Verdict::Ask | Verdict::Deny => {
-                Answer::Unknown("has a redirection or an assignment that has to be approved")
+        match engine.classifier.judge(&probe, Dialect::Bash).decision() {
+            ToolDecision::Allow => Truth::Yes,
+            ToolDecision::Ask | ToolDecision::Deny => {
+                Truth::Unknown("has a redirection or an assignment that has to be approved")
             }
         }
     }
@@ -273,7 +272,7 @@ impl CommandView {
 /// Whether a command only runs another one, which is judged by itself, or only changes the directory.
 fn is_transparent(part: &Part) -> bool {
     let passes = |effect: &Effect| matches!(effect, Effect::Wraps(_) | Effect::ChangesDirectory(_));
-    part.verdict() == Verdict::Allow
+    part.decision() == ToolDecision::Allow
         && !part.effects().is_empty()
         && part.effects().iter().all(passes)
 }
@@ -307,17 +306,17 @@ fn operand_forms(word: &str) -> Vec<Cow<'_, str>> {
 
 /// Whether words begin with those of a pattern: by the name of the program without its folder and without regard to
 /// case, and with options between the words.
-fn strictly_runs(argv: &[String], pattern: &[String]) -> Answer {
-    let Some((program, mut rest)) = argv.split_first() else { return Answer::No };
-    let Some((wanted, wanted_rest)) = pattern.split_first() else { return Answer::No };
+fn strictly_runs(argv: &[String], pattern: &[String]) -> Truth {
+    let Some((program, mut rest)) = argv.split_first() else { return Truth::No };
+    let Some((wanted, wanted_rest)) = pattern.split_first() else { return Truth::No };
     if may_expand(program) {
-        return Answer::Unknown("runs a program that is known only when it does");
+        return Truth::Unknown("runs a program that is known only when it does");
     }
     let name = program.rsplit('/').next().unwrap_or(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
     let wanted_name = wanted.rsplit('/').next().unwrap_or(wanted);
     if !name.eq_ignore_ascii_case(wanted_name) {
-        return Answer::No;
+        return Truth::No;
     }
     for wanted in wanted_rest {
         match find_word(rest, wanted) {
@@ -325,11 +324,11 @@ fn strictly_runs(argv: &[String], pattern: &[String]) -> Answer {
             Err(answer) => return answer,
         }
     }
-    Answer::Yes
+    Truth::Yes
 }
 
 /// Finds the next word of a pattern. Options before it are passed over, each with or without a value.
-fn find_word<'w>(mut rest: &'w [String], wanted: &str) -> Result<&'w [String], Answer> {
+fn find_word<'w>(mut rest: &'w [String], wanted: &str) -> Result<&'w [String], Truth> {
     let mut after_option = false;
     while let Some((word, tail)) = rest.split_first() {
         if word == wanted
@@ -339,17 +338,17 @@ fn find_word<'w>(mut rest: &'w [String], wanted: &str) -> Result<&'w [String], A
             return Ok(tail);
         }
         if may_expand(word) {
-            return Err(Answer::Unknown("has words that are known only when it runs"));
+            return Err(Truth::Unknown("has words that are known only when it runs"));
         }
         let is_option = word.starts_with('-');
         // A pattern about an option looks at all words.
         if !is_option && !after_option && !wanted.starts_with('-') {
-            return Err(Answer::No);
+            return Err(Truth::No);
         }
         after_option = is_option;
         rest = tail;
     }
-    Err(Answer::No)
+    Err(Truth::No)
 }
 
 fn may_expand(word: &str) -> bool {

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Number, Value};
 
-use super::answer::{Answer, Reading};
 use super::classes::Classes;
 use super::command::CommandView;
 use super::glob::{Glob, MAX_TEXT, PathGlob};
 use super::host::HostPattern;
 use super::seen::Seen;
+use super::truth::{Reading, Truth};
 
 /// One condition: a test of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Condition {
-    pub(super) field: Field,
+    pub(super) field: FieldPath,
     pub(super) test: Test,
     /// The text of the condition in the file, for explanations.
     pub(super) text: String,
@@ -23,7 +23,7 @@ pub(super) struct Condition {
 
 /// The part of the arguments that a condition is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum FieldPath {
     /// The path of a field, from the outermost name inward.
     Named(Vec<String>),
     /// Every string at any depth, and every operand of a command.
@@ -97,18 +97,18 @@ impl Condition {
     }
 
     /// Whether the condition holds for a call.
-    pub(super) fn holds(&self, seen: &Seen<'_>, reading: Reading) -> Answer {
+    pub(super) fn holds(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
         let path = match &self.field {
-            Field::AnyPath => return self.any_path(seen, reading),
-            Field::Named(path) => path,
+            FieldPath::AnyPath => return self.any_path(seen, reading),
+            FieldPath::Named(path) => path,
         };
         let value = seen.field(path).filter(|value| !value.is_null());
         match (&self.test, value) {
-            (Test::Exists(wanted), value) => Answer::of(value.is_some() == *wanted),
-            (_, None) => Answer::Unknown("is missing"),
+            (Test::Exists(wanted), value) => Truth::of(value.is_some() == *wanted),
+            (_, None) => Truth::Unknown("is missing"),
             (test, Some(Value::Array(items))) => {
                 if items.is_empty() {
-                    return Answer::Unknown("is an empty list");
+                    return Truth::Unknown("is an empty list");
                 }
                 reading.over(items.iter().map(|item| one(test, item, seen, reading)))
             }
@@ -123,23 +123,23 @@ impl Condition {
         part: usize,
         seen: &Seen<'_>,
         reading: Reading,
-    ) -> Answer {
+    ) -> Truth {
         match &self.test {
-            Test::Runs(patterns) => Answer::any(
+            Test::Runs(patterns) => Truth::any(
                 patterns.iter().map(|words| view.runs(part, words, seen.engine, reading)),
             ),
             Test::Is(classes) => view.is(part, *classes, reading),
             Test::Words(globs) => view.words(part, globs, reading),
-            _ => Answer::Unknown("is no condition about commands"),
+            _ => Truth::Unknown("is no condition about commands"),
         }
     }
 
-    fn any_path(&self, seen: &Seen<'_>, reading: Reading) -> Answer {
+    fn any_path(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
         let all = seen.any_paths();
         if all.is_empty() {
             return match reading {
-                Reading::Allowing => Answer::Unknown("there is no text in the arguments"),
-                Reading::Strict => Answer::No,
+                Reading::Allowing => Truth::Unknown("there is no text in the arguments"),
+                Reading::Strict => Truth::No,
             };
         }
         reading.over(all.iter().map(|(places, is_glob)| {
@@ -147,47 +147,47 @@ impl Condition {
                 Ok(places) => reading.over(
                     places.iter().map(|place| at(&self.test, place, seen, reading, *is_glob)),
                 ),
-                Err(why) => Answer::Unknown(why),
+                Err(why) => Truth::Unknown(why),
             }
         }))
     }
 }
 
-fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Answer {
+fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Truth {
     match test {
         Test::OneOf(wanted) => equal(wanted, value),
         Test::Range(range) => match value {
-            Value::Number(number) => Answer::of(range.contains(number)),
-            _ => Answer::Unknown("is no number"),
+            Value::Number(number) => Truth::of(range.contains(number)),
+            _ => Truth::Unknown("is no number"),
         },
-        Test::Exists(_) => Answer::Yes,
+        Test::Exists(_) => Truth::Yes,
         _ => match value.as_str() {
-            None => Answer::Unknown("is no text"),
+            None => Truth::Unknown("is no text"),
             Some(text) => in_text(test, text, seen, reading),
         },
     }
 }
 
-fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Answer {
+fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth {
     if text.len() > MAX_TEXT {
-        return Answer::Unknown("is too long");
+        return Truth::Unknown("is too long");
     }
     match test {
-        Test::Text(globs) => Answer::of(globs.iter().any(|glob| glob.matches(text))),
+        Test::Text(globs) => Truth::of(globs.iter().any(|glob| glob.matches(text))),
         Test::Host(hosts) => {
-            Answer::any(hosts.iter().map(|host| host.matches(text, reading.allows())))
+            Truth::any(hosts.iter().map(|host| host.matches(text, reading.allows())))
         }
         _ => match seen.places_of(text) {
             Ok(places) => {
                 reading.over(places.iter().map(|place| at(test, place, seen, reading, false)))
             }
-            Err(why) => Answer::Unknown(why),
+            Err(why) => Truth::Unknown(why),
         },
     }
 }
 
 /// Tests one place that a path may stand for.
-fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Answer {
+fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
     let inside = |targets: &[String]| {
         let mut known = true;
         let found = targets.iter().any(|target| {
@@ -196,26 +196,26 @@ fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: boo
             target.is_some_and(|target| is_below(place, &target, reading))
         });
         if found || known {
-            Answer::of(found)
+            Truth::of(found)
         } else {
-            Answer::Unknown("is compared with a home directory that is not known")
+            Truth::Unknown("is compared with a home directory that is not known")
         }
     };
     match test {
         Test::Within(targets) => inside(targets),
         Test::Outside(targets) => match inside(targets) {
-            Answer::Yes => Answer::No,
-            Answer::No => Answer::Yes,
-            unknown @ Answer::Unknown(_) => unknown,
+            Truth::Yes => Truth::No,
+            Truth::No => Truth::Yes,
+            unknown @ Truth::Unknown(_) => unknown,
         },
-        Test::Path(globs) => Answer::any(globs.iter().map(|glob| {
+        Test::Path(globs) => Truth::any(globs.iter().map(|glob| {
             let folded = !reading.allows();
             match glob.matches(place, seen.places(), folded, is_glob) {
-                Some(holds) => Answer::of(holds),
-                None => Answer::Unknown("may match, depending on the files there"),
+                Some(holds) => Truth::of(holds),
+                None => Truth::Unknown("may match, depending on the files there"),
             }
         })),
-        _ => Answer::Unknown("is no condition about paths"),
+        _ => Truth::Unknown("is no condition about paths"),
     }
 }
 
@@ -230,16 +230,16 @@ fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bool {
             }))
 }
 
-fn equal(wanted: &[Value], value: &Value) -> Answer {
+fn equal(wanted: &[Value], value: &Value) -> Truth {
     let mut comparable = false;
     for wanted in wanted {
         match (wanted, value) {
-            (Value::String(one), Value::String(other)) if one == other => return Answer::Yes,
-            (Value::Bool(one), Value::Bool(other)) if one == other => return Answer::Yes,
+            (Value::String(one), Value::String(other)) if one == other => return Truth::Yes,
+            (Value::Bool(one), Value::Bool(other)) if one == other => return Truth::Yes,
             (Value::Number(one), Value::Number(other))
                 if compare(one, other) == Some(Ordering::Equal) =>
             {
-                return Answer::Yes;
+                return Truth::Yes;
             }
             (Value::String(_), Value::String(_))
             | (Value::Bool(_), Value::Bool(_))
@@ -247,5 +247,5 @@ fn equal(wanted: &[Value], value: &Value) -> Answer {
             _ => {}
         }
     }
-    if comparable { Answer::No } else { Answer::Unknown("has another type than the rule's value") }
+    if comparable { Truth::No } else { Truth::Unknown("has another type than the rule's value") }
 }

@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::classes::{CLASSES, Classes};
-use super::condition::{Condition, Field, Range, Test};
+use super::condition::{Condition, FieldPath, Range, Test};
 use super::document::{Item, boolean, entries, json, strings, table};
 use super::glob::{Glob, MAX_PATTERN, PathGlob, is_pattern};
 use super::host::HostPattern;
@@ -35,14 +35,14 @@ pub(super) const TESTS: &[(&str, &str, &str)] = &[
 
 /// A kind of table: its tests are read a little differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TableKind {
     /// Whether the rule allows.
     pub(super) allows: bool,
     /// Whether the table is an `except`.
     pub(super) exception: bool,
 }
 
-impl Place {
+impl TableKind {
     /// Whether a match makes the outcome milder, so that patterns over whole command lines are refused.
     fn widens(self) -> bool {
         self.allows != self.exception
@@ -50,7 +50,7 @@ impl Place {
 }
 
 /// Reads a table of conditions.
-pub(super) fn conditions(source: &mut Source, item: &Item<'_>, place: Place) -> Vec<Condition> {
+pub(super) fn conditions(source: &mut Source, item: &Item<'_>, place: TableKind) -> Vec<Condition> {
     let what = if place.exception { "`except`" } else { "`where`" };
     let Some(found) = table(source, what, item) else { return Vec::new() };
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ fn fields(
     source: &mut Source,
     found: &DeTable<'_>,
     path: &mut Vec<String>,
-    place: Place,
+    place: TableKind,
     all: &mut Vec<Condition>,
 ) {
     for (key, span, item) in entries(found) {
@@ -90,17 +90,17 @@ fn field(
     source: &mut Source,
     item: &Item<'_>,
     path: &mut Vec<String>,
-    place: Place,
+    place: TableKind,
     all: &mut Vec<Condition>,
 ) {
     let named = match path.as_slice() {
-        [only] if only == "any_path" => Field::AnyPath,
-        names => Field::Named(names.to_vec()),
+        [only] if only == "any_path" => FieldPath::AnyPath,
+        names => FieldPath::Named(names.to_vec()),
     };
     let mut add = |source: &mut Source, name: &str, test: Option<Test>, item: &Item<'_>| {
         let Some(test) = test else { return };
         let span = &item.span();
-        if named == Field::AnyPath
+        if named == FieldPath::AnyPath
             && !matches!(test, Test::Path(_) | Test::Within(_) | Test::Outside(_))
         {
             return source
@@ -113,7 +113,7 @@ fn field(
         DeValue::Table(inner) => {
             let is_test = |key: &str| TESTS.iter().any(|(name, ..)| *name == key);
             let tests = entries(inner).filter(|(key, ..)| is_test(key)).count();
-            if tests == 0 && named != Field::AnyPath {
+            if tests == 0 && named != FieldPath::AnyPath {
                 return fields(source, inner, path, place, all);
             }
             let mut range = Range::default();
@@ -131,7 +131,7 @@ fn field(
                 add(source, "range", Some(Test::Range(range)), item);
             }
         }
-        _ if named == Field::AnyPath => {
+        _ if named == FieldPath::AnyPath => {
             let test = test(source, "path", item, place);
             add(source, "path", test, item);
         }
@@ -143,7 +143,7 @@ fn field(
 }
 
 /// A condition without the name of a test: a value, a pattern, `within:DIR` or a comparison such as `> 500`.
-fn plain(source: &mut Source, item: &Item<'_>, path: &[String], place: Place) -> Option<Test> {
+fn plain(source: &mut Source, item: &Item<'_>, path: &[String], place: TableKind) -> Option<Test> {
     let is_command = path.last().is_some_and(|name| name == "command");
     let text = match item.get_ref() {
         DeValue::String(text) => text.as_ref(),
@@ -197,7 +197,7 @@ fn bound(source: &mut Source, name: &str, item: &Item<'_>, range: &mut Range) {
     *side = Some((number, matches!(name, "at_least" | "at_most")));
 }
 
-fn test(source: &mut Source, name: &str, item: &Item<'_>, place: Place) -> Option<Test> {
+fn test(source: &mut Source, name: &str, item: &Item<'_>, place: TableKind) -> Option<Test> {
     let what = format!("`{name}`");
     if name == "exists" {
         return boolean(source, &what, item).map(Test::Exists);
@@ -289,7 +289,7 @@ pub(super) const RUNNERS: &[&str] = &[
 fn programs(
     source: &mut Source,
     texts: &[(&str, Span<usize>)],
-    place: Place,
+    place: TableKind,
 ) -> Option<Vec<Vec<String>>> {
     let mut found = Vec::new();
     for (text, span) in texts {

@@ -1,11 +1,10 @@
 //! The engine that evaluates rules: directories, the table of programs, and the tools that are shells.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::call::RuleCall;
 use super::paths::Places;
 use super::tool_pattern::ToolPattern;
-use crate::shell::lexically_normal;
 use crate::shell::{Classifier, Dialect};
 
 /// The directories, the table of programs, and the tools that are shells, for the evaluation of rules.
@@ -53,36 +52,8 @@ impl Engine {
     }
 
     pub(super) fn is_installed(&self, program: &str) -> bool {
-        !self.places.looks() || !is_in_writable_place(program, self.places.root())
+        !self.places.looks() || self.classifier.is_installed(program)
     }
-}
-
-/// Whether a program would be found in a place that tools may write to, or in the working directory.
-fn is_in_writable_place(program: &str, root: &Path) -> bool {
-    if program.contains('/') {
-        let place = lexically_normal(Path::new(program));
-        let system =
-            ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin"];
-        return !place
-            .parent()
-            .is_some_and(|folder| system.iter().any(|known| folder == Path::new(known)));
-    }
-    let Some(path) = std::env::var_os("PATH") else { return false };
-    let writable = |path: &Path| {
-        path.starts_with(root)
-            || ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place))
-    };
-    for folder in std::env::split_paths(&path) {
-        if !folder.is_absolute() || writable(&lexically_normal(&folder)) {
-            return true;
-        }
-        if let Ok(found) = std::fs::canonicalize(folder.join(program))
-            && found.is_file()
-        {
-            return writable(&found);
-        }
-    }
-    false
 }
 
 /// Whether a tool of this name is known to be a shell.

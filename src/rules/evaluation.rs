@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answer::{Answer, Reading};
 use super::call::RuleCall;
 use super::command::CommandView;
-use super::condition::{Condition, Field};
+use super::condition::{Condition, FieldPath};
 use super::engine::Engine;
 use super::floor;
 use super::reason;
@@ -17,6 +16,7 @@ use super::rule_file::RuleFile;
 use super::rule_set::RuleSet;
 use super::ruling::{Charge, Layer, NearMiss, Ruling, Spoke};
 use super::seen::Seen;
+use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
 
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.
@@ -81,7 +81,7 @@ impl Evaluation<'_> {
         self.set.candidates(&self.seen.call, |_, rule| {
             let of_exceptions = rule.exceptions.iter().flatten().filter(|it| it.is_of_commands());
             for condition in rule.commands.iter().chain(of_exceptions) {
-                if let Field::Named(path) = &condition.field
+                if let FieldPath::Named(path) = &condition.field
                     && !fields.contains(path)
                 {
                     fields.push(path.clone());
@@ -111,13 +111,13 @@ impl Evaluation<'_> {
         }
     }
 
-    fn whole(&self, rule: &Rule, reading: Reading) -> (Answer, Option<usize>) {
-        let mut sum = (Answer::Yes, None);
+    fn whole(&self, rule: &Rule, reading: Reading) -> (Truth, Option<usize>) {
+        let mut sum = (Truth::Yes, None);
         for (at, condition) in rule.whole.iter().enumerate() {
             match condition.holds(&self.seen, reading) {
-                Answer::Yes => {}
-                Answer::No => return (Answer::No, Some(at)),
-                unknown @ Answer::Unknown(_) => {
+                Truth::Yes => {}
+                Truth::No => return (Truth::No, Some(at)),
+                unknown @ Truth::Unknown(_) => {
                     if sum.1.is_none() {
                         sum = (unknown, Some(at));
                     }
@@ -134,7 +134,7 @@ impl Evaluation<'_> {
             });
         }
         let (answer, at) = self.whole(rule, Reading::Allowing);
-        if answer != Answer::Yes {
+        if answer != Truth::Yes {
             let condition = at.and_then(|at| rule.whole.get(at));
             return self.missed(file, rule, None, || failed(condition, answer));
         }
@@ -176,14 +176,14 @@ impl Evaluation<'_> {
             };
             for condition in &rule.commands {
                 let answer = condition.holds_for(view, part, &self.seen, Reading::Allowing);
-                if answer != Answer::Yes {
+                if answer != Truth::Yes {
                     return Err(Box::new(move || failed(Some(condition), answer)));
                 }
             }
         }
         for exception in &rule.exceptions {
             let answer = self.exception(exception, unit, Reading::Strict);
-            if answer != Answer::No {
+            if answer != Truth::No {
                 let first = exception.first();
                 return Err(Box::new(move || {
                     format!("the exception {} applies", first.map_or("", |it| &it.text))
@@ -207,28 +207,28 @@ impl Evaluation<'_> {
 
     /// Whether all conditions of an exception hold for a unit. Its reading is that of the opposite effect: an exception
     /// of a rule that allows is strict, and one of a strict rule has to be certain.
-    fn exception(&self, conditions: &[Condition], unit: Unit, reading: Reading) -> Answer {
-        Answer::all(conditions.iter().map(|condition| {
+    fn exception(&self, conditions: &[Condition], unit: Unit, reading: Reading) -> Truth {
+        Truth::all(conditions.iter().map(|condition| {
             if !condition.is_of_commands() {
                 return condition.holds(&self.seen, reading);
             }
-            let Field::Named(field) = &condition.field else {
-                return Answer::Unknown("is no command");
+            let FieldPath::Named(field) = &condition.field else {
+                return Truth::Unknown("is no command");
             };
             match (unit, self.command(field, unit)) {
                 (_, Some((number, part))) => match self.views.get(number) {
                     Some((_, view)) => condition.holds_for(view, part, &self.seen, reading),
-                    None => Answer::Unknown("is missing"),
+                    None => Truth::Unknown("is missing"),
                 },
-                (Unit::Command(..), None) => Answer::No,
-                (Unit::Rest(_) | Unit::Whole, None) => Answer::Unknown("is not analysed"),
+                (Unit::Command(..), None) => Truth::No,
+                (Unit::Rest(_) | Unit::Whole, None) => Truth::Unknown("is not analysed"),
             }
         }))
     }
 
     fn strict(&mut self, file: &RuleFile, rule: &Rule) {
         let (whole, at) = self.whole(rule, Reading::Strict);
-        if whole == Answer::No {
+        if whole == Truth::No {
             let condition = at.and_then(|at| rule.whole.get(at));
             return self.missed(file, rule, None, || failed(condition, whole));
         }
@@ -236,7 +236,7 @@ impl Evaluation<'_> {
         match rule.command_field() {
             None => self.strict_whole(file, rule, whole),
             Some(field) => match self.views.iter().position(|(name, _)| name == field) {
-                None => self.speak(file, rule, Answer::Unknown("is missing"), Unit::Whole),
+                None => self.speak(file, rule, Truth::Unknown("is missing"), Unit::Whole),
                 Some(number) => self.strict_commands(file, rule, whole, number),
             },
         }
@@ -246,13 +246,13 @@ impl Evaluation<'_> {
     }
 
     /// A rule about whole calls: an exception about commands has to hold for each of them.
-    fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Answer) {
+    fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Truth) {
         let excepted = rule.exceptions.iter().find(|exception| {
             let of_commands = exception.iter().any(Condition::is_of_commands);
             let units = if of_commands { self.units.clone() } else { vec![Unit::Whole] };
             units
                 .into_iter()
-                .all(|unit| self.exception(exception, unit, Reading::Allowing) == Answer::Yes)
+                .all(|unit| self.exception(exception, unit, Reading::Allowing) == Truth::Yes)
         });
         match excepted {
             Some(exception) => {
@@ -263,7 +263,7 @@ impl Evaluation<'_> {
         }
     }
 
-    fn strict_commands(&mut self, file: &RuleFile, rule: &Rule, whole: Answer, number: usize) {
+    fn strict_commands(&mut self, file: &RuleFile, rule: &Rule, whole: Truth, number: usize) {
         let Some((_, view)) = self.views.get(number).map(|(name, view)| (name, Rc::clone(view)))
         else {
             return;
@@ -274,11 +274,12 @@ impl Evaluation<'_> {
                 .commands
                 .iter()
                 .map(|it| it.holds_for(&view, part, &self.seen, Reading::Strict));
-            let answer = Answer::all(answers.chain([whole]));
-            if answer == Answer::No {
-                let first = rule.commands.iter().find(|it| {
-                    it.holds_for(&view, part, &self.seen, Reading::Strict) == Answer::No
-                });
+            let answer = Truth::all(answers.chain([whole]));
+            if answer == Truth::No {
+                let first = rule
+                    .commands
+                    .iter()
+                    .find(|it| it.holds_for(&view, part, &self.seen, Reading::Strict) == Truth::No);
                 let text = self.near.is_some().then(|| self.part(unit)).flatten();
                 self.missed(file, rule, text, || failed(first, answer));
                 continue;
@@ -286,7 +287,7 @@ impl Evaluation<'_> {
             let excepted = rule
                 .exceptions
                 .iter()
-                .any(|it| self.exception(it, unit, Reading::Allowing) == Answer::Yes);
+                .any(|it| self.exception(it, unit, Reading::Allowing) == Truth::Yes);
             if excepted {
                 let text = self.part(unit);
                 self.missed(file, rule, text, || "an exception applies".to_owned());
@@ -298,17 +299,17 @@ impl Evaluation<'_> {
             self.speak(
                 file,
                 rule,
-                Answer::Unknown("the rest of the text is not analysed"),
+                Truth::Unknown("the rest of the text is not analysed"),
                 Unit::Rest(number),
             );
         }
     }
 
     /// A strict rule applies: a condition that could not be evaluated leads to an ASK.
-    fn speak(&mut self, file: &RuleFile, rule: &Rule, answer: Answer, unit: Unit) {
+    fn speak(&mut self, file: &RuleFile, rule: &Rule, answer: Truth, unit: Unit) {
         let (effect, why) = match answer {
-            Answer::Unknown(why) => (ToolDecision::Ask, why),
-            Answer::Yes | Answer::No => (rule.effect, ""),
+            Truth::Unknown(why) => (ToolDecision::Ask, why),
+            Truth::Yes | Truth::No => (rule.effect, ""),
         };
         // What a rule asks about or denies has been spoken about: the default is for the rest.
         for (other, covered) in self.units.iter().zip(&mut self.covered) {
@@ -475,10 +476,10 @@ impl Evaluation<'_> {
     }
 }
 
-fn failed(condition: Option<&Condition>, answer: Answer) -> String {
+fn failed(condition: Option<&Condition>, answer: Truth) -> String {
     let text = condition.map_or("", |it| it.text.as_str());
     match answer {
-        Answer::Unknown(why) => format!("`{text}` cannot be evaluated: the value {why}"),
-        Answer::Yes | Answer::No => format!("`{text}` does not hold"),
+        Truth::Unknown(why) => format!("`{text}` cannot be evaluated: the value {why}"),
+        Truth::Yes | Truth::No => format!("`{text}` does not hold"),
     }
 }

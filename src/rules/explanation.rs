@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::call::RuleCall;
-use super::ruling::{NearMiss, Ruling, Spoke, word};
+use super::ruling::{NearMiss, Ruling, Spoke};
 use crate::decision::ToolDecision;
 
 /// The decision about a call, every rule that spoke, and every rule that nearly did. It serializes as
@@ -39,7 +39,7 @@ pub struct Explanation {
 }
 
 fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*decision))
+    serializer.serialize_str(decision.word())
 }
 
 impl Explanation {
@@ -79,7 +79,7 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", word(self.decision))?;
+        write!(f, "{}", self.decision.word())?;
         let winners = self.by.iter().filter(|spoke| spoke.decision == self.decision);
         for (number, spoke) in winners.enumerate() {
             write!(

@@ -16,7 +16,7 @@ use super::journal::{DecisionJournal, JournalEntry};
 use super::rule_set::RuleSet;
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
-use crate::call::RunContext;
+use crate::call::{RunContext, ToolCall};
 use crate::decision::ToolDecision;
 
 /// How many versions of the rules can wait for being accepted.
@@ -29,7 +29,7 @@ pub(super) struct InForce {
     problem: Option<RulesError>,
 }
 
-struct Shared {
+struct Inner {
     engine: Engine,
     sources: Sources,
     in_force: RwLock<Arc<InForce>>,
@@ -37,13 +37,13 @@ struct Shared {
 }
 
 /// The function that gives the principal of a call.
-pub(super) type Principal = dyn Fn(&RunContext) -> String + Send + Sync;
+pub(super) type PrincipalOf = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
 
 /// How calls are counted and recorded.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) counts: Arc<dyn CallCounts>,
-    pub(super) principal: Arc<Principal>,
+    pub(super) principal: Arc<PrincipalOf>,
     pub(super) journal: Option<DecisionJournal>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Settings {
 /// ```
 #[derive(Clone)]
 pub struct Rules {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
 /// What a reload has changed.
@@ -84,7 +84,7 @@ impl Rules {
     pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
         let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
         let in_force = RwLock::new(Arc::new(in_force));
-        Self { shared: Arc::new(Shared { engine, sources, in_force, settings }) }
+        Self { shared: Arc::new(Inner { engine, sources, in_force, settings }) }
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -185,8 +185,8 @@ impl Rules {
         }
     }
 
-    pub(super) fn principal(&self, cx: &RunContext) -> String {
-        (self.shared.settings.principal)(cx)
+    pub(super) fn principal(&self, cx: &RunContext, call: &ToolCall) -> String {
+        (self.shared.settings.principal)(cx, call)
     }
 
     pub(super) fn journal(&self) -> Option<&DecisionJournal> {

@@ -2,18 +2,18 @@
 
 use url::Url;
 
-use super::answer::Answer;
+use super::truth::Truth;
 
 /// A pattern over hosts: `example.com`, `*.example.com` (every name below it), `*`; with a port if one is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
-    host: Names,
+    host: HostNames,
     port: Option<u16>,
     text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Names {
+enum HostNames {
     Any,
     Exactly(String),
     Below(String),
@@ -39,9 +39,9 @@ impl HostPattern {
             url.host_str().filter(|host| url.path() == "/" && !host.contains('*')).map(fold)
         };
         let host = match name.strip_prefix("*.") {
-            _ if name == "*" => Names::Any,
-            Some(rest) => Names::Below(plain(rest).ok_or_else(|| invalid(text))?),
-            None => Names::Exactly(plain(name).ok_or_else(|| invalid(text))?),
+            _ if name == "*" => HostNames::Any,
+            Some(rest) => HostNames::Below(plain(rest).ok_or_else(|| invalid(text))?),
+            None => HostNames::Exactly(plain(name).ok_or_else(|| invalid(text))?),
         };
         Ok(Self { host, port, text: text.to_owned() })
     }
@@ -52,19 +52,19 @@ impl HostPattern {
 
     /// Whether the pattern matches the host of a URL. A rule that allows requires a plain web address on the written
     /// or the default port; other rules also match what only looks like an address.
-    pub(super) fn matches(&self, text: &str, allows: bool) -> Answer {
+    pub(super) fn matches(&self, text: &str, allows: bool) -> Truth {
         let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
         let parsed = match Url::parse(text) {
             Ok(url) if url.has_host() => Ok(url),
             Ok(_) | Err(_) if !allows => Url::parse(&format!("https://{text}")),
             other => other,
         };
-        let Ok(url) = parsed else { return Answer::Unknown("is no URL") };
-        let Some(host) = url.host_str().map(fold) else { return Answer::Unknown("has no host") };
+        let Ok(url) = parsed else { return Truth::Unknown("is no URL") };
+        let Some(host) = url.host_str().map(fold) else { return Truth::Unknown("has no host") };
         let named = match &self.host {
-            Names::Any => true,
-            Names::Exactly(name) => host == *name,
-            Names::Below(name) => host
+            HostNames::Any => true,
+            HostNames::Exactly(name) => host == *name,
+            HostNames::Below(name) => host
                 .strip_suffix(name.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         };
@@ -73,18 +73,18 @@ impl HostPattern {
             None => !allows || url.port().is_none(),
         };
         if !named || !port {
-            return Answer::No;
+            return Truth::No;
         }
         if allows && text.contains(odd) {
-            return Answer::Unknown("has characters that programs read differently");
+            return Truth::Unknown("has characters that programs read differently");
         }
         if allows && !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
-            return Answer::Unknown("is no web address");
+            return Truth::Unknown("is no web address");
         }
         if allows && (!url.username().is_empty() || url.password().is_some()) {
-            return Answer::Unknown("has a user name in it");
+            return Truth::Unknown("has a user name in it");
         }
-        Answer::Yes
+        Truth::Yes
     }
 }
 

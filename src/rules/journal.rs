@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::call::RuleCall;
 use super::private_file;
-use super::ruling::{Ruling, word};
+use super::ruling::Ruling;
 use crate::decision::ToolDecision;
 
 /// A private file with every decision of the rules: allowed, asked about and denied calls, with their arguments.
@@ -70,7 +70,7 @@ impl JournalEntry {
             directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
             pins: ruling.pins.clone(),
             rules,
-            decision: word(ruling.decision).to_owned(),
+            decision: ruling.decision.word().to_owned(),
         }
     }
 
@@ -86,7 +86,7 @@ impl JournalEntry {
     pub fn decision(&self) -> Option<ToolDecision> {
         [ToolDecision::Allow, ToolDecision::Ask, ToolDecision::Deny]
             .into_iter()
-            .find(|it| word(*it) == self.decision)
+            .find(|it| it.word() == self.decision)
     }
 
     /// The recorded call, to decide about it again.

@@ -23,7 +23,8 @@ impl ToolMiddleware for Rules {
         let mut ruling = self.decide(&seen);
         if !ruling.charges.is_empty() {
             let id = cx.idempotency_key().unwrap_or_else(|| call.id().to_owned());
-            ruling = self.decide_and_count(&seen, &self.principal(cx), &id, cx.is_repeat()).await;
+            let principal = self.principal(cx, call);
+            ruling = self.decide_and_count(&seen, &principal, &id, cx.is_repeat()).await;
         }
         if let Some(journal) = self.journal() {
             let entry = self.journal_entry(&seen, &ruling).of_call(cx.run_id(), call.id());

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::classes::Classes;
-use super::condition::{Condition, Field, Test};
+use super::condition::{Condition, FieldPath, Test};
 use super::handle::Rules;
 use super::rule::Rule;
 use super::rule_file::RuleFile;
@@ -240,7 +240,7 @@ impl Linting<'_> {
         }
         let conditions: Vec<&Condition> = rule.whole.iter().chain(&rule.commands).collect();
         for condition in conditions {
-            let Field::Named(path) = &condition.field else { continue };
+            let FieldPath::Named(path) = &condition.field else { continue };
             let Some(first) = path.first() else { continue };
             if !matching.iter().any(|tool| has_field(tool, first)) {
                 self.add(

@@ -45,7 +45,6 @@
 //! # Ok::<(), countersign::rules::RulesError>(())
 //! ```
 
-mod answer;
 mod builder;
 mod call;
 mod classes;
@@ -83,6 +82,7 @@ mod seen;
 mod source;
 mod sources;
 mod tool_pattern;
+mod truth;
 
 pub use builder::RulesBuilder;
 pub use call::RuleCall;
@@ -96,6 +96,6 @@ pub use journal::{DecisionJournal, JournalEntry};
 pub use lint::{Lint, lint};
 pub use preset::preset_text;
 pub use project::{ApprovedProject, ProjectApprovals, find_project_file};
-pub use replay::{Change, Replayed, compare, replay};
+pub use replay::{ChangedDecision, Replayed, compare, replay};
 pub use ruling::{Layer, NearMiss, Ruling, Spoke};
 pub use schema::schema;

@@ -1,7 +1,7 @@
 //! The places that a path in an argument may stand for: as it is written, and as it is resolved.
 
 use std::borrow::Cow;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::shell::{self, lexically_normal};
 
@@ -92,27 +92,9 @@ impl Places {
     }
 }
 
-/// Resolves the longest existing beginning of a path, and appends the rest. `None` for a link that leads nowhere: it
-/// could lead anywhere later.
-pub(super) fn existing(path: &Path) -> Option<PathBuf> {
-    let mut rest = Vec::new();
-    let mut at = path;
-    loop {
-        if let Ok(found) = std::fs::canonicalize(at) {
-            return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
-        }
-        if std::fs::symlink_metadata(at).is_ok() {
-            return None;
-        }
-        match at.components().next_back()? {
-            Component::Normal(name) => rest.push(name.to_owned()),
-            // What does not exist has no parent to go to; `..` after it leads where its text says.
-            Component::ParentDir => return existing(&lexically_normal(path)),
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-        at = at.parent()?;
-    }
+/// Resolves a path. `..` after what does not exist leads where its text says.
+fn existing(path: &Path) -> Option<PathBuf> {
+    shell::resolved(path, |path| existing(&lexically_normal(path)))
 }
 
 /// The text with `%2e` and the like decoded, if that makes a difference.

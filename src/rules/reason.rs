@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::rule::Rule;
-use super::ruling::word;
 use super::seen::Seen;
 
 /// The most characters of one value that are shown.
@@ -15,9 +14,9 @@ pub(super) fn filled(rule: &Rule, seen: &Seen<'_>, part: Option<&str>) -> String
     let Some(template) = &rule.reason else {
         return match part {
             Some(part) => {
-                format!("the rule `{}` says {} for `{}`", rule.id, word(rule.effect), shown(part))
+                format!("the rule `{}` says {} for `{}`", rule.id, rule.effect.word(), shown(part))
             }
-            None => format!("the rule `{}` says {}", rule.id, word(rule.effect)),
+            None => format!("the rule `{}` says {}", rule.id, rule.effect.word()),
         };
     };
     let mut out = String::with_capacity(template.len());

@@ -5,13 +5,12 @@ use serde::Serialize;
 use super::call::RuleCall;
 use super::handle::Rules;
 use super::journal::JournalEntry;
-use super::ruling::word;
 use crate::decision::ToolDecision;
 
 /// One call whose decision changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Change {
+pub struct ChangedDecision {
     /// The tool, with its server or toolset.
     pub tool: String,
     /// The arguments of the call.
@@ -27,10 +26,10 @@ pub struct Change {
 }
 
 fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*decision))
+    serializer.serialize_str(decision.word())
 }
 
-impl Change {
+impl ChangedDecision {
     /// Whether the new decision is milder.
     #[must_use]
     pub fn widens(&self) -> bool {
@@ -45,21 +44,21 @@ pub struct Replayed {
     /// The number of calls that were decided about.
     pub calls: usize,
     /// The calls whose decision changes.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ChangedDecision>,
 }
 
 impl Replayed {
     /// Whether any call is decided more mildly than before.
     #[must_use]
     pub fn widens(&self) -> bool {
-        self.changes.iter().any(Change::widens)
+        self.changes.iter().any(ChangedDecision::widens)
     }
 
     fn add(&mut self, call: &RuleCall<'_>, from: ToolDecision, rules: &Rules) {
         self.calls += 1;
         let ruling = rules.decide(call);
         if ruling.decision() != from {
-            self.changes.push(Change {
+            self.changes.push(ChangedDecision {
                 tool: call.to_string(),
                 args: call.args().clone(),
                 from,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue};
 
-use super::condition::{Condition, Field};
-use super::condition_format::{Place, conditions};
+use super::condition::{Condition, FieldPath};
+use super::condition_format::{TableKind, conditions};
 use super::document::{Item, boolean, count, entries, object, string, strings, table};
 use super::source::Source;
 use super::tool_pattern::ToolPattern;
@@ -72,7 +72,7 @@ impl Rule {
             entries(found).find(|(key, ..)| *key == name).map(|(_, span, item)| (span, item))
         };
         let where_ = of("where")
-            .map(|(_, item)| conditions(source, item, Place { allows, exception: false }));
+            .map(|(_, item)| conditions(source, item, TableKind { allows, exception: false }));
         let exceptions = of("except").map(|(_, item)| Self::exceptions(source, item, allows));
         let reason =
             of("reason").and_then(|(_, item)| string(source, "`reason`", item)).map(str::to_owned);
@@ -175,7 +175,7 @@ impl Rule {
     }
 
     fn exceptions(source: &mut Source, item: &Item<'_>, allows: bool) -> Vec<Vec<Condition>> {
-        let place = Place { allows, exception: true };
+        let place = TableKind { allows, exception: true };
         match item.get_ref() {
             DeValue::Array(items) => {
                 items.iter().map(|item| conditions(source, item, place)).collect()
@@ -189,7 +189,7 @@ impl Rule {
         if self.effect != ToolDecision::Allow {
             return;
         }
-        let mut fields: Vec<&Field> =
+        let mut fields: Vec<&FieldPath> =
             self.commands.iter().map(|condition| &condition.field).collect();
         fields.dedup();
         if fields.len() > 1 {
@@ -206,8 +206,8 @@ impl Rule {
     /// The field that holds the commands which the rule is about.
     pub(super) fn command_field(&self) -> Option<&[String]> {
         self.commands.iter().find_map(|condition| match &condition.field {
-            Field::Named(path) => Some(path.as_slice()),
-            Field::AnyPath => None,
+            FieldPath::Named(path) => Some(path.as_slice()),
+            FieldPath::AnyPath => None,
         })
     }
 }

@@ -73,15 +73,7 @@ pub struct NearMiss {
 }
 
 fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*decision))
-}
-
-pub(super) fn word(decision: ToolDecision) -> &'static str {
-    match decision {
-        ToolDecision::Allow => "allow",
-        ToolDecision::Ask => "ask",
-        ToolDecision::Deny => "deny",
-    }
+    serializer.serialize_str(decision.word())
 }
 
 /// The decision of rules about one call.
@@ -173,7 +165,7 @@ impl Ruling {
 
 impl fmt::Display for Ruling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", word(self.decision))?;
+        write!(f, "{}", self.decision.word())?;
         for (number, spoke) in self.winners().enumerate() {
             write!(f, "{} {} ({})", if number == 0 { ":" } else { ";" }, spoke.reason, spoke.rule)?;
         }

@@ -17,7 +17,7 @@ use crate::shell::lexically_normal;
 const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
 
 /// The places that one text stands for, and whether the text is a pattern that a shell expands.
-pub(super) type Place = (Result<Vec<PathBuf>, &'static str>, bool);
+pub(super) type TextPlaces = (Result<Vec<PathBuf>, &'static str>, bool);
 
 /// A view of a text that has one, by its field.
 type Views = Vec<(Vec<String>, Option<Rc<CommandView>>)>;
@@ -27,7 +27,7 @@ pub(super) struct Seen<'a> {
     pub(super) call: RuleCall<'a>,
     pub(super) engine: &'a Engine,
     directories: OnceCell<Vec<PathBuf>>,
-    any_paths: OnceCell<Vec<Place>>,
+    any_paths: OnceCell<Vec<TextPlaces>>,
     views: RefCell<Views>,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The places that any string of the arguments stands for, at any depth, and any operand of a command.
-    pub(super) fn any_paths(&self) -> &[Place] {
+    pub(super) fn any_paths(&self) -> &[TextPlaces] {
         self.any_paths.get_or_init(|| {
             let mut found = Vec::new();
             for value in self.call.args.values() {
@@ -163,7 +163,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    fn strings(&self, value: &Value, found: &mut Vec<Place>) {
+    fn strings(&self, value: &Value, found: &mut Vec<TextPlaces>) {
         match value {
             Value::String(text) => {
                 for form in forms(text) {
@@ -183,7 +183,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn add(&self, text: &str, directory: &Path, is_glob: bool, found: &mut Vec<Place>) {
+    fn add(&self, text: &str, directory: &Path, is_glob: bool, found: &mut Vec<TextPlaces>) {
         // A text that cannot be the path of a file is skipped.
         if text.is_empty() || text.len() > 4096 || text.contains('\0') {
             return;

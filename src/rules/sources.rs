@@ -76,7 +76,7 @@ impl Sources {
             let (ruling, _) = evaluate(&set, &self.tests, &example.call(), false);
             if ruling.decision != example.wanted {
                 let (ruling, _) = evaluate(&set, &self.tests, &example.call(), true);
-                let wanted = super::ruling::word(example.wanted);
+                let wanted = example.wanted.word();
                 let text = format!(
                     "the test `{}` wants {wanted}, and the rules decide: {ruling}",
                     example.text

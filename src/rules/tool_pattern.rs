@@ -6,13 +6,13 @@ use super::glob::{Glob, MAX_PATTERN, is_pattern};
 /// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`; each part may have `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolPattern {
-    source: Origin,
+    source: ToolOrigin,
     name: Glob,
     text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Origin {
+enum ToolOrigin {
     /// None is named.
     Any,
     Toolset(Glob),
@@ -30,8 +30,8 @@ impl ToolPattern {
         let (source, name) = match text.split_once(':') {
             Some((kind @ ("mcp" | "set"), rest)) => match rest.split_once('/') {
                 Some((source, name)) if !source.is_empty() && !name.is_empty() => match kind {
-                    "mcp" => (Origin::Server(Glob::new(source)), name),
-                    _ => (Origin::Toolset(Glob::new(source)), name),
+                    "mcp" => (ToolOrigin::Server(Glob::new(source)), name),
+                    _ => (ToolOrigin::Toolset(Glob::new(source)), name),
                 },
                 _ => {
                     return Err(format!(
@@ -44,7 +44,7 @@ impl ToolPattern {
                     "`{text}` names no tool: conditions on arguments belong into `where`"
                 ));
             }
-            None => (Origin::Any, text),
+            None => (ToolOrigin::Any, text),
         };
         if name.contains(['(', ')']) {
             return Err(format!(
@@ -71,9 +71,9 @@ impl ToolPattern {
     /// about tools of MCP servers: a server names its tools as it likes.
     pub(super) fn matches(&self, call: &RuleCall<'_>, allows: bool) -> bool {
         let source = match &self.source {
-            Origin::Any => !allows || call.server_name().is_none(),
-            Origin::Toolset(set) => call.toolset_id().is_some_and(|id| set.matches(id)),
-            Origin::Server(server) => call.server_name().is_some_and(|name| {
+            ToolOrigin::Any => !allows || call.server_name().is_none(),
+            ToolOrigin::Toolset(set) => call.toolset_id().is_some_and(|id| set.matches(id)),
+            ToolOrigin::Server(server) => call.server_name().is_some_and(|name| {
                 if allows { server.matches(name) } else { server.matches_folded(name) }
             }),
         };

@@ -4,22 +4,23 @@ use super::commands::Commands;
 use super::dialect::Dialect;
 use super::judgement::Judgement;
 use super::paths::Workspace;
-use super::preset::{Preset, Settings};
-use super::search_path::SearchPath;
+use super::preset::{ClassifierSettings, Preset};
+use super::search_path::{ProgramFile, SearchPath, installed_name};
 use super::simple::Judging;
 use super::table::Programs;
 
 /// Judges the commands that run in one workspace.
 ///
 /// ```
-/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Verdict, Workspace};
+/// use countersign::decision::ToolDecision;
+/// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
 ///
 /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
 ///     .with_search_path(SearchPath::unchecked());
 /// let judge = |text| classifier.judge(text, Dialect::Bash);
 ///
-/// assert_eq!(judge("git log --oneline | head -5").verdict(), Verdict::Allow);
-/// assert_eq!(judge("git -c core.pager='sh -c id' log").verdict(), Verdict::Ask);
+/// assert_eq!(judge("git log --oneline | head -5").decision(), ToolDecision::Allow);
+/// assert_eq!(judge("git -c core.pager='sh -c id' log").decision(), ToolDecision::Ask);
 /// assert_eq!(
 ///     judge("cat ../../.ssh/id_ed25519").to_string(),
 ///     "ask: reads `../../.ssh/id_ed25519`, which may hold secrets",
@@ -27,20 +28,40 @@ use super::table::Programs;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    settings: Settings,
+    settings: ClassifierSettings,
 }
 
 impl Classifier {
     /// Creates a classifier with the [built-in programs](Programs::built_in), which are looked up in `PATH`.
     #[must_use]
     pub fn new(workspace: Workspace, preset: Preset) -> Self {
-        let settings = Settings {
+        let settings = ClassifierSettings {
             programs: Programs::built_in(),
             workspace,
             preset,
             search_path: SearchPath::from_env(),
         };
         Self { settings }
+    }
+
+    /// Whether a program is one that the system has installed: a path has to be in a folder of the system, and a name has
+    /// not to be found where tools may write.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///     .with_search_path(SearchPath::new(["/src/project/bin", "/usr/bin"]));
+    /// assert!(classifier.is_installed("/usr/bin/env"));
+    /// assert!(!classifier.is_installed("env"), "tools may write to the first folder");
+    /// ```
+    #[must_use]
+    pub fn is_installed(&self, program: &str) -> bool {
+        if program.contains('/') {
+            return installed_name(program).is_some();
+        }
+        let found = self.settings.search_path.find(program, &self.settings.workspace);
+        !matches!(found, ProgramFile::Problem(_))
     }
 
     /// Replaces the table of programs.

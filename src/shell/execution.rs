@@ -40,7 +40,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct RunLimits {
     pub(super) time: Duration,
     pub(super) output: usize,
 }
@@ -79,13 +79,18 @@ pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
 pub(super) fn run(
     commands: &Commands,
     directory: PathBuf,
-    limits: Limits,
+    limits: RunLimits,
     stop: &AtomicBool,
 ) -> io::Result<ShellOutput> {
     let (reader, writer) = pipe()?;
     let collected = collect(reader, limits.output);
-    let mut running =
-        Running { directory, writer, until: Instant::now() + limits.time, stop, stopped: false };
+    let mut running = RunningPipeline {
+        directory,
+        writer,
+        until: Instant::now() + limits.time,
+        stop,
+        stopped: false,
+    };
     let mut status = 0;
     for pipeline in &commands.pipelines {
         let runs = match pipeline.join {
@@ -100,7 +105,7 @@ pub(super) fn run(
     let timed_out = running.stopped;
     // Closes the last writer of this process, so that the pipe ends when the programs have ended.
     drop(running);
-    let Output { bytes, left_out } = collected.take();
+    let CapturedOutput { bytes, left_out } = collected.take();
     Ok(ShellOutput {
         output: String::from_utf8_lossy(&bytes).into_owned(),
         status,
@@ -111,13 +116,13 @@ pub(super) fn run(
 
 /// The output that has been read so far, while a thread continues to read.
 struct Collected {
-    output: Arc<Mutex<Output>>,
+    output: Arc<Mutex<CapturedOutput>>,
     /// Disconnected when the reading is over.
     reading: Receiver<()>,
 }
 
 #[derive(Default)]
-struct Output {
+struct CapturedOutput {
     bytes: Vec<u8>,
     left_out: usize,
 }
@@ -125,7 +130,7 @@ struct Output {
 /// Reads to the end in a thread of its own, so that no program waits for its output to be read. Output beyond the limit
 /// is counted and not kept.
 fn collect(mut reader: PipeReader, limit: usize) -> Collected {
-    let output = Arc::new(Mutex::new(Output::default()));
+    let output = Arc::new(Mutex::new(CapturedOutput::default()));
     let (still_reading, reading) = channel();
     let shared = Arc::clone(&output);
     std::thread::spawn(move || {
@@ -146,7 +151,7 @@ fn collect(mut reader: PipeReader, limit: usize) -> Collected {
 
 impl Collected {
     /// The output so far. A program that continues in the background keeps the pipe open, so this waits only briefly.
-    fn take(&self) -> Output {
+    fn take(&self) -> CapturedOutput {
         // There is nothing to receive: this ends with the reading, or with the time.
         let _ = self.reading.recv_timeout(Duration::from_millis(500));
         std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
@@ -182,7 +187,7 @@ impl Target {
     }
 }
 
-struct Running<'a> {
+struct RunningPipeline<'a> {
     directory: PathBuf,
     writer: PipeWriter,
     until: Instant,
@@ -190,7 +195,7 @@ struct Running<'a> {
     stopped: bool,
 }
 
-impl Running<'_> {
+impl RunningPipeline<'_> {
     fn pipeline(&mut self, pipeline: &Pipeline) -> io::Result<i32> {
         let mut input = Stdio::null();
         let mut children: Vec<Result<Child, i32>> = Vec::new();

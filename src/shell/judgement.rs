@@ -1,4 +1,4 @@
-//! The result of judging commands: effects, reasons and verdicts.
+//! The result of judging commands: effects, reasons and decisions.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,35 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::commands::Word;
 use super::commands::{Assignment, Redirection};
-
-/// Whether commands may run. Ordered from the least to the most strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// The commands may run unattended.
-    Allow,
-    /// A person has to approve the commands.
-    Ask,
-    /// The commands must not run.
-    Deny,
-}
-
-impl Verdict {
-    /// Whether the verdict is [`Allow`](Self::Allow).
-    #[must_use]
-    pub fn is_allow(self) -> bool {
-        self == Self::Allow
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        })
-    }
-}
+use crate::decision::ToolDecision;
 
 /// One effect of a command.
 #[non_exhaustive]
@@ -105,16 +77,16 @@ impl Effect {
 /// Why a part needs an approval or is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    pub(super) verdict: Verdict,
+    pub(super) decision: ToolDecision,
     pub(super) every_time: bool,
     pub(super) text: String,
 }
 
 impl Reason {
-    /// The verdict that this reason leads to: ASK or DENY.
+    /// The decision that this reason leads to: ASK or DENY.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        self.verdict
+    pub fn decision(&self) -> ToolDecision {
+        self.decision
     }
 
     /// Whether a person has to be asked every time, so that no answer in advance applies.
@@ -245,10 +217,10 @@ impl Part {
         &self.reasons
     }
 
-    /// The strictest verdict of its reasons; ALLOW without one.
+    /// The strictest decision of its reasons; ALLOW without one.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        self.reasons.iter().map(Reason::verdict).max().unwrap_or(Verdict::Allow)
+    pub fn decision(&self) -> ToolDecision {
+        self.reasons.iter().map(Reason::decision).max().unwrap_or(ToolDecision::Allow)
     }
 }
 
@@ -260,11 +232,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The strictest verdict of all parts; at least ASK if the text could not be parsed.
+    /// The strictest decision of all parts; at least ASK if the text could not be parsed.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let refused = if self.refused.is_some() { Verdict::Ask } else { Verdict::Allow };
-        self.parts.iter().map(Part::verdict).fold(refused, Ord::max)
+    pub fn decision(&self) -> ToolDecision {
+        let refused = if self.refused.is_some() { ToolDecision::Ask } else { ToolDecision::Allow };
+        self.parts.iter().map(Part::decision).fold(refused, Ord::max)
     }
 
     /// All simple commands, including those inside wrappers, subshells and substitutions.
@@ -316,14 +288,14 @@ impl Judgement {
     #[must_use]
     pub fn reasons(&self) -> Vec<&Reason> {
         let mut reasons: Vec<&Reason> = self.parts.iter().flat_map(Part::reasons).collect();
-        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.decision));
         reasons
     }
 }
 
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.verdict())?;
+        write!(f, "{}", self.decision())?;
         let texts = self
             .refused
             .iter()

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::commands::{Commands, Join, Pipeline, Stage};
-use super::judgement::{Reason, Verdict};
+use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
+use crate::decision::ToolDecision;
 
 /// The effect of a pipeline on the pipelines after it.
 struct Went {
@@ -73,7 +74,7 @@ impl Judging<'_> {
     pub(super) fn ask_last(&mut self, why: &str) {
         if let Some(part) = self.parts.last_mut() {
             part.reasons.push(Reason {
-                verdict: Verdict::Ask,
+                decision: ToolDecision::Ask,
                 every_time: false,
                 text: why.to_owned(),
             });

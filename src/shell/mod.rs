@@ -3,17 +3,18 @@
 //!
 //! [`Commands::parse`] is strict: syntax that the lexer does not know is refused. A [`Classifier`] judges each simple
 //! command by itself, with a table of programs that describes what their options and operands mean. The result is a
-//! [`Judgement`]: for each [`Part`] its [`Effect`]s, [`Verdict`] and [`Reason`]s. [How commands are
+//! [`Judgement`]: for each [`Part`] its [`Effect`]s, [`ToolDecision`](crate::decision::ToolDecision) and [`Reason`]s. [How commands are
 //! judged](crate::docs::shell) lists the assumptions, and explains how to describe a program.
 //!
 //! ```
-//! use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdict, Workspace};
+//! use countersign::decision::ToolDecision;
+//! use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
 //!
 //! let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
 //!     .with_search_path(SearchPath::unchecked());
 //!
 //! let judgement = classifier.judge("grep -rn TODO src | sort -o todo.txt", Dialect::Bash);
-//! assert_eq!(judgement.verdict(), Verdict::Ask);
+//! assert_eq!(judgement.decision(), ToolDecision::Ask);
 //! assert_eq!(judgement.parts()[0].effects(), [Effect::Reads("/src/project/src".into())]);
 //! assert_eq!(judgement.to_string(), "ask: `sort` with the option `-o` is not known to be harmless");
 //! ```
@@ -21,16 +22,17 @@
 //! As a layer in front of a tool that takes a command:
 //!
 //! ```
-//! use countersign::shell::{Classifier, Dialect, Preset, Verdict, Workspace};
+//! use countersign::decision::ToolDecision;
+//! use countersign::shell::{Classifier, Dialect, Preset, Workspace};
 //! use countersign::{Decision, ToolCall, decide_fn};
 //!
 //! let classifier = Classifier::new(Workspace::new("."), Preset::Developer);
-//! let layer = decide_fn(move |call: &ToolCall| {
+//! let layer = decide_fn(move |_, call: &ToolCall| {
 //!     let judgement = classifier.judge(call.args()["command"].as_str().unwrap_or_default(), Dialect::Bash);
-//!     match judgement.verdict() {
-//!         Verdict::Allow => Decision::allow(),
-//!         Verdict::Ask => Decision::ask(judgement.to_string()).with_key("shell"),
-//!         Verdict::Deny => Decision::deny(judgement.to_string()),
+//!     match judgement.decision() {
+//!         ToolDecision::Allow => Decision::allow(),
+//!         ToolDecision::Ask => Decision::ask(judgement.to_string()).with_key("shell"),
+//!         ToolDecision::Deny => Decision::deny(judgement.to_string()),
 //!     }
 //! });
 //! # let _ = layer;
@@ -71,8 +73,8 @@ pub use commands::{
 };
 pub use dialect::Dialect;
 pub use execution::ShellOutput;
-pub use judgement::{Effect, Judgement, Part, Reason, Verdict};
-pub use paths::{Workspace, lexically_normal};
+pub use judgement::{Effect, Judgement, Part, Reason};
+pub use paths::{Workspace, lexically_normal, resolved};
 pub use preset::Preset;
 pub use search_path::SearchPath;
 pub use table::{ProgramExample, Programs, ProgramsError};

@@ -7,7 +7,7 @@ use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
 use super::names::names;
-use super::paths::{Place, is_build_definition, is_secret, place};
+use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
@@ -108,7 +108,7 @@ impl Simple<'_> {
             && judging.settings.workspace.places(text, here).is_none_or(|places| {
                 places.iter().any(|found| {
                     let place = place(found, judging.settings.workspace.root());
-                    !matches!(place, Place::Inside | Place::Stream)
+                    !matches!(place, PathClass::Inside | PathClass::Stream)
                 })
             });
         if is_secret(text) || outside {
@@ -128,7 +128,7 @@ impl Simple<'_> {
                 && workspace.places(text, here).is_none_or(|places| {
                     places.iter().any(|found| {
                         let place = place(found, workspace.root());
-                        !matches!(place, Place::Inside | Place::System | Place::Stream)
+                        !matches!(place, PathClass::Inside | PathClass::System | PathClass::Stream)
                     })
                 })
         };
@@ -271,7 +271,7 @@ impl Simple<'_> {
                 self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
                 return true;
             };
-            let plain = |found: &PathBuf| place(found, workspace.root()) == Place::Inside;
+            let plain = |found: &PathBuf| place(found, workspace.root()) == PathClass::Inside;
             if places.iter().all(plain) {
                 continue;
             }
@@ -287,29 +287,30 @@ impl Simple<'_> {
     fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
         let before = self.reasons.len();
         let what = place(found, judging.settings.workspace.root());
-        self.inside &= matches!(what, Place::Inside);
+        self.inside &= matches!(what, PathClass::Inside);
         let text = &word.text;
         match (kind, what) {
-            (_, Place::Stream) => return false,
-            (Kind::Read | Kind::Revision | Kind::List, Place::Secret) => {
+            (_, PathClass::Stream) => return false,
+            (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask(format!("reads `{text}`, which may hold secrets"))
             }
-            (Kind::Revision, Place::System | Place::Outside) | (Kind::Read, Place::Outside) => {
+            (Kind::Revision, PathClass::System | PathClass::Outside)
+            | (Kind::Read, PathClass::Outside) => {
                 self.ask(format!("reads `{text}`, outside of the workspace"));
             }
             (Kind::Read | Kind::Revision | Kind::List, _) => {}
-            (_, Place::Protected) => {
+            (_, PathClass::Protected) => {
                 self.ask_every_time(format!(
                     "writes `{text}`, which decides what runs or what is allowed"
                 ));
             }
-            (Kind::Output | Kind::Make, Place::Inside)
+            (Kind::Output | Kind::Make, PathClass::Inside)
                 if judging.settings.preset == Preset::Developer && !is_build_definition(found) => {}
-            (_, Place::Inside) if is_build_definition(found) => {
+            (_, PathClass::Inside) if is_build_definition(found) => {
                 self.ask(format!("writes `{text}`, which says what a build runs"))
             }
-            (_, Place::Inside) => self.ask(format!("writes `{text}`")),
-            (_, Place::Secret | Place::System | Place::Outside) => {
+            (_, PathClass::Inside) => self.ask(format!("writes `{text}`")),
+            (_, PathClass::Secret | PathClass::System | PathClass::Outside) => {
                 self.ask(format!("writes `{text}`, outside of the workspace"))
             }
         }

@@ -39,7 +39,7 @@ impl Workspace {
         let mut workspace = Self::lexical(root);
         workspace.home = std::env::home_dir();
         workspace.looks = true;
-        workspace.with_resolver(existing)
+        workspace.with_resolver(|path| resolved(path, |_| None))
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
@@ -178,22 +178,32 @@ const MAX_LOOKED_AT: usize = 4096;
 
 const UNKNOWN_HOME: &str = "/home";
 
-/// Resolves the longest existing beginning of a path, and appends the rest.
-fn existing(path: &Path) -> Option<PathBuf> {
+/// Resolves the longest existing beginning of a path, and appends the rest. `None` for a link that leads nowhere, as it
+/// could lead anywhere later. What does not exist has no parent: a path with `..` after such a part is resolved by
+/// `parent`.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign::shell::resolved;
+///
+/// assert_eq!(resolved(Path::new("/no such folder/a"), |_| None).unwrap(), Path::new("/no such folder/a"));
+/// assert_eq!(resolved(Path::new("/no such folder/../a"), |_| None), None);
+/// ```
+pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = path;
     loop {
         if let Ok(found) = std::fs::canonicalize(at) {
             return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
         }
-        // A dangling link could lead anywhere later.
         if std::fs::symlink_metadata(at).is_ok() {
             return None;
         }
         match at.components().next_back()? {
             Component::Normal(name) => rest.push(name.to_owned()),
+            Component::ParentDir => return parent(path),
             Component::CurDir => {}
-            _ => return None,
+            Component::RootDir | Component::Prefix(_) => return None,
         }
         at = at.parent()?;
     }
@@ -225,7 +235,7 @@ pub fn lexically_normal(path: &Path) -> PathBuf {
 
 /// The class of a path, by its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PathClass {
     /// In the workspace, and in none of the other classes.
     Inside,
     /// A part of the system that every user can read and that contains no secrets.
@@ -241,22 +251,22 @@ pub(super) enum Place {
 }
 
 /// Classifies a path that has no `.` and `..`.
-pub(super) fn place(path: &Path, root: &Path) -> Place {
+pub(super) fn place(path: &Path, root: &Path) -> PathClass {
     let text = path.to_string_lossy();
     if text.starts_with("/dev/") && names("streams").contains(&&*text) {
-        return Place::Stream;
+        return PathClass::Stream;
     }
     if let Ok(inner) = path.strip_prefix(root) {
         return match inner {
-            inner if is_secret(&inner.to_string_lossy()) => Place::Secret,
-            inner if is_protected(inner) => Place::Protected,
-            _ => Place::Inside,
+            inner if is_secret(&inner.to_string_lossy()) => PathClass::Secret,
+            inner if is_protected(inner) => PathClass::Protected,
+            _ => PathClass::Inside,
         };
     }
     if is_secret(&text) {
-        return Place::Secret;
+        return PathClass::Secret;
     }
-    if is_system(&text) { Place::System } else { Place::Outside }
+    if is_system(&text) { PathClass::System } else { PathClass::Outside }
 }
 
 /// Whether a path contains keys or passwords, by the names in it.

@@ -17,7 +17,7 @@ pub enum Preset {
 
 /// The settings of a classifier.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct ClassifierSettings {
     pub(super) programs: Programs,
     pub(super) workspace: Workspace,
     pub(super) preset: Preset,

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::judgement::{Effect, Part, Reason, Verdict, hex};
-use super::preset::{Preset, Settings};
+use super::judgement::{Effect, Part, Reason, hex};
+use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
+use crate::decision::ToolDecision;
 
 /// One simple command while it is judged, with its context.
 pub(super) struct Simple<'a> {
@@ -82,15 +83,27 @@ impl<'a> Simple<'a> {
     }
 
     pub(super) fn ask(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Ask, every_time: false, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            text: text.into(),
+        });
     }
 
     pub(super) fn ask_every_time(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Ask, every_time: true, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: true,
+            text: text.into(),
+        });
     }
 
     pub(super) fn deny(&mut self, text: impl Into<String>) {
-        self.reasons.push(Reason { verdict: Verdict::Deny, every_time: false, text: text.into() });
+        self.reasons.push(Reason {
+            decision: ToolDecision::Deny,
+            every_time: false,
+            text: text.into(),
+        });
     }
 
     pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
@@ -391,7 +404,7 @@ pub(super) struct Left {
 
 /// The state of one judgement.
 pub(super) struct Judging<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClassifierSettings,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
 }

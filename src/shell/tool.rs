@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::commands::Commands;
 use super::dialect::Dialect;
-use super::execution::{Limits, ShellOutput, run, runnable};
+use super::execution::{RunLimits, ShellOutput, run, runnable};
 use crate::toolset::{Tool, tool_fn};
 
 /// The arguments of [`ShellTool`].
@@ -44,14 +44,14 @@ pub struct ShellArgs {
 #[derive(Debug, Clone)]
 pub struct ShellTool {
     directory: PathBuf,
-    limits: Limits,
+    limits: RunLimits,
 }
 
 impl ShellTool {
     /// A tool that starts its commands in this directory, with the default limits.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        let limits = Limits { time: Duration::from_secs(120), output: 64 * 1024 };
+        let limits = RunLimits { time: Duration::from_secs(120), output: 64 * 1024 };
         Self { directory: directory.into(), limits }
     }
 

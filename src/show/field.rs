@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::keys::{Rule, names_script, rule};
+use super::keys::{ShowRule, names_script, rule};
 use super::mask::masked;
 use super::piece::{Omitted, Piece, Style, counted, elide, join, left_out, pieces};
 use crate::args::canonical;
@@ -37,8 +37,8 @@ impl Limits {
     }
 
     /// The rule by which a value is masked: without masking, that of scripts, in which nothing is masked.
-    pub(super) fn treat(self, rule: Rule) -> Rule {
-        if self.masked { rule } else { Rule::Script }
+    pub(super) fn treat(self, rule: ShowRule) -> ShowRule {
+        if self.masked { rule } else { ShowRule::Script }
     }
 
     /// The longest name, in characters: a line, but at least `least`.
@@ -71,7 +71,7 @@ pub struct Field {
 }
 
 impl Field {
-    pub(super) fn of(leaf: &Leaf<'_>, limits: Limits) -> Self {
+    pub(super) fn of(leaf: &LeafField<'_>, limits: Limits) -> Self {
         match leaf.value {
             Value::String(text) if text.contains('\n') => {
                 let chars = counted(text.chars().count(), "character");
@@ -92,7 +92,7 @@ impl Field {
     }
 
     /// The field of a text that is shown in several lines.
-    pub(super) fn block(name: String, text: &str, rule: Rule, limits: Limits) -> Self {
+    pub(super) fn block(name: String, text: &str, rule: ShowRule, limits: Limits) -> Self {
         let mut omitted = Omitted::default();
         let lines = block(text, rule, limits, &mut omitted);
         Self::new(name, lines, omitted)
@@ -106,13 +106,13 @@ impl Field {
 }
 
 /// A value of which no part is shown as a field of its own.
-pub(super) struct Leaf<'a> {
+pub(super) struct LeafField<'a> {
     pub(super) name: String,
-    pub(super) rule: Rule,
+    pub(super) rule: ShowRule,
     value: &'a Value,
 }
 
-impl Leaf<'_> {
+impl LeafField<'_> {
     /// The value on one line, elided unless its rule wants the whole value shown.
     fn inline(&self, limits: Limits, omitted: &mut Omitted) -> String {
         let all = inline(self.value, self.rule, limits);
@@ -131,19 +131,24 @@ impl Leaf<'_> {
 }
 
 /// The values of an object and of the objects in it, sorted by name, with those that have to be shown whole first.
-pub(super) fn leaves(map: &Map<String, Value>) -> Vec<Leaf<'_>> {
+pub(super) fn leaves(map: &Map<String, Value>) -> Vec<LeafField<'_>> {
     let mut out = Vec::new();
-    collect_map(&mut out, map, "", Rule::Free);
+    collect_map(&mut out, map, "", ShowRule::Free);
     out.sort_by_key(|leaf| !leaf.rule.whole());
     // Where a script is named, any text may be the content that is written into the script.
-    if out.iter().any(Leaf::names_script) {
-        let texts = out.iter_mut().filter(|leaf| leaf.rule == Rule::Free);
-        texts.for_each(|leaf| leaf.rule = Rule::Script);
+    if out.iter().any(LeafField::names_script) {
+        let texts = out.iter_mut().filter(|leaf| leaf.rule == ShowRule::Free);
+        texts.for_each(|leaf| leaf.rule = ShowRule::Script);
     }
     out
 }
 
-fn collect_map<'a>(out: &mut Vec<Leaf<'a>>, map: &'a Map<String, Value>, path: &str, around: Rule) {
+fn collect_map<'a>(
+    out: &mut Vec<LeafField<'a>>,
+    map: &'a Map<String, Value>,
+    path: &str,
+    around: ShowRule,
+) {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by_key(|(name, _)| *name);
     for (name, value) in entries {
@@ -153,7 +158,7 @@ fn collect_map<'a>(out: &mut Vec<Leaf<'a>>, map: &'a Map<String, Value>, path: &
     }
 }
 
-fn collect<'a>(out: &mut Vec<Leaf<'a>>, value: &'a Value, path: String, rule: Rule) {
+fn collect<'a>(out: &mut Vec<LeafField<'a>>, value: &'a Value, path: String, rule: ShowRule) {
     match value {
         Value::Object(map) if !map.is_empty() => collect_map(out, map, &path, rule),
         Value::Array(items) if !items.iter().all(fits_one_line) => {
@@ -161,7 +166,7 @@ fn collect<'a>(out: &mut Vec<Leaf<'a>>, value: &'a Value, path: String, rule: Ru
                 collect(out, item, format!("{path}[{i}]"), rule);
             }
         }
-        _ => out.push(Leaf { name: path, rule, value }),
+        _ => out.push(LeafField { name: path, rule, value }),
     }
 }
 
@@ -183,16 +188,20 @@ fn shown_name(name: &str) -> String {
     }
 }
 
-fn style(rule: Rule) -> Style {
+fn style(rule: ShowRule) -> Style {
     match rule {
         // Escapes letters with which a host only looks like another one.
-        Rule::Url => Style::ADDRESS,
-        Rule::Place => Style::PLACE,
-        Rule::Command | Rule::Script | Rule::Free | Rule::Password | Rule::Token => Style::VALUE,
+        ShowRule::Url => Style::ADDRESS,
+        ShowRule::Place => Style::PLACE,
+        ShowRule::Command
+        | ShowRule::Script
+        | ShowRule::Free
+        | ShowRule::Password
+        | ShowRule::Token => Style::VALUE,
     }
 }
 
-fn inline(value: &Value, rule: Rule, limits: Limits) -> Vec<Piece> {
+fn inline(value: &Value, rule: ShowRule, limits: Limits) -> Vec<Piece> {
     let plain = |text: &str| Piece::Plain(text.to_owned());
     match value {
         Value::String(text) => {
@@ -241,7 +250,7 @@ pub(super) fn window<T>(lines: Vec<T>, most: usize, mark: impl FnOnce(usize) -> 
     out
 }
 
-fn block(text: &str, rule: Rule, limits: Limits, omitted: &mut Omitted) -> Vec<String> {
+fn block(text: &str, rule: ShowRule, limits: Limits, omitted: &mut Omitted) -> Vec<String> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
     let text = text.strip_suffix('\n').unwrap_or(text);
     for piece in masked(text, limits.treat(rule), style(rule).unquoted()) {

@@ -2,7 +2,7 @@
 
 /// How a value is shown: whether it may be elided, and which parts of it are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rule {
+pub(super) enum ShowRule {
     /// A path or a host: shown whole, nothing in it is masked.
     Place,
     /// An address: shown whole; in its query, secrets are masked.
@@ -19,7 +19,7 @@ pub(super) enum Rule {
     Token,
 }
 
-impl Rule {
+impl ShowRule {
     /// Whether an approver must see the whole value, so that it is never elided.
     pub(super) fn whole(self) -> bool {
         matches!(self, Self::Place | Self::Url | Self::Command)
@@ -104,21 +104,21 @@ const KEYS: &[&str] = &["access", "api", "encryption", "private", "secret", "sig
 /// The rule for a value of this name; `around` is the rule of the object that the value is in. The last word of a name
 /// decides: `token_file` is a path, `file_token` a secret, and `auth_mode` and `auth.iban` are neither (rule S4).
 /// Values that must be seen are tried first, so that a command in an object called `secret` is shown.
-pub(super) fn rule(name: &str, around: Rule) -> Rule {
+pub(super) fn rule(name: &str, around: ShowRule) -> ShowRule {
     let words = words(name);
     let last = words.last().map_or("", |word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
     if PLACES.contains(&last) {
-        Rule::Place
+        ShowRule::Place
     } else if URLS.contains(&last) {
-        Rule::Url
+        ShowRule::Url
     } else if COMMANDS.contains(&last) {
-        Rule::Command
+        ShowRule::Command
     } else if PASSWORDS.contains(&last) {
-        Rule::Password
+        ShowRule::Password
     } else if TOKENS.contains(&last) || last == "key" && follows_key_word(&words) {
-        Rule::Token
+        ShowRule::Token
     } else if around.is_secret() && !matches!(last, "value" | "values") {
-        Rule::Free
+        ShowRule::Free
     } else {
         around
     }
@@ -126,7 +126,7 @@ pub(super) fn rule(name: &str, around: Rule) -> Rule {
 
 /// Whether the name is that of a secret, such as a password or a token.
 pub(super) fn names_secret(name: &str) -> bool {
-    rule(name, Rule::Free).is_secret()
+    rule(name, ShowRule::Free).is_secret()
 }
 
 fn follows_key_word(words: &[String]) -> bool {
@@ -231,41 +231,41 @@ mod tests {
     #[test]
     fn the_end_of_the_name_says_what_a_value_is() {
         for (name, said) in [
-            ("password", Rule::Password),
-            ("DB_PASSWORD", Rule::Password),
-            ("password2", Rule::Password),
-            ("api_key", Rule::Token),
-            ("apiKey", Rule::Token),
-            ("APIKey", Rule::Token),
-            ("x-api-key", Rule::Token),
-            ("Authorization", Rule::Token),
-            ("client_secret", Rule::Token),
-            ("awsSecretAccessKey", Rule::Token),
-            ("next_token", Rule::Token),
-            ("token_file", Rule::Place),
-            ("secretPath", Rule::Place),
-            ("path", Rule::Place),
-            ("host", Rule::Place),
-            ("password_command", Rule::Command),
-            ("token_url", Rule::Url),
-            ("cmd", Rule::Command),
-            ("auth_mode", Rule::Free),
-            ("cookie_policy", Rule::Free),
-            ("password_reset_user", Rule::Free),
-            ("secret_name", Rule::Free),
-            ("key", Rule::Free),
-            ("sort_key", Rule::Free),
-            ("content", Rule::Free),
-            ("tokenizer", Rule::Free),
-            ("keyboard", Rule::Free),
-            ("", Rule::Free),
+            ("password", ShowRule::Password),
+            ("DB_PASSWORD", ShowRule::Password),
+            ("password2", ShowRule::Password),
+            ("api_key", ShowRule::Token),
+            ("apiKey", ShowRule::Token),
+            ("APIKey", ShowRule::Token),
+            ("x-api-key", ShowRule::Token),
+            ("Authorization", ShowRule::Token),
+            ("client_secret", ShowRule::Token),
+            ("awsSecretAccessKey", ShowRule::Token),
+            ("next_token", ShowRule::Token),
+            ("token_file", ShowRule::Place),
+            ("secretPath", ShowRule::Place),
+            ("path", ShowRule::Place),
+            ("host", ShowRule::Place),
+            ("password_command", ShowRule::Command),
+            ("token_url", ShowRule::Url),
+            ("cmd", ShowRule::Command),
+            ("auth_mode", ShowRule::Free),
+            ("cookie_policy", ShowRule::Free),
+            ("password_reset_user", ShowRule::Free),
+            ("secret_name", ShowRule::Free),
+            ("key", ShowRule::Free),
+            ("sort_key", ShowRule::Free),
+            ("content", ShowRule::Free),
+            ("tokenizer", ShowRule::Free),
+            ("keyboard", ShowRule::Free),
+            ("", ShowRule::Free),
         ] {
-            assert_eq!(rule(name, Rule::Free), said, "{name}");
+            assert_eq!(rule(name, ShowRule::Free), said, "{name}");
         }
-        assert_eq!(rule("value", Rule::Token), Rule::Token);
-        assert_eq!(rule("iban", Rule::Token), Rule::Free);
-        assert_eq!(rule("command", Rule::Token), Rule::Command);
-        assert_eq!(rule("extra", Rule::Command), Rule::Command);
+        assert_eq!(rule("value", ShowRule::Token), ShowRule::Token);
+        assert_eq!(rule("iban", ShowRule::Token), ShowRule::Free);
+        assert_eq!(rule("command", ShowRule::Token), ShowRule::Command);
+        assert_eq!(rule("extra", ShowRule::Command), ShowRule::Command);
     }
 
     #[test]

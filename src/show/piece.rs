@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use super::chars::{is_hidden, is_mark, like_backslash, like_quote};
-use super::look_alikes::{Names, look_alikes};
+use super::look_alikes::{NameReading, look_alikes};
 
 /// The longest run of spaces that is written as it is. Of a longer one the number is written: it could push text out of
 /// sight.
@@ -22,14 +22,14 @@ pub(super) struct Style {
     /// All characters that are not ASCII.
     ascii: bool,
     /// Letters that could be taken for other ones.
-    names: Names,
+    names: NameReading,
 }
 
 impl Style {
-    pub(super) const PROSE: Self = Self { quoted: false, ascii: false, names: Names::InText };
+    pub(super) const PROSE: Self = Self { quoted: false, ascii: false, names: NameReading::InText };
     pub(super) const NAME: Self = Self { ascii: true, ..Self::PROSE };
     pub(super) const VALUE: Self = Self { quoted: true, ..Self::PROSE };
-    pub(super) const PLACE: Self = Self { names: Names::Alone, ..Self::VALUE };
+    pub(super) const PLACE: Self = Self { names: NameReading::Alone, ..Self::VALUE };
     pub(super) const ADDRESS: Self = Self { quoted: true, ..Self::NAME };
 
     /// The same style for a line in a block, which has no quotes around it.
@@ -226,8 +226,14 @@ pub(super) fn left_out(count: usize, what: &str) -> Piece {
     Piece::LeftOut(format!("\\{{{} left out}}", counted(count, what)), count)
 }
 
-/// A count with its noun: `1 line`, `2 lines`.
-pub(super) fn counted(count: usize, what: &str) -> String {
+/// A count with its noun, as surfaces write it.
+///
+/// ```
+/// use countersign::show::counted;
+/// assert_eq!((counted(1, "call"), counted(2, "call")), ("1 call".to_owned(), "2 calls".to_owned()));
+/// ```
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::field::{Limits, name, window};
-use super::keys::{Rule, names_script};
+use super::keys::{ShowRule, names_script};
 use super::mask::masked;
 use super::piece::{Omitted, Piece, Style, counted, elide, left_out};
 use crate::decision::{Change, Preview, PreviewContent, Question};
@@ -99,7 +99,7 @@ pub(super) fn views(
 fn view(preview: &Preview, pinned: bool, limits: Limits, all: &mut Omitted) -> PreviewView {
     let mut omitted = Omitted::default();
     let author = name(preview.author(), limits, &mut omitted);
-    let title = masked(preview.title(), Rule::Place, Style::PLACE.unquoted());
+    let title = masked(preview.title(), ShowRule::Place, Style::PLACE.unquoted());
     let title = omitted.join(&elide(title, limits.chars.max(TITLE)));
     let rule = limits.treat(rule(preview));
     let (mut change, mut cells) = (None, Vec::new());
@@ -152,18 +152,18 @@ fn heading(author: &str, title: &str, change: Option<Change>, pinned: bool) -> S
 }
 
 /// What is masked in a preview: nothing in a script (rule S4).
-fn rule(preview: &Preview) -> Rule {
+fn rule(preview: &Preview) -> ShowRule {
     let is_script = match preview.content() {
         PreviewContent::Diff { lines, .. } => {
             lines.iter().any(|line| line.get(1..).is_some_and(|line| line.starts_with("#!")))
         }
         PreviewContent::Text { .. } | PreviewContent::Table { .. } => false,
     };
-    if is_script || names_script(preview.title()) { Rule::Script } else { Rule::Free }
+    if is_script || names_script(preview.title()) { ShowRule::Script } else { ShowRule::Free }
 }
 
 /// The lines of a stored diff, with their signs.
-fn signed(lines: &[String], rule: Rule) -> Vec<(PreviewSign, Vec<Piece>)> {
+fn signed(lines: &[String], rule: ShowRule) -> Vec<(PreviewSign, Vec<Piece>)> {
     let split = |line: &String| match line.split_at_checked(1) {
         Some(("+", text)) => (PreviewSign::Added, text.to_owned()),
         Some(("-", text)) => (PreviewSign::Removed, text.to_owned()),
@@ -179,7 +179,7 @@ fn signed(lines: &[String], rule: Rule) -> Vec<(PreviewSign, Vec<Piece>)> {
 
 /// The lines of a text with their numbers, from 0 on. They are masked together, as a key has several lines: those within
 /// a masked key are left out.
-fn lines_of(text: &str, rule: Rule) -> Vec<(usize, Vec<Piece>)> {
+fn lines_of(text: &str, rule: ShowRule) -> Vec<(usize, Vec<Piece>)> {
     let mut out: Vec<(usize, Vec<Piece>)> = vec![(0, Vec::new())];
     let mut chars = text.chars();
     let mut number = 0;
@@ -197,14 +197,14 @@ fn lines_of(text: &str, rule: Rule) -> Vec<(usize, Vec<Piece>)> {
     out
 }
 
-fn line_of(text: &str, rule: Rule) -> Vec<Piece> {
+fn line_of(text: &str, rule: ShowRule) -> Vec<Piece> {
     masked(text, rule, Style::VALUE.unquoted())
 }
 
 fn table(
     columns: &[String],
     rows: &[Vec<String>],
-    rule: Rule,
+    rule: ShowRule,
     limits: Limits,
     omitted: &mut Omitted,
 ) -> Vec<Vec<String>> {

@@ -28,7 +28,7 @@ impl fmt::Display for CallView {
 }
 
 fn lines(view: &CallView, width: usize) -> Vec<String> {
-    let mut out = Lines { width: width.max(NARROWEST), lines: Vec::new() };
+    let mut out = WrappedLines { width: width.max(NARROWEST), lines: Vec::new() };
     out.row("", &view.headline);
     if !says_all(view) {
         for field in &view.args {
@@ -90,17 +90,17 @@ fn says_all(view: &CallView) -> bool {
 /// ```
 #[must_use]
 pub fn wrap(prefix: &str, text: &str, width: usize) -> Vec<String> {
-    let mut lines = Lines { width: width.max(NARROWEST), lines: Vec::new() };
+    let mut lines = WrappedLines { width: width.max(NARROWEST), lines: Vec::new() };
     lines.row(prefix, text);
     lines.lines
 }
 
-struct Lines {
+struct WrappedLines {
     width: usize,
     lines: Vec<String>,
 }
 
-impl Lines {
+impl WrappedLines {
     fn field(&mut self, label: &str, field: &Field) {
         match field.lines.as_slice() {
             [line] if field.note.is_empty() => {

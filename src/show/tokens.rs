@@ -1,6 +1,6 @@
 //! Finding secrets in a text by their shape.
 
-use super::keys::{Rule, names_secret, rule};
+use super::keys::{ShowRule, names_secret, rule};
 use super::random::{follows_prefix, is_key_body, is_password, is_token};
 
 /// The prefixes of tokens that services give out, and how many characters have to follow. Only letters, digits, `_` and
@@ -37,7 +37,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// A secret at the beginning of a text: how many bytes before it are shown, as of `Bearer `, and the length with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSecret {
     pub(super) shown: usize,
     pub(super) length: usize,
 }
@@ -51,7 +51,7 @@ fn span(text: &str, within: impl Fn(char) -> bool) -> usize {
 }
 
 /// Finds the token of a known service at the beginning of the text.
-pub(super) fn service_token(text: &str) -> Option<Found> {
+pub(super) fn service_token(text: &str) -> Option<FoundSecret> {
     if let Some(found) = json_web_token(text) {
         return Some(found);
     }
@@ -65,12 +65,12 @@ pub(super) fn service_token(text: &str) -> Option<Found> {
             }
             _ => length >= *least && follows_prefix(token),
         };
-        made.then_some(Found { shown: prefix.len(), length: prefix.len() + length })
+        made.then_some(FoundSecret { shown: prefix.len(), length: prefix.len() + length })
     })
 }
 
 /// Finds a JSON Web Token: three parts with dots between them, the first of which is JSON in base64.
-fn json_web_token(text: &str) -> Option<Found> {
+fn json_web_token(text: &str) -> Option<FoundSecret> {
     text.strip_prefix("eyJ")?;
     let mut length = 0;
     for least in [8, 8, 0] {
@@ -82,12 +82,12 @@ fn json_web_token(text: &str) -> Option<Found> {
         length += usize::from(least > 0 && text.get(length..)?.starts_with('.'));
     }
     let token = text.get(..length)?;
-    (token.matches('.').count() == 2).then_some(Found { shown: 3, length })
+    (token.matches('.').count() == 2).then_some(FoundSecret { shown: 3, length })
 }
 
 /// Finds the credential of `Bearer …`, `Basic …` or `Token …`. In a header (after a colon or a quote, or at the
 /// beginning) shorter ones count, too; in a sentence only a text that looks like a token.
-pub(super) fn header_token(before: &str, text: &str) -> Option<Found> {
+pub(super) fn header_token(before: &str, text: &str) -> Option<FoundSecret> {
     let scheme = ["bearer ", "basic ", "token "].into_iter().find(|scheme| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     })?;
@@ -101,11 +101,11 @@ pub(super) fn header_token(before: &str, text: &str) -> Option<Found> {
     let made = service_token(token).is_some()
         || is_token(token)
         || header && length >= 8 && !token.contains('/') && token.contains(digits);
-    made.then_some(Found { shown, length: shown + length })
+    made.then_some(FoundSecret { shown, length: shown + length })
 }
 
 /// Finds the value of `PASSWORD=…`, as in a settings file, if the value looks random.
-pub(super) fn setting(text: &str) -> Option<Found> {
+pub(super) fn setting(text: &str) -> Option<FoundSecret> {
     let name = span(text, word_char);
     let kind = text.get(..name)?;
     if !names_secret(kind) {
@@ -114,17 +114,17 @@ pub(super) fn setting(text: &str) -> Option<Found> {
     let rest = text.get(name..)?.strip_prefix('=')?;
     let quote = usize::from(rest.starts_with(['"', '\'']));
     let shown = name + 1 + quote;
-    let (length, random) = value(text.get(shown..)?, rule(kind, Rule::Free));
-    random.then_some(Found { shown, length: shown + length })
+    let (length, random) = value(text.get(shown..)?, rule(kind, ShowRule::Free));
+    random.then_some(FoundSecret { shown, length: shown + length })
 }
 
 /// Finds a value that looks random at the beginning of the text, as after the `=` of a cookie.
-pub(super) fn plain_value(text: &str) -> Option<Found> {
-    let (length, random) = value(text, Rule::Token);
-    random.then_some(Found { shown: 0, length })
+pub(super) fn plain_value(text: &str) -> Option<FoundSecret> {
+    let (length, random) = value(text, ShowRule::Token);
+    random.then_some(FoundSecret { shown: 0, length })
 }
 
-fn value(text: &str, rule: Rule) -> (usize, bool) {
+fn value(text: &str, rule: ShowRule) -> (usize, bool) {
     let within = |c: u8| word_char(char::from(c)) || b"+=./~!@#$%^*&".contains(&c);
     let length = text.bytes().take(LONGEST_VALUE + 1).take_while(|c| within(*c)).count();
     let value = text.get(..length).unwrap_or_default();
@@ -132,18 +132,20 @@ fn value(text: &str, rule: Rule) -> (usize, bool) {
 }
 
 /// Whether a value under a secret's name looks like that kind of secret.
-pub(super) fn is_secret(value: &str, rule: Rule) -> bool {
-    let whole = |found: Found| found.length == value.len();
+pub(super) fn is_secret(value: &str, rule: ShowRule) -> bool {
+    let whole = |found: FoundSecret| found.length == value.len();
     match rule {
-        Rule::Password => is_password(value) || service_token(value).is_some_and(whole),
-        Rule::Token => is_token(value) || service_token(value).is_some_and(whole),
-        Rule::Place | Rule::Url | Rule::Command | Rule::Script | Rule::Free => false,
+        ShowRule::Password => is_password(value) || service_token(value).is_some_and(whole),
+        ShowRule::Token => is_token(value) || service_token(value).is_some_and(whole),
+        ShowRule::Place | ShowRule::Url | ShowRule::Command | ShowRule::Script | ShowRule::Free => {
+            false
+        }
     }
 }
 
 /// Finds the body of a private key in PEM. Its first and last line are shown; the lines between are masked only if they
 /// are key material.
-pub(super) fn private_key(text: &str) -> Option<Found> {
+pub(super) fn private_key(text: &str) -> Option<FoundSecret> {
     let rest = text.strip_prefix("-----BEGIN ")?;
     let kind = span(rest, |c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == ' ');
     if !rest.get(..kind)?.ends_with("PRIVATE KEY") || !rest.get(kind..)?.starts_with("-----") {
@@ -153,5 +155,5 @@ pub(super) fn private_key(text: &str) -> Option<Found> {
     let body = text.get(shown..)?;
     let near = if body.len() > LONGEST { body.get(..LONGEST)? } else { body };
     let length = near.find("-----END ")?;
-    is_key_body(body.get(..length)?).then_some(Found { shown, length: shown + length })
+    is_key_body(body.get(..length)?).then_some(FoundSecret { shown, length: shown + length })
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::{Field, Leaf, Limits, leaves, name};
-use super::keys::Rule;
+use super::field::{Field, LeafField, Limits, leaves, name};
+use super::keys::ShowRule;
 use super::mask::masked;
 use super::piece::{Omitted, Style, counted, elide};
 use super::preview::{self, PreviewView};
@@ -184,13 +184,13 @@ impl CallView {
 }
 
 fn prose(text: &str, limits: Limits, omitted: &mut Omitted) -> String {
-    let shown = masked(text, limits.treat(Rule::Free), Style::PROSE);
+    let shown = masked(text, limits.treat(ShowRule::Free), Style::PROSE);
     omitted.join(&elide(shown, limits.chars))
 }
 
 /// The headline, as in `tool(path: "a.log", and 2 more arguments)`: with the values that must be shown whole, or else
 /// with the first ones.
-fn headline(tool: &str, leaves: &[Leaf<'_>], limits: Limits) -> String {
+fn headline(tool: &str, leaves: &[LeafField<'_>], limits: Limits) -> String {
     let whole = leaves.iter().filter(|leaf| leaf.rule.whole()).count();
     let count = if whole == 0 { leaves.len() } else { whole }.min(IN_HEADLINE);
     let mut parts: Vec<_> = leaves
@@ -263,7 +263,7 @@ fn written(out: &mut Vec<NoteView>, author: &str, metadata: &Map<String, Value>,
             Value::String(text) => {
                 let mut omitted = Omitted::default();
                 let mut field =
-                    Field::block(name(key, limits, &mut omitted), text, Rule::Free, limits);
+                    Field::block(name(key, limits, &mut omitted), text, ShowRule::Free, limits);
                 field.left_out |= omitted.left_out;
                 field
             }

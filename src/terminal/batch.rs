@@ -8,7 +8,7 @@ use crate::deferred::{DeferredToolRequests, ToolApproval, ToolApproved};
 use crate::show::{CallView, Limits};
 
 /// One entry: a call, or several equal ones.
-pub(super) struct Entry<'a> {
+pub(super) struct CallGroup<'a> {
     pub(super) calls: Vec<&'a ToolCall>,
     pub(super) view: CallView,
     /// The reasons of all layers, on one line.
@@ -53,7 +53,7 @@ pub(super) struct Bulk {
 /// The entries, and the place in them.
 pub(super) struct CallList<'a> {
     requests: &'a DeferredToolRequests,
-    pub(super) entries: Vec<Entry<'a>>,
+    pub(super) entries: Vec<CallGroup<'a>>,
     /// The index of the selected entry.
     pub(super) at: usize,
     /// The row of the details that is shown first.
@@ -67,15 +67,15 @@ impl<'a> CallList<'a> {
         let asked: HashSet<_> = askable(requests).map(ToolCall::id).collect();
         let groups = requests.groups().into_iter();
         let groups = groups.filter(|calls| calls.iter().any(|call| asked.contains(call.id())));
-        let entries = groups.filter_map(|calls| Entry::new(requests, calls)).collect();
+        let entries = groups.filter_map(|calls| CallGroup::new(requests, calls)).collect();
         Self { requests, entries, at: 0, scrolled: 0, search: String::new() }
     }
 
-    pub(super) fn selected(&self) -> Option<&Entry<'a>> {
+    pub(super) fn selected(&self) -> Option<&CallGroup<'a>> {
         self.entries.get(self.at)
     }
 
-    pub(super) fn selected_mut(&mut self) -> Option<&mut Entry<'a>> {
+    pub(super) fn selected_mut(&mut self) -> Option<&mut CallGroup<'a>> {
         self.entries.get_mut(self.at)
     }
 
@@ -102,7 +102,7 @@ impl<'a> CallList<'a> {
     /// The indices of the entries that the search leaves.
     pub(super) fn listed(&self) -> Vec<usize> {
         let text = self.search.to_lowercase();
-        let has = |entry: &Entry<'_>| {
+        let has = |entry: &CallGroup<'_>| {
             let of = |it: &str| it.to_lowercase().contains(&text);
             text.is_empty() || of(&entry.view.headline) || of(&entry.reasons)
         };
@@ -248,7 +248,7 @@ impl<'a> CallList<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> CallGroup<'a> {
     fn new(requests: &DeferredToolRequests, calls: Vec<&'a ToolCall>) -> Option<Self> {
         let view = CallView::of(requests, calls.first()?.id(), Limits::default())?;
         let asked = view.questions.iter().map(|it| format!("{}: {}", it.asked_by, it.reason));

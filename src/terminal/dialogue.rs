@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::choice::{Choice, HELP, Scope};
-use super::screen::{Gone, Kind, Prompt, Screen};
+use super::screen::{Gone, LinePrompt, LineUse, Screen};
 use crate::args::Args;
 use crate::call::ToolCall;
 use crate::deferred::{DeferredToolRequests, ToolApproval, ToolApproved};
 use crate::outcome::ToolDenied;
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, counted};
 
 /// The most calls that are approved at once without typing their number.
 pub(super) const MANY_APPROVED: usize = 50;
@@ -19,11 +19,11 @@ pub(super) const MANY_DENIED: usize = 10;
 pub(super) struct Dialogue<'s, 'a, S> {
     screen: &'s mut S,
     requests: &'a DeferredToolRequests,
-    items: Vec<Item<'a>>,
+    items: Vec<DialogueCall<'a>>,
 }
 
 /// A call that is asked about.
-struct Item<'a> {
+struct DialogueCall<'a> {
     /// The number of the call in the batch, from 1 on.
     number: usize,
     call: &'a ToolCall,
@@ -35,7 +35,7 @@ struct Item<'a> {
 }
 
 /// The decision of a typed line, after edits and confirmations.
-enum Decided {
+enum LineDecision {
     Approve(Scope),
     Edited(Args),
     Deny(Scope, String),
@@ -51,7 +51,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             .map(|(i, call)| {
                 let view = CallView::of(requests, call.id(), Limits::default());
                 let unseen = view.is_none_or(|view| view.left_out);
-                Item { number: i + 1, call, unseen, opened: false, answer: None }
+                DialogueCall { number: i + 1, call, unseen, opened: false, answer: None }
             })
             .collect();
         Self { screen, requests, items }
@@ -160,15 +160,15 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             false => "Approve? [y,N,m,e,v,?] ",
         };
         loop {
-            let Some(line) = self.ask(&Prompt::choice(label))? else {
+            let Some(line) = self.ask(&LinePrompt::choice(label))? else {
                 self.say("Esc decides nothing: n denies, Ctrl-C stops the run.")?;
                 continue;
             };
             let decided = match self.decision(at, call, &line)? {
                 None => false,
-                Some(Decided::Approve(scope)) => self.approve(at, scope)?,
-                Some(Decided::Deny(scope, text)) => self.deny(at, scope, &text)?,
-                Some(Decided::Edited(args)) => {
+                Some(LineDecision::Approve(scope)) => self.approve(at, scope)?,
+                Some(LineDecision::Deny(scope, text)) => self.deny(at, scope, &text)?,
+                Some(LineDecision::Edited(args)) => {
                     self.answer(&[at], &ToolApproved::with_args(args).into());
                     true
                 }
@@ -198,16 +198,16 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         at: usize,
         call: &ToolCall,
         line: &str,
-    ) -> Result<Option<Decided>, Gone> {
+    ) -> Result<Option<LineDecision>, Gone> {
         match Choice::parse(line) {
-            Some(Choice::Approve(scope)) => return Ok(Some(Decided::Approve(scope))),
-            Some(Choice::Deny(scope, text)) => return Ok(Some(Decided::Deny(scope, text))),
+            Some(Choice::Approve(scope)) => return Ok(Some(LineDecision::Approve(scope))),
+            Some(Choice::Deny(scope, text)) => return Ok(Some(LineDecision::Deny(scope, text))),
             Some(Choice::Message) => {
                 let label = "Deny, and tell the model (Esc goes back): ";
-                let text = self.ask(&Prompt { label, initial: "", kind: Kind::Text })?;
-                return Ok(text.map(|text| Decided::Deny(Scope::This, text)));
+                let text = self.ask(&LinePrompt { label, initial: "", kind: LineUse::Text })?;
+                return Ok(text.map(|text| LineDecision::Deny(Scope::This, text)));
             }
-            Some(Choice::Edit) => return Ok(self.edit(call)?.map(Decided::Edited)),
+            Some(Choice::Edit) => return Ok(self.edit(call)?.map(LineDecision::Edited)),
             Some(Choice::View) => self.view(at)?,
             Some(Choice::Help) => self.say(HELP)?,
             None => self.say("That is no answer, and nothing was decided; ? helps.")?,
@@ -217,9 +217,9 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// The indices of the calls without an answer that the scope covers; `at` is the call that is asked about.
     fn open(&self, at: usize, scope: Scope) -> Vec<usize> {
-        let path = |item: &Item<'_>| self.requests.path(item.call.id());
+        let path = |item: &DialogueCall<'_>| self.requests.path(item.call.id());
         let this = self.items.get(at).and_then(path);
-        let meant = |(i, item): &(usize, &Item<'_>)| {
+        let meant = |(i, item): &(usize, &DialogueCall<'_>)| {
             item.answer.is_none()
                 && match scope {
                     Scope::This => *i == at,
@@ -266,7 +266,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     fn typed_in_full(&mut self, calls: usize) -> Result<bool, Gone> {
         let all = format!("all {calls}");
         let label = format!("Type `{all}` to approve {calls} calls: ");
-        let typed = self.ask(&Prompt::choice(&label))?;
+        let typed = self.ask(&LinePrompt::choice(&label))?;
         let agreed = typed.is_some_and(|typed| typed.trim() == all);
         if !agreed {
             self.say("Nothing was approved.")?;
@@ -279,7 +279,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let meant = self.open(at, scope);
         let calls = counted(meant.len(), "call");
         if meant.len() > MANY_DENIED {
-            let line = self.ask(&Prompt::choice(&format!("Deny {calls}? [y,N] ")))?;
+            let line = self.ask(&LinePrompt::choice(&format!("Deny {calls}? [y,N] ")))?;
             if line.and_then(|line| Choice::parse(&line)) != Some(Choice::Approve(Scope::This)) {
                 self.say("Nothing was denied.")?;
                 return Ok(false);
@@ -293,7 +293,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     /// Reads a line; `None` when Esc was pressed.
-    fn ask(&mut self, prompt: &Prompt<'_>) -> Result<Option<String>, Gone> {
+    fn ask(&mut self, prompt: &LinePrompt<'_>) -> Result<Option<String>, Gone> {
         match self.screen.ask(prompt) {
             Ok(text) => Ok(Some(text)),
             Err(Gone::Cancelled) => Ok(None),
@@ -308,7 +308,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             "Edit the arguments: Enter when done, Esc to go back.\n(Secrets are not masked here.)",
         )?;
         loop {
-            let prompt = Prompt { label: "args: ", initial: &text, kind: Kind::Args };
+            let prompt = LinePrompt { label: "args: ", initial: &text, kind: LineUse::Args };
             let Some(typed) = self.ask(&prompt)? else { return Ok(None) };
             text = typed;
             let args = match object(&text) {
@@ -337,7 +337,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     fn confirm(&mut self, edited: &ToolCall) -> Result<Option<Choice>, Gone> {
         let view = CallView::of_call(edited, Limits::none());
         self.screen.show(&view.text(self.screen.width()))?;
-        let line = self.ask(&Prompt::choice("Approve with these arguments? [y,N,e] "))?;
+        let line = self.ask(&LinePrompt::choice("Approve with these arguments? [y,N,e] "))?;
         Ok(line.and_then(|line| Choice::parse(&line)))
     }
 
@@ -357,17 +357,13 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     fn sum_up(&mut self) -> Result<(), Gone> {
-        let approved = |item: &&Item<'_>| matches!(item.answer, Some(ToolApproval::Approved(_)));
+        let approved =
+            |item: &&DialogueCall<'_>| matches!(item.answer, Some(ToolApproval::Approved(_)));
         let yes = self.items.iter().filter(approved).count();
         let no = self.items.len() - yes;
         self.say(&format!("Approved: {yes}. Denied: {no}."))?;
         self.screen.show("\n")
     }
-}
-
-/// A count with its noun: `1 call`, `2 calls`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(super) fn denied(text: &str) -> ToolApproval {
@@ -418,7 +414,7 @@ mod tests {
             Ok(())
         }
 
-        fn ask(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
+        fn ask(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
             self.seen.push(format!("> {}{}", prompt.label, prompt.initial));
             self.lines.pop_front().expect("the script has no more lines").map(str::to_owned)
         }

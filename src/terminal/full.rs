@@ -10,7 +10,7 @@ use crossterm::event::{Event, KeyEventKind};
 use crossterm::terminal::size;
 
 use super::editor;
-use super::input::{Input, Raw, failed};
+use super::input::{Input, RawMode, failed};
 use super::list::{AfterKey, List};
 use super::screen::Gone;
 use super::teardown::{self, Part};
@@ -20,12 +20,12 @@ use crate::show;
 /// The full screen, until this value is dropped. The raw mode ends after the screen.
 struct Full {
     _screen: Part,
-    _raw: Raw,
+    _raw: RawMode,
 }
 
 impl Full {
     fn enter() -> io::Result<Self> {
-        let raw = Raw::enter()?;
+        let raw = RawMode::enter()?;
         Ok(Self { _screen: Part::full()?, _raw: raw })
     }
 }

@@ -76,9 +76,9 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 }
 
 /// Raw mode with bracketed paste, until this value is dropped.
-pub(super) struct Raw(#[expect(dead_code, reason = "it is dropped")] Part);
+pub(super) struct RawMode(#[expect(dead_code, reason = "it is dropped")] Part);
 
-impl Raw {
+impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
         Part::keys(!is_raw_mode_enabled()?).map(Self)
     }

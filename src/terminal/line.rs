@@ -14,7 +14,7 @@ pub(super) struct Line {
 
 /// The effect of a key on the line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LineStep {
     /// The line is not complete.
     More,
     /// The line is complete, as Enter was pressed.
@@ -40,12 +40,12 @@ impl Line {
         self.cursor += self.chars.len() - before;
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Step {
+    pub(super) fn key(&mut self, key: KeyEvent) -> LineStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter => return Step::Done,
-            KeyCode::Esc => return Step::Gone(Gone::Cancelled),
+            KeyCode::Enter => return LineStep::Done,
+            KeyCode::Esc => return LineStep::Gone(Gone::Cancelled),
             KeyCode::Char(c) if control && !alt => return self.control(c.to_ascii_lowercase()),
             // Some systems report AltGr as Control and Alt, so both together type a character.
             KeyCode::Char(c) if control == alt => self.insert(c.encode_utf8(&mut [0; 4])),
@@ -57,16 +57,16 @@ impl Line {
             KeyCode::End => self.cursor = self.chars.len(),
             _ => {}
         }
-        Step::More
+        LineStep::More
     }
 
     /// Handles Control with a letter, as the line editor of a shell does.
-    fn control(&mut self, c: char) -> Step {
+    fn control(&mut self, c: char) -> LineStep {
         match c {
-            'c' => return Step::Gone(Gone::Interrupted),
-            'd' if self.chars.is_empty() => return Step::Gone(Gone::EndOfInput),
+            'c' => return LineStep::Gone(Gone::Interrupted),
+            'd' if self.chars.is_empty() => return LineStep::Gone(Gone::EndOfInput),
             'd' => self.delete(),
-            'j' | 'm' => return Step::Done,
+            'j' | 'm' => return LineStep::Done,
             'a' => self.cursor = 0,
             'e' => self.cursor = self.chars.len(),
             'b' => self.cursor = self.cursor.saturating_sub(1),
@@ -77,7 +77,7 @@ impl Line {
             'w' => self.erase(self.word()),
             _ => {}
         }
-        Step::More
+        LineStep::More
     }
 
     /// The index at which the word before the cursor begins.
@@ -153,7 +153,7 @@ fn width(chars: &[char]) -> usize {
 mod tests {
     use super::*;
 
-    fn press(line: &mut Line, keys: &str) -> Vec<Step> {
+    fn press(line: &mut Line, keys: &str) -> Vec<LineStep> {
         let steps = keys.chars().map(|c| {
             let key = match c {
                 '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
@@ -184,7 +184,7 @@ mod tests {
             ("abc", "\u{5}\u{6}\u{6}\u{4}d", "abcd"),
         ] {
             let mut line = Line::new(start);
-            assert!(press(&mut line, keys).iter().all(|step| *step == Step::More));
+            assert!(press(&mut line, keys).iter().all(|step| *step == LineStep::More));
             assert_eq!(line.text(), text);
         }
     }
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn a_line_ends_in_four_ways() {
         for (start, key, end) in [
-            ("x", "\n", Step::Done),
-            ("x", "\u{a}", Step::Done),
-            ("x", "\u{1b}", Step::Gone(Gone::Cancelled)),
-            ("x", "\u{3}", Step::Gone(Gone::Interrupted)),
-            ("", "\u{4}", Step::Gone(Gone::EndOfInput)),
+            ("x", "\n", LineStep::Done),
+            ("x", "\u{a}", LineStep::Done),
+            ("x", "\u{1b}", LineStep::Gone(Gone::Cancelled)),
+            ("x", "\u{3}", LineStep::Gone(Gone::Interrupted)),
+            ("", "\u{4}", LineStep::Gone(Gone::EndOfInput)),
         ] {
             assert_eq!(press(&mut Line::new(start), key), [end]);
         }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
-use super::dialogue::{MANY_APPROVED, MANY_DENIED, counted, denied, object};
-use super::line::{Line, Step};
+use super::dialogue::{MANY_APPROVED, MANY_DENIED, denied, object};
+use super::line::{Line, LineStep};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
-use crate::show::{self, CallView, Limits};
+use crate::show::{self, CallView, Limits, counted};
 
 /// The batch on a full screen.
 pub(super) struct List<'a> {
@@ -142,10 +142,10 @@ impl<'a> List<'a> {
             Mode::Typing(purpose, line) => {
                 let purpose = *purpose;
                 match line.key(key) {
-                    Step::More => AfterKey::Stay,
-                    Step::Gone(Gone::Cancelled) => self.cancelled(purpose),
-                    Step::Gone(gone) => return Err(gone),
-                    Step::Done => {
+                    LineStep::More => AfterKey::Stay,
+                    LineStep::Gone(Gone::Cancelled) => self.cancelled(purpose),
+                    LineStep::Gone(gone) => return Err(gone),
+                    LineStep::Done => {
                         let text = line.text();
                         self.typed(purpose, &text)
                     }

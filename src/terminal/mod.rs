@@ -8,7 +8,7 @@
 //! use countersign::{FunctionToolset, ToolsExt, Turn};
 //!
 //! let tools = FunctionToolset::new().approval_required();
-//! let turn = Turn::new(tools).handler(TerminalHandler::new().answered_by("ann"));
+//! let turn = Turn::new(tools).deferred_tool_handler(TerminalHandler::new().answered_by("ann"));
 //! # let _ = turn;
 //! ```
 
@@ -227,7 +227,7 @@ impl DeferredToolHandler for TerminalHandler {
         }
         let runtime = Handle::try_current()?;
         let turn = TERMINAL.lock().await;
-        let waiting = Waiting(Arc::default());
+        let waiting = NoLongerNeeded(Arc::default());
         let abandoned = Arc::clone(&waiting.0);
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
@@ -239,9 +239,9 @@ impl DeferredToolHandler for TerminalHandler {
 }
 
 /// Tells the blocking thread, when dropped, that the answers are no longer needed.
-struct Waiting(Arc<AtomicBool>);
+struct NoLongerNeeded(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for NoLongerNeeded {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

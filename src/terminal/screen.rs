@@ -9,22 +9,22 @@ pub(super) trait Screen {
     fn show(&mut self, text: &str) -> Result<(), Gone>;
 
     /// Reads one line. Keys that were pressed before the prompt was shown do not count.
-    fn ask(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone>;
+    fn ask(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone>;
 }
 
 /// A prompt for one line of input.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Prompt<'a> {
+pub(super) struct LinePrompt<'a> {
     /// The text before the input.
     pub(super) label: &'a str,
     /// The text that the line begins with, to be edited.
     pub(super) initial: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: LineUse,
 }
 
 /// The use of a line, which decides whether text may be pasted and whether the line stays on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineUse {
     /// A decision: pasted text is ignored.
     Choice,
     /// A message for the model: text may be pasted.
@@ -33,9 +33,9 @@ pub(super) enum Kind {
     Args,
 }
 
-impl<'a> Prompt<'a> {
+impl<'a> LinePrompt<'a> {
     pub(super) fn choice(label: &'a str) -> Self {
-        Self { label, initial: "", kind: Kind::Choice }
+        Self { label, initial: "", kind: LineUse::Choice }
     }
 }
 

@@ -11,9 +11,9 @@ use crossterm::style::Print;
 use crossterm::terminal::{Clear, ClearType, size};
 use crossterm::{execute, queue};
 
-use super::input::{Input, Raw, failed};
-use super::line::{Line, Step};
-use super::screen::{Gone, Kind, Prompt, Screen};
+use super::input::{Input, RawMode, failed};
+use super::line::{Line, LineStep};
+use super::screen::{Gone, LinePrompt, LineUse, Screen};
 use super::teardown;
 
 /// The terminal on stdin and stderr.
@@ -21,12 +21,12 @@ pub(super) struct Terminal {
     arming: Duration,
     input: Input,
     asked: bool,
-    _raw: Raw,
+    _raw: RawMode,
 }
 
 impl Terminal {
     pub(super) fn open(arming: Duration, abandoned: Arc<AtomicBool>) -> io::Result<Self> {
-        Ok(Self { arming, input: Input::new(abandoned), asked: false, _raw: Raw::enter()? })
+        Ok(Self { arming, input: Input::new(abandoned), asked: false, _raw: RawMode::enter()? })
     }
 
     /// Drops keys and pasted text until no key has been pressed for the arming time. Returns the number of dropped
@@ -52,7 +52,7 @@ impl Terminal {
         Ok(dropped)
     }
 
-    fn read(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
+    fn read(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
         let mut line = Line::new(prompt.initial);
         loop {
             if teardown::take_again().map_err(|error| failed(&error))? {
@@ -61,11 +61,11 @@ impl Terminal {
             self.draw(prompt.label, &line).map_err(|error| failed(&error))?;
             match self.input.event(None)? {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match line.key(key) {
-                    Step::More => {}
-                    Step::Done => return Ok(line.text()),
-                    Step::Gone(gone) => return Err(gone),
+                    LineStep::More => {}
+                    LineStep::Done => return Ok(line.text()),
+                    LineStep::Gone(gone) => return Err(gone),
                 },
-                Some(Event::Paste(text)) if prompt.kind != Kind::Choice => line.insert(&text),
+                Some(Event::Paste(text)) if prompt.kind != LineUse::Choice => line.insert(&text),
                 // Text pasted at a choice is ignored, and so are other events, such as a resize.
                 _ => {}
             }
@@ -96,14 +96,14 @@ impl Screen for Terminal {
         lines.and_then(|()| out.flush()).map_err(|error| failed(&error))
     }
 
-    fn ask(&mut self, prompt: &Prompt<'_>) -> Result<String, Gone> {
+    fn ask(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
         let dropped = self.arm()?;
         if dropped > 0 {
             let keys = if dropped == 1 { "key" } else { "keys" };
             self.show(&format!("(Ignored {dropped} {keys} pressed before the question.)"))?;
         }
         let answer = self.read(prompt);
-        if prompt.kind == Kind::Args {
+        if prompt.kind == LineUse::Args {
             execute!(io::stderr(), MoveToColumn(0), Clear(ClearType::CurrentLine))
                 .map_err(|error| failed(&error))?;
         } else {

@@ -129,7 +129,7 @@ impl fmt::Display for StackDecision {
 /// }
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let policy = decide_fn(|call: &ToolCall| match call.args().str("path") {
+/// let policy = decide_fn(|_, call: &ToolCall| match call.args().str("path") {
 ///     Some(path) if path.ends_with(".tmp") => Decision::allow(),
 ///     Some(".env") => Decision::deny("secrets stay"),
 ///     _ => Decision::ask("deletes a file"),
@@ -167,7 +167,7 @@ pub async fn decide(tools: &Tools, call: ToolCall) -> Result<StackDecision, Stri
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let tools = FunctionToolset::new()
 ///     .tool(tool_fn("deploy", "Deploys", async |_: NoArgs| Ok::<_, ToolError>("deployed")))
-///     .layered(decide_fn(|call: &ToolCall| match call.context().deps::<User>() {
+///     .layered(decide_fn(|_, call: &ToolCall| match call.context().deps::<User>() {
 ///         Ok(User("ann")) => Decision::allow(),
 ///         _ => Decision::deny("only ann deploys"),
 ///     }));
@@ -185,7 +185,7 @@ pub async fn decide_in(
     set: impl FnOnce(Turn) -> Turn,
 ) -> Result<StackDecision, String> {
     // An ASK does not end a pass, so that every layer inside decides; the gate then defers the call.
-    let holds = decide_fn(|_: &ToolCall| Decision::ask("")).named(HOLDS);
+    let holds = decide_fn(|_, _| Decision::ask("")).named(HOLDS);
     let turn = set(Turn::new(tools.clone().layered(holds.into_layer()))).explain();
     let report = match turn.run(vec![call]).await {
         Ok(report) => report,

@@ -11,7 +11,7 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! let tools = FunctionToolset::new()
 //!     .tool(tool_fn("deploy", "Deploys", async |_: NoArgs| Ok::<_, ToolError>("deployed")))
-//!     .layered(decide_fn(|_: &ToolCall| Decision::ask("changes production")).named("operations"));
+//!     .layered(decide_fn(|_, _| Decision::ask("changes production")).named("operations"));
 //!
 //! let said = decide(&tools, ToolCall::new("c1", "deploy", json!({}))).await?;
 //! assert_eq!(said.to_string(), "ASK by operations: changes production");

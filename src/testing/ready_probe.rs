@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 ///
 /// ```
 /// use countersign::testing::ReadyProbe;
-/// use countersign::{Decision, FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, from_fn, schemars, tool_fn};
+/// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt, Turn, from_fn, schemars, tool_fn};
 /// use serde_json::json;
 /// use tower::ServiceBuilder;
 ///
@@ -26,7 +26,7 @@ use tower::{Layer, Service};
 /// # struct Nothing {}
 /// # async fn list(_: Nothing) -> Result<u32, ToolError> { Ok(1) }
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let mine = from_fn(async |_: ToolCall| Decision::allow());
+/// let mine = from_fn(async |_: RunContext, _: ToolCall| Decision::allow());
 /// let probe = ReadyProbe::new();
 /// let tools = FunctionToolset::new()
 ///     .tool(tool_fn("list", "Lists", list))

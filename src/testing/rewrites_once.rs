@@ -32,11 +32,11 @@ use crate::middleware::ToolMiddleware;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let call = ToolCall::new("c1", "read_file", json!({"path": "a.log"}));
-/// let nests = decide_fn(|call: &ToolCall| moved(call.args(), "sandbox"));
+/// let nests = decide_fn(|_, call: &ToolCall| moved(call.args(), "sandbox"));
 /// let text = rewrites_once(&nests, &RunContext::default(), &call).await.unwrap_err();
 /// assert!(text.contains(r#"{"path":"sandbox/sandbox/a.log"}"#));
 ///
-/// let settles = decide_fn(|call: &ToolCall| match call.args()["path"].as_str() {
+/// let settles = decide_fn(|_, call: &ToolCall| match call.args()["path"].as_str() {
 ///     Some(path) if path.starts_with("sandbox/") => Decision::allow(),
 ///     _ => Decision::from(moved(call.args(), "sandbox")),
 /// });

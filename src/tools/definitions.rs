@@ -14,10 +14,10 @@ use crate::outcome::Outcome;
 pub(super) struct Redefined {
     tools: Tools,
     word: &'static str,
-    change: Box<Change>,
+    change: Box<Redefine>,
 }
 
-type Change = dyn Fn(RunContext, Vec<ToolDefinition>) -> BoxFuture<'static, Vec<ToolDefinition>>
+type Redefine = dyn Fn(RunContext, Vec<ToolDefinition>) -> BoxFuture<'static, Vec<ToolDefinition>>
     + Send
     + Sync;
 

@@ -31,7 +31,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     ///
     /// let tools = FunctionToolset::new().layered(
     ///     ServiceBuilder::new()
-    ///         .layer(decide_fn(|_| Decision::ask("sure?")))
+    ///         .layer(decide_fn(|_, _| Decision::ask("sure?")))
     ///         .layer(TimeoutLayer::new(Duration::from_secs(30))), // measures the tool, never the person
     /// );
     /// # let _ = tools;
@@ -120,16 +120,26 @@ pub trait ToolsExt: Into<Tools> + Sized {
     }
 
     /// Adds metadata to the definitions for which the selector is `true`.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, ToolsExt};
+    /// let tools = FunctionToolset::new()
+    ///     .with_metadata(|_cx, definition| definition.name().starts_with("read_"), "safe", true);
+    /// # let _ = tools;
+    /// ```
     fn with_metadata<P>(self, selector: P, key: impl Into<String>, value: impl Into<Value>) -> Tools
     where
-        P: Fn(&ToolDefinition) -> bool + Send + Sync + 'static,
+        P: Fn(&RunContext, &ToolDefinition) -> bool + Send + Sync + 'static,
     {
         let (key, value) = (key.into(), value.into());
-        let add = move |definition: ToolDefinition| match selector(&definition) {
+        let add = move |cx: &RunContext, definition: ToolDefinition| match selector(cx, &definition)
+        {
             true => definition.with_metadata(key.clone(), value.clone()),
             false => definition,
         };
-        self.prepared(move |_, definitions| definitions.into_iter().map(&add).collect())
+        self.prepared(move |cx, definitions| {
+            definitions.into_iter().map(|it| add(cx, it)).collect()
+        })
     }
 }
 

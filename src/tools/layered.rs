@@ -16,9 +16,9 @@ use crate::outcome::Outcome;
 
 /// In an `Arc`, shared with the definitions that are listed through it: they name the levels that their calls have to
 /// pass (rule D9).
-pub(super) struct Layered<L: ToolLayer>(Arc<Shared<L>>);
+pub(super) struct Layered<L: ToolLayer>(Arc<Inner<L>>);
 
-struct Shared<L: ToolLayer> {
+struct Inner<L: ToolLayer> {
     inner: Tools,
     layer: L,
     /// The layers, applied when the tools are first listed or called: `buffer` needs a runtime to spawn its worker.
@@ -29,17 +29,17 @@ struct Shared<L: ToolLayer> {
 
 impl<L: ToolLayer> Layered<L> {
     pub(super) fn new(inner: Tools, layer: L) -> Self {
-        Self(Arc::new(Shared { inner, layer, applied: OnceLock::new(), checked: Once::new() }))
+        Self(Arc::new(Inner { inner, layer, applied: OnceLock::new(), checked: Once::new() }))
     }
 }
 
-impl<L: ToolLayer> Shared<L> {
+impl<L: ToolLayer> Inner<L> {
     fn applied(&self) -> &(L::Service, Level) {
         self.applied.get_or_init(|| Level::apply(|| self.layer.around(self.inner.clone())))
     }
 }
 
-impl<L> Applied for Shared<L>
+impl<L> Applied for Inner<L>
 where
     L: ToolLayer + Send + Sync,
     L::Service: Send + Sync,

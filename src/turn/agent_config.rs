@@ -18,7 +18,8 @@ impl Turn {
     /// Records pending calls, answers and executions in this durable store.
     pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
         let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
-        (self.info.journal, self.durability) = (Some(journal), Some(durability));
+        Arc::make_mut(&mut self.info).journal = Some(journal);
+        self.durability = Some(durability);
         self
     }
 
@@ -93,7 +94,7 @@ impl Turn {
     pub(crate) fn inside(mut self, task: &SubAgentTask) -> Self {
         let explain = self.info.explain || task.info.explain;
         let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
-        self.info = RunInfo { explain, tool_errors_end_run, ..task.info.clone() };
+        self.info = Arc::new(RunInfo { explain, tool_errors_end_run, ..task.info.clone() });
         self.trace_args |= task.trace_args;
         self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
         self.ask_limits = self.ask_limits.within(task.ask_limits);
@@ -114,7 +115,7 @@ impl Turn {
 
     /// Sets the history of the run's questions to people.
     pub(crate) fn with_asks(mut self, asks: AskHistory) -> Self {
-        self.info.asks = Some(asks);
+        Arc::make_mut(&mut self.info).asks = Some(asks);
         self
     }
 
@@ -123,7 +124,7 @@ impl Turn {
     }
 
     pub(crate) fn with_usage(mut self, usage: Arc<Meter>) -> Self {
-        self.info.usage = usage;
+        Arc::make_mut(&mut self.info).usage = usage;
         self
     }
 
@@ -137,7 +138,7 @@ impl Turn {
     }
 
     pub(crate) fn with_deps(mut self, deps: Extensions) -> Self {
-        self.info.deps = deps;
+        Arc::make_mut(&mut self.info).deps = deps;
         self
     }
 
@@ -145,7 +146,7 @@ impl Turn {
     /// the number of pending calls, as that number counts the whole run.
     pub(super) fn begins_asking(&mut self, suspended: Option<&SuspendedTurn>) {
         let root = self.is_root();
-        let asks = self.info.asks.get_or_insert_default();
+        let asks = Arc::make_mut(&mut self.info).asks.get_or_insert_default();
         if let Some(suspended) = suspended {
             asks.extend(suspended.denied());
         }
@@ -157,15 +158,16 @@ impl Turn {
     /// The same turn, in the run and response of the suspended one.
     pub(super) fn taking_up(&self, suspended: &SuspendedTurn) -> Self {
         let mut turn = self.clone();
-        turn.info.run_id = suspended.run_id().to_owned();
-        turn.info.response = suspended.response();
-        turn.info.path = suspended.path().to_vec();
+        let info = Arc::make_mut(&mut turn.info);
+        info.run_id = suspended.run_id().to_owned();
+        info.response = suspended.response();
+        info.path = suspended.path().to_vec();
         turn.begins_asking(Some(suspended));
         turn
     }
 
     /// The context of the run, for code that runs outside of any call.
     pub(crate) fn context(&self) -> RunContext {
-        RunContext::of_run(Arc::new(self.info.clone()))
+        RunContext::of_run(Arc::clone(&self.info))
     }
 }

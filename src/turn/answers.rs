@@ -1,5 +1,8 @@
 //! Checking the answers to a batch, and applying them.
 
+use std::mem::take;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::call_state::{CallState, State};
@@ -11,7 +14,7 @@ use super::run::TurnRun;
 use super::snapshot::PlannedPass;
 use super::sub_agent::sub_agent;
 use crate::args::Args;
-use crate::call::Approval;
+use crate::call::{Approval, RunInfo};
 use crate::deferred::{
     Answered, DeferredToolRequests, DeferredToolResults, PendingCall, ToolApproval, check,
 };
@@ -82,7 +85,7 @@ impl TurnRun<'_> {
             {
                 let prefix = prefix(call.call.id());
                 agent
-                    .check(self.turn.info.clone(), self.turn.durability.clone(), run, &own)
+                    .check(RunInfo::clone(&self.turn.info), self.turn.durability.clone(), run, &own)
                     .await
                     .map_err(|kind| behind(&prefix, kind))?;
             }
@@ -129,30 +132,23 @@ fn behind(prefix: &str, kind: Error) -> Error {
 
 /// Settles a call with its answer, or plans the approved pass. Returns whether there was an answer.
 fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool {
-    let Some(pending) = call.pending().cloned() else { return false };
-    let id = call.call.id().to_owned();
-    let by = answers.answered_by.remove(&id);
-    let (state, answered) = match (answers.approvals.remove(&id), answers.calls.remove(&id)) {
+    let State::Pending(pending) = &mut call.state else { return false };
+    let id = call.call.id();
+    let by = answers.answered_by.remove(id);
+    let (state, answered) = match (answers.approvals.remove(id), answers.calls.remove(id)) {
         (Some(ToolApproval::Denied(ToolDenied { message })), _) => {
             (State::Settled(call.unrun(Outcome::denied(message))), Answered::Denied { by })
         }
         (Some(ToolApproval::Approved(approved)), _) => {
             let edited = approved.override_args.is_some();
-            let metadata = answers.metadata.remove(&id);
-            (
-                State::Planned(approved_pass(
-                    pending,
-                    approved.override_args,
-                    metadata,
-                    call.ask.clone(),
-                )),
-                Answered::Approved { by, edited },
-            )
+            let metadata = answers.metadata.remove(id);
+            let plan = approved_pass(pending, approved.override_args, metadata, call.ask.clone());
+            (State::Planned(plan), Answered::Approved { by, edited })
         }
         (None, Some(result)) => (State::Settled(result.into()), Answered::Result { by }),
         (None, None) => return false,
     };
-    answered.report(&id, call.call.name());
+    answered.report(call.call.id(), call.call.name());
     call.state = state;
     call.answered = Some(answered);
     true
@@ -160,7 +156,7 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
 
 /// Plans the approved pass of a call that a grant has approved.
 pub(super) fn grant(call: &mut CallState, granted: Granted) {
-    let Some(pending) = call.pending().cloned() else { return };
+    let State::Pending(pending) = &mut call.state else { return };
     let Granted { ask, by } = granted;
     let before = call.ask.replace(ask.clone()).filter(|before| *before != ask);
     call.closed_asks.extend(before);
@@ -182,21 +178,22 @@ fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults
 }
 
 /// The approved pass. It begins with the edited arguments, or with those that the deferring pass began with, and the
-/// approval covers exactly what was shown (rules A1, A2).
+/// approval covers exactly what was shown (rules A1, A2). It takes the contents of the pending call, whose state it
+/// replaces.
 fn approved_pass(
-    pending: PendingCall,
+    pending: &mut PendingCall,
     edited: Option<Args>,
     metadata: Option<Map<String, Value>>,
     ask: Option<String>,
 ) -> PlannedPass {
-    let origin = edited.clone().unwrap_or(pending.origin);
+    let origin = edited.clone().unwrap_or_else(|| pending.origin.clone());
     let approval = Approval {
-        tool: pending.tool,
-        args: edited.unwrap_or(pending.shown),
-        questions: pending.questions,
+        tool: take(&mut pending.tool),
+        args: edited.unwrap_or_else(|| pending.shown.clone()),
+        questions: take(&mut pending.questions),
         metadata,
         ask,
-        asked_in: pending.asked_in,
+        asked_in: take(&mut pending.asked_in),
     };
-    PlannedPass { origin, approval: Some(approval), deferrals: pending.deferrals }
+    PlannedPass { origin, approval: Some(Arc::new(approval)), deferrals: pending.deferrals }
 }

@@ -172,6 +172,9 @@ impl CallState {
     /// Sends watchers the result of the call, if it is settled.
     pub(super) fn tell_result(&self, watchers: &Watchers) {
         let State::Settled(outcome) = &self.state else { return };
+        if !watchers.are_there() {
+            return;
+        }
         if let Some(part) = RequestPart::result(&self.call, outcome) {
             watchers.tell(|| RunEvent::FunctionToolResult { part });
         }
@@ -180,10 +183,23 @@ impl CallState {
     /// Adds the questions of a pass to those of the passes before.
     pub(super) fn remember(&mut self, questions: Vec<Question>) {
         for question in questions {
-            if !self.asked.iter().any(|asked| asked.id() == question.id()) {
+            if !self.has_asked(&question) {
                 self.asked.push(question);
             }
         }
+    }
+
+    /// Adds copies of the questions that are new.
+    pub(super) fn remember_new(&mut self, questions: &[Question]) {
+        for question in questions {
+            if !self.has_asked(question) {
+                self.asked.push(question.clone());
+            }
+        }
+    }
+
+    fn has_asked(&self, question: &Question) -> bool {
+        self.asked.iter().any(|asked| asked.id() == question.id())
     }
 }
 

@@ -10,7 +10,8 @@ use crate::error::Error;
 
 /// Refuses a response in which two calls share an id: results and answers could not be matched to them.
 pub(crate) fn unique_ids<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> Result<(), Error> {
-    let mut seen = HashSet::new();
+    let calls = calls.into_iter();
+    let mut seen = HashSet::with_capacity(calls.size_hint().0);
     let mut ids: Vec<String> = Vec::new();
     for call in calls {
         if !seen.insert(call.id()) && !ids.iter().any(|id| id == call.id()) {

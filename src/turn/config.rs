@@ -8,7 +8,7 @@ use super::errors::{ErrorOutcome, default_outcome};
 use super::event::{RunEvent, Watchers};
 use super::limits::AskLimits;
 use super::retries::Retries;
-use crate::call::{AskHistory, RunInfo};
+use crate::call::{AskHistory, RunContext, RunInfo, ToolCall};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
@@ -56,7 +56,7 @@ pub(crate) enum FinalAnswer {
 /// assert_eq!(report.calls()[0].outcome().content().unwrap(), "deleted a.log");
 ///
 /// // Or a handler answers inline.
-/// let report = turn.handler(danger_approve_all()).run(calls()).await?;
+/// let report = turn.deferred_tool_handler(danger_approve_all()).run(calls()).await?;
 /// assert!(report.suspended().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -64,7 +64,8 @@ pub(crate) enum FinalAnswer {
 #[must_use = "a turn does nothing until it runs"]
 pub struct Turn {
     pub(super) tools: Tools,
-    pub(super) info: RunInfo,
+    /// Shared with the contexts of the calls.
+    pub(super) info: Arc<RunInfo>,
     pub(super) handler: Option<Arc<dyn ErasedHandler>>,
     pub(super) error_outcome: ErrorOutcome,
     pub(super) max_deferrals: u32,
@@ -91,7 +92,7 @@ impl Turn {
         let info = RunInfo { path: vec!["root".to_owned()], ..RunInfo::default() };
         Self {
             tools: tools.into(),
-            info,
+            info: Arc::new(info),
             handler: None,
             error_outcome: Arc::new(default_outcome),
             max_deferrals: MAX_DEFERRALS,
@@ -111,36 +112,37 @@ impl Turn {
     /// Sets the run id and the number of the response. Approvals are bound to both, so that with the same two a call id
     /// must not be used twice.
     pub fn of_run(mut self, run_id: impl Into<String>, response: u32) -> Self {
-        self.info.run_id = run_id.into();
-        self.info.response = response;
+        let info = Arc::make_mut(&mut self.info);
+        (info.run_id, info.response) = (run_id.into(), response);
         self
     }
 
     /// Sets the name of the agent that makes the calls; `root` by default.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
-        self.info.path = vec![name.into()];
+        Arc::make_mut(&mut self.info).path = vec![name.into()];
         self
     }
 
     /// Adds a dependency, which hooks, predicates, handlers and tool bodies find by its type.
     pub fn deps<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.info.deps.insert(value);
+        Arc::make_mut(&mut self.info).deps.insert(value);
         self
     }
 
     /// Sets the handler that answers deferred calls inline. Without one, and for calls that it leaves, the report has
     /// the suspended state.
-    pub fn handler(mut self, handler: impl DeferredToolHandler) -> Self {
+    pub fn deferred_tool_handler(mut self, handler: impl DeferredToolHandler) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// Sets how errors of layers become outcomes. The function gets the error with the gate's record of the execution;
+    /// Sets how errors of layers become outcomes, with a sync closure `(cx, call, error)`. It sees the context of the
+    /// pass, the call with its arguments as far as the pass got, and the error with the gate's record of the execution;
     /// `None` ends the response with the error. By default tower's errors (a timeout, a full limit, a closed buffer)
     /// become outcomes for the model that say whether the tool ran (rule T8).
     pub fn error_outcome<F>(mut self, outcome: F) -> Self
     where
-        F: Fn(&ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
+        F: Fn(&RunContext, &ToolCall, &ToolCallError) -> Option<Outcome> + Send + Sync + 'static,
     {
         self.error_outcome = Arc::new(outcome);
         self
@@ -155,7 +157,7 @@ impl Turn {
 
     /// Records the decision of every layer, for [`CallReport::said`](crate::turn::CallReport::said).
     pub fn explain(mut self) -> Self {
-        self.info.explain = true;
+        Arc::make_mut(&mut self.info).explain = true;
         self
     }
 
@@ -198,7 +200,7 @@ impl Turn {
     /// # Ok::<(), countersign::turn::TurnError>(()) }).unwrap();
     /// ```
     pub fn tool_errors_end_run(mut self) -> Self {
-        self.info.tool_errors_end_run = true;
+        Arc::make_mut(&mut self.info).tool_errors_end_run = true;
         self
     }
 
@@ -220,7 +222,7 @@ impl Turn {
     ///     requests.answer().deny_rest("keep it").answered_by("ann").build()
     /// });
     /// let tools = FunctionToolset::new().approval_required();
-    /// let turn = Turn::new(tools).handler(ann).max_repeats(1);
+    /// let turn = Turn::new(tools).deferred_tool_handler(ann).max_repeats(1);
     /// # let _ = turn;
     /// ```
     pub fn max_repeats(mut self, times: u32) -> Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::call_state::{CallState, INTERNAL_ERROR, State};
+use super::call_state::{CallState, State};
 use super::config::Turn;
 use super::heap::boxed;
 use super::pass::{PassResult, PassRunner, Start};
@@ -14,7 +14,8 @@ use super::snapshot::PlannedPass;
 use super::sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, sub_agent};
 use crate::args::{Args, ArgsError};
 use crate::call::{
-    CallRecord, Execution, Inherited, ToolCall, ToolDefinition, ToolKind, is_about_repeating,
+    CallRecord, Execution, Inherited, RunInfo, ToolCall, ToolDefinition, ToolKind,
+    is_about_repeating,
 };
 use crate::deferred::{CallAddress, PendingCall};
 use crate::error::Error;
@@ -48,7 +49,7 @@ impl<'a> Dispatcher<'a> {
             definitions.into_iter().map(|it| (it.name().to_owned(), Arc::new(it))).collect();
         let runner = PassRunner {
             tools: turn.tools.clone(),
-            info: Arc::new(turn.info.clone()),
+            info: Arc::clone(&turn.info),
             error_outcome: Arc::clone(&turn.error_outcome),
             trace_args: turn.trace_args,
         };
@@ -125,11 +126,8 @@ impl<'a> Dispatcher<'a> {
     /// Makes the planned pass of a call, if there is one. Returns the call record, so that the caller can wait for a
     /// body that is still running.
     async fn pass(&self, call: &mut CallState) -> Option<Arc<CallRecord>> {
-        let State::Planned(plan) =
-            std::mem::replace(&mut call.state, State::Settled(Outcome::failed(INTERNAL_ERROR)))
-        else {
-            return None;
-        };
+        let State::Planned(plan) = &call.state else { return None };
+        let plan = plan.clone();
         let definition = Arc::clone(self.definitions.get(call.call.name())?);
         let PlannedPass { origin, approval, deferrals } = plan.clone();
         let agent = sub_agent(&definition);
@@ -158,7 +156,7 @@ impl<'a> Dispatcher<'a> {
         agent: &dyn SubAgent,
         inherited: Vec<Inherited>,
     ) {
-        let mut info = self.turn.info.clone();
+        let mut info = RunInfo::clone(&self.turn.info);
         info.path.push(call.call.name().to_owned());
         let watchers = self.turn.watchers.of_agent(info.path.join("/"), call.call.id());
         let answers = std::mem::take(&mut call.child.answers);
@@ -284,7 +282,7 @@ impl<'a> Dispatcher<'a> {
                 State::Settled(call.unrun(Outcome::denied(text)))
             }
             Ok(Outcome::Deferred(deferral)) => {
-                call.remember(deferral.questions.clone());
+                call.remember_new(&deferral.questions);
                 if deferral.questions.iter().any(is_about_repeating) {
                     call.execution = Execution::Unknown;
                 }

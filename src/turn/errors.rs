@@ -6,17 +6,22 @@ use tower::buffer::error::{Closed, ServiceError};
 use tower::load_shed::error::Overloaded;
 use tower::timeout::error::Elapsed;
 
-use crate::call::Execution;
+use crate::call::{Execution, RunContext, ToolCall};
 use crate::error::BoxError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::middleware::ToolCallError;
 use crate::outcome::Outcome;
 
 /// Maps an error of a layer to an outcome for the model; `None` ends the response with the error.
-pub(super) type ErrorOutcome = Arc<dyn Fn(&ToolCallError) -> Option<Outcome> + Send + Sync>;
+pub(super) type ErrorOutcome =
+    Arc<dyn Fn(&RunContext, &ToolCall, &ToolCallError) -> Option<Outcome> + Send + Sync>;
 
 /// Tower's errors become outcomes that say whether the tool ran; everything else ends the response.
-pub(super) fn default_outcome(failed: &ToolCallError) -> Option<Outcome> {
+pub(super) fn default_outcome(
+    _: &RunContext,
+    _: &ToolCall,
+    failed: &ToolCallError,
+) -> Option<Outcome> {
     let what = tower_error(&failed.error)?;
     Some(match &failed.execution {
         Execution::NotStarted => Outcome::failed(format!("The tool did not run: {what}.")),

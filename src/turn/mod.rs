@@ -72,6 +72,8 @@ pub use snapshot::{SuspendedRun, SuspendedTurn};
 pub(crate) use sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, behind};
 pub(crate) use suspended::results;
 
+use std::sync::Arc;
+
 use call_state::CallState;
 use run::TurnRun;
 use snapshot::StoredCall;
@@ -106,7 +108,7 @@ impl Turn {
         }
         let mut turn = self.clone();
         if turn.info.run_id.is_empty() {
-            turn.info.run_id = new_run_id();
+            Arc::make_mut(&mut turn.info).run_id = new_run_id();
         }
         turn.begins_asking(None);
         let ended = match boxed(|| TurnRun::start(&turn, calls, shown)).await {

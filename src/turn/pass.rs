@@ -36,7 +36,7 @@ pub(super) struct Start {
     pub(super) call: ToolCall,
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) args: Args,
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<Arc<Approval>>,
     /// Whether an agent behind the call has begun its work.
     pub(super) begun: bool,
 }
@@ -87,7 +87,7 @@ impl PassRunner {
                 .filter(|_| closed.denied.is_none() && !closed.execution.started())
                 .filter(|_| closed.skipped.is_none())
             else {
-                return self.conclude(result, record, closed, said);
+                return self.conclude(&start.call, Traversal { result, record, closed, said });
             };
             let mut second = self.once(&start, 2, again, closed.questions).await;
             second.said.splice(0..0, said);
@@ -102,7 +102,7 @@ impl PassRunner {
                 );
                 second.closed.denied = Some(second.record.deny_at_gate(text, None));
             }
-            self.conclude(second.result, second.record, second.closed, second.said)
+            self.conclude(&start.call, second)
         };
         let mut passed = passes.instrument(span.clone()).await;
         let outcome = record_outcome(&span, &passed.end);
@@ -121,8 +121,8 @@ impl PassRunner {
         questions: Vec<Question>,
     ) -> Traversal {
         let info = CallInfo {
-            id: start.call.id().into(),
-            name: start.call.name().into(),
+            id: Arc::clone(start.call.shared_id()),
+            name: Arc::clone(start.call.shared_name()),
             definition: Arc::clone(&start.definition),
             phase: if start.approval.is_some() { Phase::Approved } else { Phase::First },
             pass,
@@ -149,23 +149,21 @@ impl PassRunner {
 
     /// The result of the pass. Where the outcome that comes out of the layers differs from the record, the record
     /// counts.
-    fn conclude(
-        &self,
-        result: Result<Outcome, BoxError>,
-        record: Arc<CallRecord>,
-        closed: Closed,
-        said: Vec<Said>,
-    ) -> PassResult {
+    fn conclude(&self, call: &ToolCall, traversal: Traversal) -> PassResult {
+        let Traversal { result, record, mut closed, said } = traversal;
         let denied_by = closed.denied.as_ref().map(|denial| denial.layer().to_owned());
         let handed_on = closed.delegated && closed.denied.is_none() && closed.again.is_none();
+        let args = closed.args.clone();
+        let mapped = |error, execution| {
+            let call = call.clone().with_args(args);
+            mapped(record.context(), &call, ToolCallError { error, execution }, &self.error_outcome)
+        };
         let end = match (&closed.skipped, &closed.execution) {
             // A skipped layer is an error for the host, no matter what the layers returned (rule D9).
             (Some(skipped), _) => Err(skipped.clone().into()),
             (None, _) if handed_on => Ok(Outcome::Deferred(Deferral::of_agent())),
-            (None, Execution::NotStarted) => {
-                not_started(result, &record, &closed, &self.error_outcome)
-            }
-            (None, execution) => started(result, execution.clone(), &closed, &self.error_outcome),
+            (None, Execution::NotStarted) => not_started(result, &record, &mut closed, mapped),
+            (None, _) => started(result, &closed, mapped),
         };
         let denied_by = denied_by.filter(|_| matches!(end, Ok(Outcome::Denied(_))));
         PassResult {
@@ -248,14 +246,14 @@ struct LayerPanicked;
 fn not_started(
     result: Result<Outcome, BoxError>,
     record: &CallRecord,
-    closed: &Closed,
-    error_outcome: &ErrorOutcome,
+    closed: &mut Closed,
+    mapped: impl FnOnce(BoxError, Execution) -> Result<Outcome, BoxError>,
 ) -> Result<Outcome, BoxError> {
     if let Some(denial) = &closed.denied {
         return Ok(Outcome::denied(denial.reason()));
     }
-    if let Some(deferral) = &closed.deferred {
-        return Ok(Outcome::Deferred(deferral.clone()));
+    if let Some(deferral) = closed.deferred.take() {
+        return Ok(Outcome::Deferred(deferral));
     }
     match result {
         Ok(Outcome::Deferred(_)) => {
@@ -278,7 +276,7 @@ fn not_started(
         Err(error) if error.is::<LayerPanicked>() => {
             Ok(Outcome::failed("The tool did not run: a layer around it stopped working."))
         }
-        Err(error) => mapped(error, Execution::NotStarted, error_outcome),
+        Err(error) => mapped(error, Execution::NotStarted),
     }
 }
 
@@ -309,32 +307,32 @@ fn is_of_another_call(error: &BoxError) -> bool {
 
 fn started(
     result: Result<Outcome, BoxError>,
-    execution: Execution,
     closed: &Closed,
-    error_outcome: &ErrorOutcome,
+    mapped: impl FnOnce(BoxError, Execution) -> Result<Outcome, BoxError>,
 ) -> Result<Outcome, BoxError> {
-    let recorded = || match &closed.ended {
-        Some(ended) => ended.clone().map_err(Into::into),
-        None => Ok(Outcome::unknown(crate::gate::MAY_HAVE_RUN)),
+    let recorded = || match (&closed.execution, &closed.fatal) {
+        (Execution::Finished(outcome), _) => Ok(outcome.clone()),
+        (_, Some(error)) => Err(error.clone().into()),
+        (_, None) => Ok(Outcome::unknown(crate::gate::MAY_HAVE_RUN)),
     };
-    match (result, &closed.ended) {
-        (_, Some(Ok(outcome @ Outcome::Deferred(_)))) => Ok(outcome.clone()),
+    match (result, &closed.execution) {
+        (_, Execution::Finished(outcome @ Outcome::Deferred(_))) => Ok(outcome.clone()),
         // The tool was started, so a denial or deferral made by a layer would be wrong.
         (Ok(Outcome::Denied(_) | Outcome::Deferred(_)), _) => recorded(),
         (Ok(outcome), _) => Ok(outcome),
         (Err(error), _) if error.is::<LayerPanicked>() || is_of_another_call(&error) => recorded(),
-        (Err(error), _) => mapped(error, execution, error_outcome),
+        (Err(error), execution) => mapped(error, execution.clone()),
     }
 }
 
 fn mapped(
-    error: BoxError,
-    execution: Execution,
+    cx: &RunContext,
+    call: &ToolCall,
+    failed: ToolCallError,
     error_outcome: &ErrorOutcome,
 ) -> Result<Outcome, BoxError> {
-    let failed = ToolCallError { error, execution };
     // If the host's mapping panics, the error is not mapped.
-    match catch_unwind(AssertUnwindSafe(|| error_outcome(&failed))) {
+    match catch_unwind(AssertUnwindSafe(|| error_outcome(cx, call, &failed))) {
         Ok(Some(outcome)) if !outcome.is_deferred() => Ok(outcome),
         Ok(_) | Err(_) => Err(failed.error),
     }

@@ -94,6 +94,9 @@ impl<'a> TurnRun<'a> {
                 }
                 Ok(false) => {}
             }
+            if !self.calls.iter().any(CallState::is_open) {
+                return boxed(|| self.finish()).await;
+            }
             let requests = self.requests().only(|id| !self.offered.contains(id));
             if requests.is_empty() {
                 return boxed(|| self.finish()).await;
@@ -334,12 +337,14 @@ impl Turn {
 /// Settles a call that has failed with an error that is not for the model, and returns the error. A call whose agent
 /// has failed stays open, so that the agent can be resumed.
 fn broken(call: &mut CallState) -> Option<Error> {
+    if call.failed.is_none() && !matches!(call.state, State::Broken(_)) {
+        return None;
+    }
     let id = call.call.id().to_owned();
     if let Some(kind) = call.failed.take() {
         let agent = call.call.name().to_owned();
         return Some(Error::Agent { id, agent, source: Box::new(kind) });
     }
-    let State::Broken(_) = call.state else { return None };
     let ended = State::Settled(match call.execution {
         Execution::NotStarted => Outcome::failed("The tool did not run: an error stopped it."),
         // The tool returned a value, but a layer ended the pass with an error, perhaps to withhold that value.

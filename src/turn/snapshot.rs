@@ -88,7 +88,7 @@ pub(super) enum StoredState {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PlannedPass {
     pub(super) origin: Args,
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<Arc<Approval>>,
     /// How often the call was deferred before.
     pub(super) deferrals: u32,
 }

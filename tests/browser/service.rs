@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{AskState, Ledger, Record, Taken};
+use countersign::ledger::{Acquired, AskState, Ledger, Record};
 use countersign::postgres::PostgresStore;
 use countersign::sqlite::SqliteStore;
 use serde_json::Value;
@@ -155,8 +155,8 @@ impl Place {
         }
         let mut said = Vec::new();
         for run in runs {
-            let taken = self.ledger.take_run(run, "test", Duration::ZERO).await.unwrap();
-            let Taken::Over { result } = taken else { panic!("{taken:?}") };
+            let acquired = self.ledger.acquire_run_as(run, "test", Duration::ZERO).await.unwrap();
+            let Acquired::Over { result } = acquired else { panic!("{acquired:?}") };
             said.push(result.as_str().unwrap().to_owned());
         }
         said

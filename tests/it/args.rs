@@ -54,8 +54,8 @@ async fn a_layer_that_nests_arguments_too_deep_runs_nothing() {
     let list = Recorder::new(["list"]);
     let deep = || Args::new().with("deep", nested(64));
     let fine = || Args::new().with("deep", nested(63));
-    let asks = decide_fn(|_| Decision::ask("sure?"));
-    let by_decision = decide_fn(move |_| Decision::allow().with_args(deep())).named("deepens");
+    let asks = decide_fn(|_, _| Decision::ask("sure?"));
+    let by_decision = decide_fn(move |_, _| Decision::allow().with_args(deep())).named("deepens");
     let by_call = MapRequestLayer::new(move |call: ToolCall| call.with_args(deep()));
     let to_the_limit = MapRequestLayer::new(move |call: ToolCall| call.with_args(fine()));
     let calls = || vec![ToolCall::new("a", "list", json!({}))];
@@ -129,7 +129,7 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     assert_eq!(list.ids(), ["a", "a", "b", "b"], "nothing runs again");
 
     // The metadata of a question is stored, too.
-    let asks = decide_fn(|_| Decision::ask("sure?").with_metadata("deep", nested(150)));
+    let asks = decide_fn(|_, _| Decision::ask("sure?").with_metadata("deep", nested(150)));
     let turn = Turn::new(list.layered(asks));
     let error = turn.run(calls()).await.unwrap_err();
     assert!(matches!(error.error(), Error::User(UserError::StateTooDeep { .. })), "{error}");

@@ -75,7 +75,7 @@ impl File {
             }
         };
         let file = self.clone();
-        let layer = decide_fn(move |call| {
+        let layer = decide_fn(move |_, call| {
             let change = file.change("a.txt", call.args().str("text").unwrap_or_default());
             Decision::ask("write?").with_preview(change)
         });
@@ -89,7 +89,7 @@ fn write(text: &str) -> Vec<countersign::ToolCall> {
 }
 
 fn asking(tools: FunctionToolset) -> Tools {
-    tools.layered(decide_fn(|_| Decision::ask("write?")).named("Files").into_layer())
+    tools.layered(decide_fn(|_, _| Decision::ask("write?")).named("Files").into_layer())
 }
 
 fn suspended(report: TurnReport) -> SuspendedTurn {
@@ -188,7 +188,7 @@ async fn edited_arguments_are_asked_about_again_with_their_own_preview() {
 async fn content_that_changes_by_itself_is_not_asked_about_again() {
     let lines = Arc::new(AtomicU32::new(0));
     let recorder = Recorder::new(["write_file"]);
-    let layer = decide_fn(move |_| {
+    let layer = decide_fn(move |_, _| {
         let log = format!("{} lines", lines.fetch_add(1, Ordering::Relaxed));
         Decision::ask("rotate?").with_preview(Preview::text("app.log", &log).without_pin())
     });
@@ -277,7 +277,7 @@ async fn a_long_preview_is_cut_and_its_digest_is_of_all_of_it() {
     let PreviewContent::Text { text } = huge.content() else { panic!("a text") };
     assert_eq!((text.len(), huge.lines_cut()), (64 * 1024, 1));
 
-    let layer = decide_fn(move |_| Decision::ask("write?").with_preview(one.clone()));
+    let layer = decide_fn(move |_, _| Decision::ask("write?").with_preview(one.clone()));
     let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
     let report = Turn::new(tools).run(write("x")).await.unwrap();
     let requests = suspended(report).requests();
@@ -323,7 +323,7 @@ async fn hostile_content_is_inert() {
         Preview::table(hostile, [hostile], [[hostile]]),
     ];
     for preview in previews {
-        let layer = decide_fn(move |_| Decision::ask("write?").with_preview(preview.clone()));
+        let layer = decide_fn(move |_, _| Decision::ask("write?").with_preview(preview.clone()));
         let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
         let report = Turn::new(tools).run(write("x")).await.unwrap();
         let requests = suspended(report).requests();
@@ -348,7 +348,8 @@ async fn keys_are_masked_in_previews_and_nothing_in_scripts() {
         format!("# keep\n-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\nend\n");
     for (path, masked) in [("notes.txt", true), ("run.sh", false)] {
         for preview in [Preview::diff(path, None, key.as_str()), Preview::text(path, &key)] {
-            let layer = decide_fn(move |_| Decision::ask("write?").with_preview(preview.clone()));
+            let layer =
+                decide_fn(move |_, _| Decision::ask("write?").with_preview(preview.clone()));
             let tools = Recorder::new(["write_file"]).layered(layer.into_layer());
             let report = Turn::new(tools).run(write("x")).await.unwrap();
             let text = view(&suspended(report).requests(), Limits::none()).text(100);
@@ -366,7 +367,7 @@ async fn previews_with_one_title_have_a_pin_each() {
         .with_preview(Preview::text("a.txt", "one"))
         .with_preview(Preview::text("a.txt", "two"));
     assert_eq!(ask.questions()[0].pins().len(), 3);
-    let layer = from_fn(move |_| {
+    let layer = from_fn(move |_, _| {
         let ask = ask.clone();
         async move { ask }
     });

@@ -360,7 +360,8 @@ async fn stopping_a_turn_inside_a_tool_fails_only_the_tools_call() {
     // S8, as `Stopped` says of tools that run a turn of their own.
     async fn stopped(args: What) -> Result<Value, ToolError> {
         let stop = handler_fn(async |_, _| Err::<DeferredToolResults, _>(Stopped));
-        let inner = Turn::new(Recorder::new(["delete"]).approval_required()).handler(stop);
+        let inner =
+            Turn::new(Recorder::new(["delete"]).approval_required()).deferred_tool_handler(stop);
         match inner.run(vec![call("i1", "delete", json!({}))]).await {
             Err(error) if args.says == "fatal" => Err(ToolError::fatal(error)),
             ended => Ok(ended.map(|_| json!("unreachable"))?),

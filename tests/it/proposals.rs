@@ -113,7 +113,7 @@ async fn granted_capabilities_travel_in_the_answers() {
         granted.into_iter().fold(start, |answers, (id, grant)| answers.metadata(id, grant)).build()
     });
     let report = Turn::new(recorder)
-        .handler(grants)
+        .deferred_tool_handler(grants)
         .run(vec![call("c1", "upload", json!({}))])
         .await
         .unwrap();
@@ -199,16 +199,20 @@ async fn allow_deny_ask_and_the_permission_handler() {
     // "If the handler returns True, the tool call proceeds. If False, ToolBlocked is raised."
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let tools = recorder.clone().layered(FileAccessControl.into_layer());
-    let approval_callback = permission_handler(async |name: String, _: Args, reason: String| {
+    let approval_callback = permission_handler(async |_, call: ToolCall, reason: String| {
         assert_eq!(reason, "Delete \"a\"?");
-        name != "delete_file"
+        call.name() != "delete_file"
     });
     let calls = || {
         ["delete_file", "read_file", "list"]
             .map(|name| call(name, name, json!({"path": "a"})))
             .to_vec()
     };
-    let report = Turn::new(tools.clone()).handler(approval_callback).run(calls()).await.unwrap();
+    let report = Turn::new(tools.clone())
+        .deferred_tool_handler(approval_callback)
+        .run(calls())
+        .await
+        .unwrap();
     assert_eq!(words(&report), ["denied", "returned", "returned"]);
     assert_eq!(
         content(&report, 0),
@@ -218,7 +222,7 @@ async fn allow_deny_ask_and_the_permission_handler() {
     assert_eq!(content(&report, 1)["audit"], true, "modified_args");
     // "ASK: Defers to permission_handler callback. If no handler, raises ToolBlocked": D6 keeps that by name.
     let report = Turn::new(tools)
-        .handler(countersign::handler::DenyAll::new("Permission required"))
+        .deferred_tool_handler(countersign::handler::DenyAll::new("Permission required"))
         .run(calls())
         .await
         .unwrap();
@@ -232,7 +236,7 @@ async fn a_chain_ends_at_the_first_permission_result() {
     // still works", and is no such result.
     let chain = danger_first_decision_wins()
         .with(FileAccessControl)
-        .with(decide_fn(|_| Decision::deny("not by the file rules")));
+        .with(decide_fn(|_, _| Decision::deny("not by the file rules")));
     let recorder = Recorder::new(["delete_file", "read_file", "list"]);
     let turn = Turn::new(recorder.clone().layered(chain.into_layer()));
     let calls = ["delete_file", "read_file", "list"]
@@ -337,7 +341,8 @@ async fn the_requests_have_the_shape_of_pydantic_ai() {
 async fn fail_closed_defaults_are_one_word() {
     // From the proposal, "Fail-Closed Defaults".
     async fn told(handler: impl DeferredToolHandler) -> String {
-        let turn = Turn::new(Recorder::new(["x"]).approval_required()).handler(handler);
+        let turn =
+            Turn::new(Recorder::new(["x"]).approval_required()).deferred_tool_handler(handler);
         let report = turn.run(vec![call("c1", "x", json!({}))]).await.unwrap();
         content(&report, 0).as_str().unwrap().to_owned()
     }

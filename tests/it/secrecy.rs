@@ -40,17 +40,18 @@ fn stacks() -> Vec<(&'static str, Tools)> {
         ("panics", tool().body(|_, call| panic!("{}", call.args())).into()),
         (
             "middleware panics",
-            tool().layered(decide_fn(|call| -> Decision { panic!("{}", call.args()) })),
+            tool().layered(decide_fn(|_, call| -> Decision { panic!("{}", call.args()) })),
         ),
         (
             "async middleware panics",
-            tool()
-                .layered(from_fn(async |call: ToolCall| -> Decision { panic!("{}", call.args()) })),
+            tool().layered(from_fn(async |_, call: ToolCall| -> Decision {
+                panic!("{}", call.args())
+            })),
         ),
-        ("denied", tool().layered(decide_fn(|_| Decision::deny("no")))),
+        ("denied", tool().layered(decide_fn(|_, _| Decision::deny("no")))),
         (
             "asked",
-            tool().layered(decide_fn(|call| {
+            tool().layered(decide_fn(|_, call| {
                 Decision::ask("ok?").with_args(call.args().clone().with("x", MARKER))
             })),
         ),
@@ -58,7 +59,7 @@ fn stacks() -> Vec<(&'static str, Tools)> {
             "rewritten",
             tool()
                 .layered(tower::util::MapRequestLayer::new(evil))
-                .layered(decide_fn(|_| Decision::allow())),
+                .layered(decide_fn(|_, _| Decision::allow())),
         ),
         (
             "rebuilt",
@@ -88,8 +89,8 @@ fn no_argument_value_reaches_a_log_an_error_or_debug() {
                     handler_fn_sync(|_, _| Ok::<_, UserError>(DeferredToolResults::new()));
                 let turns = [
                     Turn::new(tools.clone()),
-                    Turn::new(tools.clone()).handler(danger_approve_all()),
-                    Turn::new(tools.clone()).handler(forgets).explain(),
+                    Turn::new(tools.clone()).deferred_tool_handler(danger_approve_all()),
+                    Turn::new(tools.clone()).deferred_tool_handler(forgets).explain(),
                 ];
                 for turn in turns {
                     let call = call("c1", "tool", args.clone());
@@ -160,8 +161,8 @@ fn argument_values_are_traced_when_asked_for_and_answers_are_events() {
     let buffer = Buffer::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(subscriber(&buffer), || {
-        let turn =
-            Turn::new(Recorder::new(["tool"]).approval_required()).handler(danger_approve_all());
+        let turn = Turn::new(Recorder::new(["tool"]).approval_required())
+            .deferred_tool_handler(danger_approve_all());
         let calls = vec![call("c1", "tool", json!({"secret": MARKER}))];
         runtime.block_on(turn.danger_trace_arguments().run(calls)).unwrap();
     });

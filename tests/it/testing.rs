@@ -22,9 +22,9 @@ use crate::support::{Recorder, by_name, call, words};
 struct Slow;
 
 impl ToolMiddleware for Slow {
-    async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         tokio::task::yield_now().await;
-        by_name(call)
+        by_name(cx, call)
     }
 }
 
@@ -40,7 +40,7 @@ where
         let recorder = Recorder::new(["allow", "ask", "deny"]);
         let tools =
             recorder.clone().layered(ServiceBuilder::new().layer(layer()).layer(probe.clone()));
-        let turn = Turn::new(tools).handler(danger_approve_all());
+        let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
         let calls = ["allow", "ask", "deny", "allow", "ask", "deny"].into_iter().enumerate();
         let calls = calls.map(|(at, tool)| call(&at.to_string(), tool, json!({}))).collect();
         let report = turn.run(calls).await.unwrap();
@@ -56,7 +56,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn every_layer_of_ours_asks_for_readiness() {
     probed("decide_fn", || decide_fn(by_name)).await;
-    probed("from_fn", || from_fn(async |call: ToolCall| by_name(&call))).await;
+    probed("from_fn", || from_fn(async |cx, call: ToolCall| by_name(&cx, &call))).await;
     probed("into_layer", || Slow.into_layer()).await;
     probed("decide_fn.into_layer", || decide_fn(by_name).into_layer()).await;
     probed("Chain", || Chain::new().with(Slow).with(decide_fn(by_name)).into_layer()).await;
@@ -74,7 +74,7 @@ async fn every_layer_of_ours_asks_for_readiness() {
         ServiceBuilder::new()
             .layer(decide_fn(by_name))
             .layer(Slow.into_layer())
-            .layer(from_fn(async |call: ToolCall| by_name(&call)))
+            .layer(from_fn(async |cx, call: ToolCall| by_name(&cx, &call)))
             .layer(None::<Slow>.into_layer())
             .layer(().into_layer())
     };
@@ -94,7 +94,7 @@ async fn every_wrapper_of_ours_asks_for_readiness() {
         .renamed([("z", "p_a")])
         .filtered(|_, _| true)
         .layered(probe.clone());
-    let turn = Turn::new(tools).handler(danger_approve_all());
+    let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
     let report = turn.run(vec![call("c1", "z", json!({}))]).await.unwrap();
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(probe.check(), Ok(8), "four probes, two passes");
@@ -188,15 +188,15 @@ fn path(call: &ToolCall) -> &str {
     call.args().str("path").unwrap_or_default()
 }
 
-fn moved(call: &ToolCall) -> Args {
+fn moved(_: &RunContext, call: &ToolCall) -> Args {
     call.args().clone().with("path", format!("box/{}", path(call)))
 }
 
 #[tokio::test]
 async fn rewrites_once_accepts_middleware_that_leaves_its_own_result_unchanged() {
     let read = call("c1", "read", json!({"path": "a"}));
-    let settles = from_fn(async |call: ToolCall| {
-        if path(&call).starts_with("box/") { Decision::allow() } else { moved(&call).into() }
+    let settles = from_fn(async |cx, call: ToolCall| {
+        if path(&call).starts_with("box/") { Decision::allow() } else { moved(&cx, &call).into() }
     });
     assert_eq!(rewrites_once(&settles, &RunContext::default(), &read).await, Ok(()));
     assert_eq!(
@@ -212,7 +212,7 @@ async fn rewrites_once_accepts_middleware_that_leaves_its_own_result_unchanged()
     assert_eq!(rewrites_once(&(), &RunContext::default(), &read).await, Ok(()));
     // A reason that changes under a stable key is the same question (A1).
     let count = AtomicUsize::new(0);
-    let asks = decide_fn(move |_: &ToolCall| {
+    let asks = decide_fn(move |_, _| {
         Decision::ask(count.fetch_add(1, Ordering::Relaxed).to_string()).with_key("count")
     });
     assert_eq!(rewrites_once(&asks, &RunContext::default(), &read).await, Ok(()));
@@ -227,7 +227,7 @@ async fn rewrites_once_says_what_is_wrong() {
     assert_eq!(rewrites_once(&nests, &RunContext::default(), &read).await, Err(expected.into()));
 
     let count = AtomicUsize::new(0);
-    let counts = decide_fn(move |call: &ToolCall| {
+    let counts = decide_fn(move |_, call: &ToolCall| {
         call.args().clone().with("n", count.fetch_add(1, Ordering::Relaxed))
     });
     let text =
@@ -235,32 +235,32 @@ async fn rewrites_once_says_what_is_wrong() {
     assert!(text.contains("`counts` is not deterministic") && text.contains(r#""n":1"#), "{text}");
 
     let wavers = AtomicUsize::new(0);
-    let wavers = decide_fn(move |_: &ToolCall| match wavers.fetch_add(1, Ordering::Relaxed) {
+    let wavers = decide_fn(move |_, _| match wavers.fetch_add(1, Ordering::Relaxed) {
         0 => Decision::allow(),
         _ => Decision::ask("now?"),
     });
     let text = rewrites_once(&wavers, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("says ALLOW") && text.contains("ASK (now?)"), "{text}");
 
-    let refuses = decide_fn(|call: &ToolCall| match path(call) {
-        "a" => Decision::from(moved(call)),
+    let refuses = decide_fn(|cx, call: &ToolCall| match path(call) {
+        "a" => Decision::from(moved(cx, call)),
         _ => Decision::deny("outside"),
     });
     let text = rewrites_once(&refuses, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("and then denies it"), "{text}");
 
-    let panics = decide_fn(|call: &ToolCall| -> Decision { panic!("{}", path(call)) });
+    let panics = decide_fn(|_, call: &ToolCall| -> Decision { panic!("{}", path(call)) });
     let text = rewrites_once(&panics, &RunContext::default(), &read).await.unwrap_err();
     assert!(text.contains("panicked"), "{text}");
 }
 
 /// Two layers with names of their own, around a tool that counts its runs.
 fn two_layers(recorder: &Recorder) -> Tools {
-    let outer = decide_fn(|call: &ToolCall| match call.args()["n"].as_i64() {
+    let outer = decide_fn(|_, call: &ToolCall| match call.args()["n"].as_i64() {
         Some(1 | 3) => Decision::ask("outer asks"),
         _ => Decision::allow(),
     });
-    let inner = decide_fn(|call: &ToolCall| match call.args()["n"].as_i64() {
+    let inner = decide_fn(|_, call: &ToolCall| match call.args()["n"].as_i64() {
         Some(2 | 3) => {
             Decision::ask("inner asks").with_args(call.args().clone().with("seen", true))
         }
@@ -304,7 +304,7 @@ async fn a_call_that_reaches_no_layer_is_an_error_and_no_allow() {
 #[tokio::test]
 async fn a_decision_is_made_with_the_dependencies_of_a_turn() {
     struct Freeze;
-    let freeze = decide_fn(|call: &ToolCall| match call.context().deps::<Freeze>() {
+    let freeze = decide_fn(|_, call: &ToolCall| match call.context().deps::<Freeze>() {
         Ok(Freeze) => Decision::deny("freeze"),
         Err(_) => Decision::allow(),
     });

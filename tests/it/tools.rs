@@ -40,10 +40,10 @@ fn kind(kind: ToolKind) -> impl Fn(&RunContext, Vec<ToolDefinition>) -> Vec<Tool
 #[tokio::test]
 async fn the_layer_that_the_builder_is_given_first_is_outermost() {
     let layers = ServiceBuilder::new()
-        .layer(decide_fn(|_| countersign::Decision::allow()).named("outer"))
-        .layer(decide_fn(|_| countersign::Decision::allow()).named("inner"));
+        .layer(decide_fn(|_, _| countersign::Decision::allow()).named("outer"))
+        .layer(decide_fn(|_, _| countersign::Decision::allow()).named("inner"));
     let tools = Recorder::new(["a"]).layered(layers);
-    let outermost = tools.layered(decide_fn(|_| countersign::Decision::allow()).named("last"));
+    let outermost = tools.layered(decide_fn(|_, _| countersign::Decision::allow()).named("last"));
     let report = run_one(&Turn::new(outermost).explain(), call("c1", "a", json!({}))).await;
     let said: Vec<_> = report.calls()[0].said().iter().map(|said| said.layer.as_str()).collect();
     assert_eq!(said, ["last", "outer", "inner"]);
@@ -51,7 +51,7 @@ async fn the_layer_that_the_builder_is_given_first_is_outermost() {
 
 #[tokio::test]
 async fn a_layer_sees_the_names_at_its_own_level() {
-    let denies = |name| decide_fn(move |call: &ToolCall| deny_if(call.name() == name));
+    let denies = |name| decide_fn(move |_, call: &ToolCall| deny_if(call.name() == name));
     let recorder = Recorder::new(["a"]);
     let inside = recorder.clone().layered(denies("a")).prefixed("p");
     let outside = recorder.clone().prefixed("p").layered(denies("p_a"));
@@ -118,7 +118,8 @@ async fn a_predicate_that_panics_denies_its_call_and_no_other() {
         recorder.clone().approval_required_if_async(async |_, call: ToolCall| broken(&call));
     for tools in [sync, asynchronous] {
         let calls = vec![call("c1", "a", json!({"n": 1})), call("c2", "a", json!({}))];
-        let report = Turn::new(tools).handler(danger_approve_all()).run(calls).await.unwrap();
+        let report =
+            Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls).await.unwrap();
         assert_eq!(words(&report), ["returned", "denied"]);
         assert!(content(&report, 1).as_str().unwrap().contains("`approval_required`"));
         assert_eq!(report.calls()[1].denied_by(), Some("approval_required"));
@@ -501,10 +502,10 @@ async fn i133_names_and_calls_route_through_all_wrappers() {
             .prepared(|_, given| {
                 given.into_iter().map(|it| it.with_description("maths")).collect()
             }),
-        texts.clone().layered(decide_fn(|_| countersign::Decision::allow())).prefixed("t"),
+        texts.clone().layered(decide_fn(|_, _| countersign::Decision::allow())).prefixed("t"),
     ]);
     let tools =
-        Tools::combined([tools.prefixed("x"), Tools::none()]).with_metadata(|_| true, "k", 1);
+        Tools::combined([tools.prefixed("x"), Tools::none()]).with_metadata(|_, _| true, "k", 1);
     assert_eq!(names(&tools).await, ["x_plus", "x_m_sub", "x_t_upper"]);
     let called = ["x_plus", "x_m_sub", "x_t_upper", "x_m_mul", "m_sub", "plus", "upper"];
     let calls = called.map(|tool| call(tool, tool, json!({}))).to_vec();
@@ -582,7 +583,7 @@ async fn the_arguments_of_external_tools_are_not_validated() {
 #[tokio::test]
 async fn an_external_call_is_handed_out_only_when_the_layers_allow_it() {
     let browser = || ExternalToolset::new("browser", [ToolDefinition::new("open", json!({}))]);
-    let denied = Turn::new(browser().layered(decide_fn(|_| countersign::Decision::deny("no"))));
+    let denied = Turn::new(browser().layered(decide_fn(|_, _| countersign::Decision::deny("no"))));
     assert_eq!(words(&run_one(&denied, call("c1", "open", json!({}))).await), ["denied"]);
 
     let asked = Turn::new(browser().approval_required());
@@ -607,8 +608,8 @@ async fn i137_with_metadata_merges_into_the_tools_that_match() {
         ToolDefinition::new("a", json!({})).with_metadata("own", 1).with_metadata("shared", "old"),
         ToolDefinition::new("b", json!({})),
     ])
-    .with_metadata(|it| it.name() == "a", "shared", "new")
-    .with_metadata(|_| true, "all", true);
+    .with_metadata(|_, it| it.name() == "a", "shared", "new")
+    .with_metadata(|_, _| true, "all", true);
     let cx = call("c", "t", json!({})).context().clone();
     let definitions = tools.definitions(&cx).await.unwrap();
     let metadata = |at: usize| Value::Object(definitions[at].metadata().clone());
@@ -620,11 +621,11 @@ async fn i137_with_metadata_merges_into_the_tools_that_match() {
 async fn a_filter_outside_sees_the_metadata_and_one_inside_does_not() {
     let tagged = |it: &ToolDefinition| it.metadata().contains_key("safe");
     let outside = Recorder::new(["a", "b"])
-        .with_metadata(|it| it.name() == "a", "safe", true)
+        .with_metadata(|_, it| it.name() == "a", "safe", true)
         .filtered(move |_, it| tagged(it));
     assert_eq!(names(&outside).await, ["a"]);
     let inside = Recorder::new(["a", "b"]).filtered(move |_, it| tagged(it)).with_metadata(
-        |it| it.name() == "a",
+        |_, it| it.name() == "a",
         "safe",
         true,
     );

@@ -3,7 +3,7 @@
 use countersign::{Decision, ToolCall, decide_fn, from_fn};
 
 fn main() {
-    let _ = decide_fn(async |_: &ToolCall| Decision::allow());
-    let _ = decide_fn(|call: &ToolCall| call.name() == "read_file");
-    let _ = from_fn(async |call: ToolCall| call.name() == "read_file");
+    let _ = decide_fn(async |_, _: &ToolCall| Decision::allow());
+    let _ = decide_fn(|_, call: &ToolCall| call.name() == "read_file");
+    let _ = from_fn(async |_, call: ToolCall| call.name() == "read_file");
 }

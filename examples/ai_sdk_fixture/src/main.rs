@@ -116,7 +116,7 @@ fn note(cx: &RunContext, tool: &'static str, input: Value) -> Result<(), ToolErr
 }
 
 fn tools() -> Tools {
-    let policy = decide_fn(|call: &ToolCall| match call.name() {
+    let policy = decide_fn(|_, call: &ToolCall| match call.name() {
         "delete_file" => Decision::ask("deleting is permanent"),
         "explode" => Decision::ask("it may explode"),
         "wipe_disk" => Decision::deny("wiping disks is forbidden"),
@@ -130,7 +130,7 @@ fn tools() -> Tools {
         .tool(tool_fn("explode", "Explode", explode))
         .layered(policy);
     let cleaner = Agent::new(Cleaner, own.clone());
-    let prompt = |_: Nothing| "clean up".to_owned();
+    let prompt = |_: &RunContext, _: Nothing| "clean up".to_owned();
     let cleaner = cleaner.as_tool_fn("cleaner", "Cleans up", prompt);
     let browser = ExternalToolset::new("browser", [location]);
     Tools::combined([own, FunctionToolset::new().tool(cleaner).into(), browser.into()])

@@ -133,12 +133,12 @@ fn tools() -> FunctionToolset {
 ///
 /// # Errors
 /// Says what does not fit.
-pub(crate) fn check(tool: &str, args: &Args) -> Result<(), String> {
-    tools().validate(tool, args)
+pub(crate) fn check(call: &ToolCall) -> Result<(), String> {
+    tools().validate(call.name(), call.args())
 }
 
 /// The policy: which calls are asked about. It decides about the calls of the sub-agent, too.
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     match call.name() {
         "delete_file"
             if call.args().str("path").is_some_and(|path| path.starts_with("backups/")) =>
@@ -162,7 +162,7 @@ fn policy(call: &ToolCall) -> Decision {
     }
 }
 
-fn limits(call: &ToolCall) -> Decision {
+fn limits(_: &RunContext, call: &ToolCall) -> Decision {
     match call.args()["amount_eur"].as_u64() {
         Some(amount) if amount > 10_000 => Decision::ask("more than 10 000 EUR").with_key("large"),
         _ => Decision::allow(),

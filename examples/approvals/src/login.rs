@@ -7,7 +7,7 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use countersign::inbox::{Principal, Rejection};
+use countersign::inbox::{Approver, AuthorizeError};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,13 +18,13 @@ const COOKIE_NAME: &str = "approvals_demo_name";
 ///
 /// # Errors
 /// Those who may not use the inbox at all are rejected here.
-pub(crate) fn authorize(request: &Parts) -> Result<Principal, Rejection> {
+pub(crate) fn authorize(request: &Parts) -> Result<Approver, AuthorizeError> {
     // The demo: a name in a cookie, which any client can set.
     let cookies = request.headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
     let mut cookies = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
     let name = cookies.find(|(key, _)| key.trim() == COOKIE_NAME).map(|(_, name)| name.trim());
     let name = name.filter(|name| is_name(name));
-    name.map(Principal::new).ok_or_else(|| Rejection::unauthorized("Say who you are first."))
+    name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("Say who you are first."))
 }
 
 /// The routes of the login.

@@ -74,7 +74,7 @@ async fn run(cli: Cli) -> Result<(), BoxError> {
     let ledger = ledger
         .worker(format!("{role}-{}", std::process::id()))
         .lease(cli.lease_s)
-        .asks(move |cx, ask| demo::needs(cx, ask, deadline));
+        .ask_policy(move |cx, ask| demo::needs(cx, ask, deadline));
     let agent = demo::agent(cli.ran.clone()).ledger(ledger.clone());
     let (decided, stop) = (watch::channel(()).0, told_to_stop());
     let many = if cli.worker { cli.workers.max(1) } else { cli.workers };

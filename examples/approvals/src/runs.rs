@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use countersign::Agent;
 use countersign::agent::RunOutput;
-use countersign::inbox::Principal;
+use countersign::inbox::Approver;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -67,7 +67,7 @@ async fn start(
     }
 }
 
-async fn run(agent: &Agent, prompt: String, who: &Principal) -> Option<(String, bool)> {
+async fn run(agent: &Agent, prompt: String, who: &Approver) -> Option<(String, bool)> {
     match agent.run(prompt).deps(Requester(who.name().to_owned())).await {
         Ok(run) => {
             let waits = matches!(run.output(), RunOutput::Deferred(_));

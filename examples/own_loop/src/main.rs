@@ -171,7 +171,7 @@ fn tools() -> Tools {
             println!("  > bought: {}", args.fruit);
             Ok::<_, ToolError>(format!("bought: {}", args.fruit))
         }));
-    stall.layered(decide_fn(|call| match call.name() {
+    stall.layered(decide_fn(|_, call| match call.name() {
         "get_price" => Decision::allow(),
         _ => Decision::ask("spends money").with_key("buy"),
     }))

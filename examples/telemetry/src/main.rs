@@ -54,7 +54,7 @@ fn agent() -> Agent {
     let tools = FunctionToolset::new()
         .tool(tool_fn("delete_file", "Delete a file", delete_file))
         .tool(tool_fn("read_file", "Read a file", read_file))
-        .layered(decide_fn(|call: &ToolCall| match call.name() {
+        .layered(decide_fn(|_, call: &ToolCall| match call.name() {
             "delete_file" => Decision::ask("deletes a file").with_key("delete"),
             _ => Decision::allow(),
         }));

@@ -240,7 +240,7 @@ async fn delete_database(cx: RunContext, args: Database) -> Result<String, ToolE
     Ok(format!("deleted {}", args.name))
 }
 
-fn policy(call: &ToolCall) -> Decision {
+fn policy(_: &RunContext, call: &ToolCall) -> Decision {
     match (call.name(), call.args().str("name")) {
         ("count_databases", _) => Decision::allow(),
         // The name becomes part of a path, so it must not contain separators or dots.

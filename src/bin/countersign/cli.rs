@@ -56,19 +56,19 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Park, list, decide, claim and settle asks, and check their log
-    Asks(Box<asks::cli::Asks>),
+    Asks(Box<asks::cli::AsksArgs>),
     /// List, show and revoke the calls that people have approved in advance
     Grants(Box<grants::Grants>),
     /// Serve the page on which people decide
-    Inbox(inbox::Inbox),
+    Inbox(inbox::InboxArgs),
     /// Put permission layers in front of an MCP server
     Guard(Box<guard::GuardArgs>),
     /// Show and accept the tools of guarded MCP servers
-    Pins(pins::Pins),
+    Pins(pins::PinsArgs),
     /// Decide about the tool calls of coding agents
-    Hook(hook::cli::Hook),
+    Hook(hook::cli::HookArgs),
     /// Check, explain, examine, replay, compare and import rules
-    Rules(rules::Command),
+    Rules(rules::RulesArgs),
     /// Print the completions for a shell
     Completions(completions::Completions),
 }

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 /// For bash: `countersign completions bash > ~/.local/share/bash-completion/completions/countersign`.
 #[derive(Args)]
@@ -14,9 +14,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Output {
+    pub(crate) fn run(&self) -> CommandOutput {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "countersign", &mut text);
-        Output::text(0, String::from_utf8_lossy(&text).trim_end())
+        CommandOutput::text(0, String::from_utf8_lossy(&text).trim_end())
     }
 }

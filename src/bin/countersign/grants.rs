@@ -10,7 +10,7 @@ use countersign::show;
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 /// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
@@ -28,11 +28,11 @@ pub(crate) struct Grants {
     #[arg(long, value_name = "PATH", global = true)]
     audit_key_file: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: GrantsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum GrantsCommand {
     /// List the standing grants, newest first
     List {
         /// Also those that are used up, expired or revoked
@@ -60,7 +60,10 @@ enum Command {
 }
 
 impl Grants {
-    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+    pub(crate) async fn run(
+        self: Box<Self>,
+        context: &Context,
+    ) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let mut ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         if let Some(path) = &self.audit_key_file {
@@ -68,17 +71,17 @@ impl Grants {
         }
         let named = |who: Option<String>| who.unwrap_or_else(|| context.config.principal());
         match self.command {
-            Command::List { all } => list(&ledger, all).await,
-            Command::Show { id } => match ledger.grant(&id).await? {
+            GrantsCommand::List { all } => list(&ledger, all).await,
+            GrantsCommand::Show { id } => match ledger.grant(&id).await? {
                 Some(record) => Ok(shown(&record, ledger.now().await?)),
                 None => Ok(unknown()),
             },
-            Command::Revoke { id, who } => revoke(&ledger, &id, &named(who)).await,
-            Command::Prune { unused_for: None, .. } => {
+            GrantsCommand::Revoke { id, who } => revoke(&ledger, &id, &named(who)).await,
+            GrantsCommand::Prune { unused_for: None, .. } => {
                 let expired = ledger.expire_grants().await?;
-                Ok(Output::new(0, json!({"expired": expired, "revoked": []})))
+                Ok(CommandOutput::new(0, json!({"expired": expired, "revoked": []})))
             }
-            Command::Prune { unused_for: Some(days), who } => {
+            GrantsCommand::Prune { unused_for: Some(days), who } => {
                 prune(&ledger, days, &named(who)).await
             }
         }
@@ -125,14 +128,14 @@ fn line(record: &GrantRecord, now: i64) -> String {
     format!("{id}  {}  {until}  {times}  by {}  {says}", state(record, now), by.join(" and "))
 }
 
-fn shown(record: &GrantRecord, now: i64) -> Output {
+fn shown(record: &GrantRecord, now: i64) -> CommandOutput {
     let mut object = object(record, now);
     object["rule"] = record.grant.rule();
     let rule = show::escape(&record.grant.rule().to_string());
-    Output::new(0, object).for_people(format!("{}\n{rule}", line(record, now)))
+    CommandOutput::new(0, object).for_people(format!("{}\n{rule}", line(record, now)))
 }
 
-async fn list(ledger: &Ledger, all: bool) -> Result<Output, Failure> {
+async fn list(ledger: &Ledger, all: bool) -> Result<CommandOutput, CommandError> {
     let (listed, now) = (ledger.grants(u32::MAX).await?, ledger.now().await?);
     let meant = |record: &&GrantRecord| all || record.stands(now);
     let records: Vec<_> = listed.records.iter().filter(meant).collect();
@@ -147,22 +150,22 @@ async fn list(ledger: &Ledger, all: bool) -> Result<Output, Failure> {
         text.push("no grants".to_owned());
     }
     let status = u8::from(!listed.refused.is_empty());
-    Ok(Output::of(status, lines).for_people(text.join("\n")))
+    Ok(CommandOutput::of(status, lines).for_people(text.join("\n")))
 }
 
-async fn revoke(ledger: &Ledger, id: &str, who: &str) -> Result<Output, Failure> {
+async fn revoke(ledger: &Ledger, id: &str, who: &str) -> Result<CommandOutput, CommandError> {
     Ok(match ledger.revoke_grant(id, who).await? {
         RevokedGrant::Revoked { again } => {
-            Output::new(0, json!({"result": "revoked", "again": again}))
+            CommandOutput::new(0, json!({"result": "revoked", "again": again}))
         }
         RevokedGrant::Over { state } => {
-            Output::new(3, json!({"result": "over", "state": state.as_str()}))
+            CommandOutput::new(3, json!({"result": "over", "state": state.as_str()}))
         }
         _ => unknown(),
     })
 }
 
-async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<Output, Failure> {
+async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<CommandOutput, CommandError> {
     let (expired, now) = (ledger.expire_grants().await?, ledger.now().await?);
     let before = now.saturating_sub(i64::from(days) * 24 * 3600 * 1000);
     let unused = |record: &GrantRecord| {
@@ -174,9 +177,9 @@ async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<Output, Failure>
             revoked.push(record.id);
         }
     }
-    Ok(Output::new(0, json!({"expired": expired, "revoked": revoked})))
+    Ok(CommandOutput::new(0, json!({"expired": expired, "revoked": revoked})))
 }
 
-fn unknown() -> Output {
-    Output::new(7, json!({"result": "unknown_grant"}))
+fn unknown() -> CommandOutput {
+    CommandOutput::new(7, json!({"result": "unknown_grant"}))
 }

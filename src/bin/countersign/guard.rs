@@ -14,7 +14,7 @@ use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
 
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 /// The end of `--help`.
 const AFTER: &str = "\
@@ -66,14 +66,19 @@ pub(crate) struct GuardArgs {
 }
 
 impl GuardArgs {
-    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+    pub(crate) async fn run(
+        self: Box<Self>,
+        context: &Context,
+    ) -> Result<CommandOutput, CommandError> {
         log();
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let keys = context.config.seal_keys(&context.directories)?;
         let project = match &self.project {
             Some(project) => project.clone(),
-            None => std::env::current_dir().map_err(|error| Failure::Usage(error.to_string()))?,
+            None => {
+                std::env::current_dir().map_err(|error| CommandError::Usage(error.to_string()))?
+            }
         };
         let launch = self.launch()?;
         let mut guard = Guard::new(self.named(), launch, ledger)
@@ -84,8 +89,10 @@ impl GuardArgs {
         }
         if !self.rules.is_empty() {
             let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
-            let rules =
-                rules.root(&project).load().map_err(|error| Failure::Usage(with_causes(&error)))?;
+            let rules = rules
+                .root(&project)
+                .load()
+                .map_err(|error| CommandError::Usage(with_causes(&error)))?;
             guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));
         }
         if self.danger_observe {
@@ -102,14 +109,14 @@ impl GuardArgs {
             Some(address) => listen(server, address).await?,
             None => server.stdio().await.map_err(|error| failed(&error))?,
         }
-        Ok(Output::of(0, Vec::new()))
+        Ok(CommandOutput::of(0, Vec::new()))
     }
 
-    fn launch(&self) -> Result<Launch, Failure> {
+    fn launch(&self) -> Result<Launch, CommandError> {
         match (&self.upstream, self.command.split_first()) {
             (Some(url), None) => Ok(Launch::url(url)),
             (None, Some((program, args))) => Ok(Launch::command(program).args(args)),
-            _ => Err(Failure::Usage(
+            _ => Err(CommandError::Usage(
                 "give either a command after `--`, or `--upstream URL`".to_owned(),
             )),
         }
@@ -126,9 +133,9 @@ impl GuardArgs {
     }
 }
 
-async fn listen(server: Server, address: SocketAddr) -> Result<(), Failure> {
+async fn listen(server: Server, address: SocketAddr) -> Result<(), CommandError> {
     let router = server.router().map_err(|error| failed(&error))?;
-    let problem = |error: std::io::Error| Failure::Store(format!("{address}: {error}"));
+    let problem = |error: std::io::Error| CommandError::Store(format!("{address}: {error}"));
     let listener = tokio::net::TcpListener::bind(address).await.map_err(problem)?;
     let bound = listener.local_addr().map_err(problem)?;
     let line = format!("countersign guard listens on http://{bound}/mcp");
@@ -148,9 +155,9 @@ fn log() {
     let _ = tracing_subscriber::registry().with(lines).with(own).try_init();
 }
 
-fn failed(error: &McpError) -> Failure {
+fn failed(error: &McpError) -> CommandError {
     match error {
-        McpError::Config { .. } => Failure::Usage(with_causes(error)),
-        other => Failure::Store(with_causes(other)),
+        McpError::Config { .. } => CommandError::Usage(with_causes(error)),
+        other => CommandError::Store(with_causes(other)),
     }
 }

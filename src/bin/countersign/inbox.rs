@@ -13,13 +13,13 @@ use axum::http::{Request, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use clap::Args;
-use countersign::inbox::{Inbox as Page, Principal};
+use countersign::inbox::{Approver, Inbox as Page};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 const ADDRESSES: &str = "\
 Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start.
@@ -28,7 +28,7 @@ Ends with Ctrl-C. Exit statuses: 0 ended; 1 the store or the address cannot be u
 /// Serve the page on which people decide, and its API.
 #[derive(Args)]
 #[command(after_help = ADDRESSES)]
-pub(crate) struct Inbox {
+pub(crate) struct InboxArgs {
     /// Where the asks are; by default the store of the configuration
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -43,12 +43,16 @@ pub(crate) struct Inbox {
     danger_unencrypted: bool,
 }
 
-impl Inbox {
-    pub(crate) async fn run(self, context: &Context, json: bool) -> Result<Output, Failure> {
+impl InboxArgs {
+    pub(crate) async fn run(
+        self,
+        context: &Context,
+        json: bool,
+    ) -> Result<CommandOutput, CommandError> {
         let listen = self.listen.or(context.config.inbox.listen);
         let listen = listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
         if !listen.ip().is_loopback() && !self.danger_unencrypted {
-            return Err(Failure::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "other machines can reach {listen}, and the page is not encrypted: listen on 127.0.0.1 behind a proxy \
                  with TLS, or pass `--danger-unencrypted`"
             )));
@@ -62,7 +66,7 @@ impl Inbox {
         let (stop, stopped) = watch::channel(());
         let ended = |mut stopped: watch::Receiver<()>| async move { drop(stopped.changed().await) };
         let page = Page::new(ledger, move |_| {
-            let principal = Principal::new(name.clone()).with_audit(true);
+            let principal = Approver::new(name.clone()).with_audit(true);
             async move { Ok(principal) }
         });
         let page = page.with_hosts([address.to_string(), format!("localhost:{}", address.port())]);
@@ -76,19 +80,19 @@ impl Inbox {
         let served =
             axum::serve(listener, behind(page, &secret)).with_graceful_shutdown(ended(stopped));
         tokio::select! {
-            served = served.into_future() => served.map_err(|error| Failure::Store(error.to_string()))?,
+            served = served.into_future() => served.map_err(|error| CommandError::Store(error.to_string()))?,
             () = interrupted() => {
                 drop(stop);
                 // Requests that have begun are answered before the process ends.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }
-        Ok(Output::of(0, Vec::new()))
+        Ok(CommandOutput::of(0, Vec::new()))
     }
 }
 
-fn unusable(address: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::Store(format!("{address} cannot be listened on: {error}"))
+fn unusable(address: SocketAddr, error: &std::io::Error) -> CommandError {
+    CommandError::Store(format!("{address} cannot be listened on: {error}"))
 }
 
 /// The page, below a path that only its user knows.
@@ -113,9 +117,9 @@ fn behind(page: Router, secret: &str) -> Router {
 }
 
 /// 256 random bits, in hexadecimal.
-fn secret() -> Result<String, Failure> {
+fn secret() -> Result<String, CommandError> {
     let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::Store(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| CommandError::Store(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

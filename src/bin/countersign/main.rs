@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use cli::Command;
 use countersign::config::{Config, Directories};
-use output::{Failure, Output};
+use output::{CommandError, CommandOutput};
 
 /// What every command needs: the user's directories and configuration.
 struct Context {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     output::print(run(cli), json)
 }
 
-fn run(cli: cli::Cli) -> Result<Output, Failure> {
+fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
     // Completions are generated while packages are built, where there is no user.
     if let Command::Completions(completions) = &cli.command {
         return Ok(completions.run());
@@ -53,7 +53,7 @@ fn run(cli: cli::Cli) -> Result<Output, Failure> {
     let context = Context { directories, config };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Store(error.to_string()))?;
+    let runtime = runtime.map_err(|error| CommandError::Store(error.to_string()))?;
     let json = cli.json;
     runtime.block_on(async {
         match cli.command {

@@ -9,7 +9,7 @@ use countersign::ledger::LedgerError;
 use serde_json::{Value, json};
 
 /// The result of a command: the lines to print, and the exit status.
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     /// The lines of `--json`, which are also printed without it where there is no `text`.
     pub(crate) lines: Vec<Value>,
     /// The lines for people.
@@ -17,7 +17,7 @@ pub(crate) struct Output {
     pub(crate) status: u8,
 }
 
-impl Output {
+impl CommandOutput {
     pub(crate) fn new(status: u8, line: Value) -> Self {
         Self::of(status, vec![line])
     }
@@ -39,14 +39,14 @@ impl Output {
 }
 
 /// Why a command failed; nothing has changed.
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// The command, its input or the configuration cannot be used: exit status 2.
     Usage(String),
     /// The store or a file cannot be reached, read or written: exit status 1.
     Store(String),
 }
 
-impl From<LedgerError> for Failure {
+impl From<LedgerError> for CommandError {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Unkeepable { .. } => Self::Usage(with_causes(&error)),
@@ -55,7 +55,7 @@ impl From<LedgerError> for Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
         match error {
             ConfigError::Store(_) => Self::Store(with_causes(&error)),
@@ -65,9 +65,9 @@ impl From<ConfigError> for Failure {
 }
 
 /// Prints the result of a command, and gives its exit status.
-pub(crate) fn print(result: Result<Output, Failure>, json: bool) -> ExitCode {
+pub(crate) fn print(result: Result<CommandOutput, CommandError>, json: bool) -> ExitCode {
     match result {
-        Ok(Output { lines, text, status }) => {
+        Ok(CommandOutput { lines, text, status }) => {
             let mut out = std::io::stdout().lock();
             // A closed pipe is no error: the reader may want only the first lines (`| head`).
             match text.filter(|_| !json) {
@@ -76,8 +76,8 @@ pub(crate) fn print(result: Result<Output, Failure>, json: bool) -> ExitCode {
             }
             status.into()
         }
-        Err(Failure::Usage(problem)) => failed(&problem, 2),
-        Err(Failure::Store(problem)) => failed(&problem, 1),
+        Err(CommandError::Usage(problem)) => failed(&problem, 2),
+        Err(CommandError::Store(problem)) => failed(&problem, 1),
     }
 }
 

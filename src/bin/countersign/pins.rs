@@ -7,23 +7,23 @@ use countersign::mcp::Proposal;
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 /// Show and accept the tools of guarded MCP servers
 #[derive(Args)]
 #[command(
     after_help = "Exit statuses: 0 done; 1 the store cannot be used; 2 bad usage; 3 another person has decided; 7 nothing is proposed."
 )]
-pub(crate) struct Pins {
+pub(crate) struct PinsArgs {
     /// Where the asks are; by default the store of the configuration
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
     #[command(subcommand)]
-    command: Command,
+    command: PinsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum PinsCommand {
     /// List the servers whose tools have to be accepted
     List,
     /// Show what is new, changed and gone, with the definitions
@@ -45,20 +45,21 @@ enum Command {
     },
 }
 
-impl Pins {
-    pub(crate) async fn run(self, context: &Context) -> Result<Output, Failure> {
+impl PinsArgs {
+    pub(crate) async fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let proposals = Proposal::list(&ledger).await?;
         match self.command {
-            Command::List => Ok(Output::of(0, proposals.iter().map(short).collect())),
-            Command::Show { server } => match named(&proposals, &server) {
-                found if found.is_empty() => {
-                    Ok(Output::new(7, json!({"result": "nothing_proposed", "server": server})))
-                }
-                found => Ok(Output::of(0, found.into_iter().map(whole).collect())),
+            PinsCommand::List => Ok(CommandOutput::of(0, proposals.iter().map(short).collect())),
+            PinsCommand::Show { server } => match named(&proposals, &server) {
+                found if found.is_empty() => Ok(CommandOutput::new(
+                    7,
+                    json!({"result": "nothing_proposed", "server": server}),
+                )),
+                found => Ok(CommandOutput::of(0, found.into_iter().map(whole).collect())),
             },
-            Command::Accept { server, all: _, who } => {
+            PinsCommand::Accept { server, all: _, who } => {
                 let who = who.unwrap_or_else(|| context.config.principal());
                 let chosen = match &server {
                     Some(server) => named(&proposals, server),
@@ -70,9 +71,13 @@ impl Pins {
     }
 }
 
-async fn accept(ledger: &Ledger, chosen: &[&Proposal], who: &str) -> Result<Output, Failure> {
+async fn accept(
+    ledger: &Ledger,
+    chosen: &[&Proposal],
+    who: &str,
+) -> Result<CommandOutput, CommandError> {
     if chosen.is_empty() {
-        return Ok(Output::new(7, json!({"result": "nothing_proposed"})));
+        return Ok(CommandOutput::new(7, json!({"result": "nothing_proposed"})));
     }
     let (mut lines, mut status) = (Vec::new(), 0);
     for proposal in chosen {
@@ -82,7 +87,7 @@ async fn accept(ledger: &Ledger, chosen: &[&Proposal], who: &str) -> Result<Outp
         }
         lines.push(json!({"server": proposal.server(), "ask": proposal.id(), "decided": decided}));
     }
-    Ok(Output::of(status, lines))
+    Ok(CommandOutput::of(status, lines))
 }
 
 fn named<'a>(proposals: &'a [Proposal], name: &str) -> Vec<&'a Proposal> {

@@ -10,11 +10,11 @@ use countersign::rules::{
 use countersign::shell;
 use serde_json::{Map, Value, json};
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 /// Exit statuses: 0 done; 1 the rules have a problem, or something widens; 2 bad usage.
 #[derive(Args)]
-pub(crate) struct Command {
+pub(crate) struct RulesArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -22,16 +22,16 @@ pub(crate) struct Command {
 #[derive(Subcommand)]
 enum Action {
     /// Load rules, run the tests in them and examine them; exits 1 if there is an error or a finding
-    Check(Source),
+    Check(SourceArgs),
     /// Say why calls are allowed, asked about or denied
     ///
     /// Reads JSON lines of {"tool": …, "args": {…}} on stdin, with an optional "server" or "toolset". The tool `shell`
     /// with the argument `command` is the shell.
-    Explain(Source),
+    Explain(SourceArgs),
     /// Find rules that do nothing, or more than they seem to
-    Lint(Source),
+    Lint(SourceArgs),
     /// Decide about the calls of a decision journal under other rules; exits 1 if anything widens
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Show which rules differ between two files; exits 1 if a difference may widen
     Diff(Diff),
     /// Print the rules of another agent's file as a file of rules
@@ -41,13 +41,13 @@ enum Action {
 }
 
 #[derive(Args)]
-struct Source {
+struct SourceArgs {
     /// A file of rules; may be repeated
     #[arg(long = "rules", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A preset that comes with the program
     #[arg(long)]
-    preset: Option<Preset>,
+    preset: Option<PresetName>,
     /// The root of the workspace
     #[arg(long, default_value = ".")]
     root: PathBuf,
@@ -57,17 +57,17 @@ struct Source {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Preset {
+enum PresetName {
     Developer,
     Reader,
 }
 
 #[derive(Args)]
-struct Replay {
+struct ReplayArgs {
     /// The decision journal
     journal: PathBuf,
     #[command(flatten)]
-    source: Source,
+    source: SourceArgs,
 }
 
 #[derive(Args)]
@@ -81,50 +81,50 @@ struct Diff {
 #[derive(Args)]
 struct Import {
     /// The agent whose file it is
-    agent: Agent,
+    agent: ImportedAgent,
     /// The file: `settings.json` of Claude Code, or a `.rules` file of Codex
     file: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Agent {
+enum ImportedAgent {
     Claude,
     Codex,
 }
 
-impl Source {
-    fn builder(&self) -> Result<RulesBuilder, Failure> {
+impl SourceArgs {
+    fn builder(&self) -> Result<RulesBuilder, CommandError> {
         let mut builder = Rules::builder().root(&self.root);
         if self.lexical {
             builder = builder.lexical();
         }
         match self.preset {
-            Some(Preset::Developer) => builder = builder.preset(shell::Preset::Developer),
-            Some(Preset::Reader) => builder = builder.preset(shell::Preset::Reader),
+            Some(PresetName::Developer) => builder = builder.preset(shell::Preset::Developer),
+            Some(PresetName::Reader) => builder = builder.preset(shell::Preset::Reader),
             None if self.files.is_empty() => {
-                return Err(Failure::Usage("name `--rules FILE` or `--preset NAME`".into()));
+                return Err(CommandError::Usage("name `--rules FILE` or `--preset NAME`".into()));
             }
             None => {}
         }
         Ok(self.files.iter().fold(builder, RulesBuilder::file))
     }
 
-    fn load(&self) -> Result<Rules, Failure> {
+    fn load(&self) -> Result<Rules, CommandError> {
         self.builder()?.load().map_err(|error| problem(&error))
     }
 }
 
-fn problem(error: &RulesError) -> Failure {
-    Failure::Store(error.to_string())
+fn problem(error: &RulesError) -> CommandError {
+    CommandError::Store(error.to_string())
 }
 
-fn text_of(path: &Path) -> Result<String, Failure> {
+fn text_of(path: &Path) -> Result<String, CommandError> {
     std::fs::read_to_string(path)
-        .map_err(|error| Failure::Store(format!("{}: {error}", path.display())))
+        .map_err(|error| CommandError::Store(format!("{}: {error}", path.display())))
 }
 
-impl Command {
-    pub(crate) fn run(&self) -> Result<Output, Failure> {
+impl RulesArgs {
+    pub(crate) fn run(&self) -> Result<CommandOutput, CommandError> {
         match &self.action {
             Action::Check(source) => check(source),
             Action::Explain(source) => explain(&source.load()?),
@@ -132,39 +132,40 @@ impl Command {
             Action::Replay(replay) => replay.run(),
             Action::Diff(diff) => diff.run(),
             Action::Import(import) => import.run(),
-            Action::Schema => Ok(Output::new(0, library::schema())),
+            Action::Schema => Ok(CommandOutput::new(0, library::schema())),
         }
     }
 }
 
-fn check(source: &Source) -> Result<Output, Failure> {
+fn check(source: &SourceArgs) -> Result<CommandOutput, CommandError> {
     match source.builder()?.load() {
         Ok(rules) => Ok(lint(&rules, 1)),
         Err(error) => {
             let lines = error.problems().iter().map(|problem| {
                 json!({"kind": "error", "file": problem.file(), "line": problem.line(), "column": problem.column(), "text": problem.text()})
             });
-            Ok(Output::of(1, lines.collect()).for_people(error.to_string()))
+            Ok(CommandOutput::of(1, lines.collect()).for_people(error.to_string()))
         }
     }
 }
 
-fn lint(rules: &Rules, status: u8) -> Output {
+fn lint(rules: &Rules, status: u8) -> CommandOutput {
     let found = library::lint(rules, None);
     let text: Vec<String> = found.iter().map(ToString::to_string).collect();
     let text = if found.is_empty() { "no findings".to_owned() } else { text.join("\n") };
     let status = if found.is_empty() { 0 } else { status };
-    Output::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text)
+    CommandOutput::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text)
 }
 
-fn explain(rules: &Rules) -> Result<Output, Failure> {
+fn explain(rules: &Rules) -> Result<CommandOutput, CommandError> {
     let (mut lines, mut texts) = (Vec::new(), Vec::new());
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
-        let line = line.map_err(|error| Failure::Usage(format!("line {}: {error}", number + 1)))?;
+        let line =
+            line.map_err(|error| CommandError::Usage(format!("line {}: {error}", number + 1)))?;
         if line.trim().is_empty() {
             continue;
         }
-        let bad = |what: &str| Failure::Usage(format!("line {}: {what}", number + 1));
+        let bad = |what: &str| CommandError::Usage(format!("line {}: {what}", number + 1));
         let call: Value = serde_json::from_str(&line).map_err(|error| bad(&error.to_string()))?;
         let tool = call["tool"].as_str().ok_or_else(|| bad("`tool` has to be a text"))?;
         let none = Map::new();
@@ -182,16 +183,16 @@ fn explain(rules: &Rules) -> Result<Output, Failure> {
         texts.push(explanation.to_string());
         lines.push(json!(explanation));
     }
-    Ok(Output::of(0, lines).for_people(texts.join("\n")))
+    Ok(CommandOutput::of(0, lines).for_people(texts.join("\n")))
 }
 
-impl Replay {
-    fn run(&self) -> Result<Output, Failure> {
+impl ReplayArgs {
+    fn run(&self) -> Result<CommandOutput, CommandError> {
         let rules = self.source.load()?;
         let journal = DecisionJournal::at(&self.journal);
         let (entries, unreadable) = journal
             .entries()
-            .map_err(|error| Failure::Store(format!("{}: {error}", self.journal.display())))?;
+            .map_err(|error| CommandError::Store(format!("{}: {error}", self.journal.display())))?;
         let replayed = library::replay(&entries, &rules);
         let mut text =
             format!("{} calls, {} decided otherwise", replayed.calls, replayed.changes.len());
@@ -208,7 +209,7 @@ impl Replay {
             ));
         }
         let status = u8::from(replayed.widens() || unreadable > 0);
-        Ok(Output::new(
+        Ok(CommandOutput::new(
             status,
             json!({"calls": replayed.calls, "unreadable": unreadable, "changes": replayed.changes}),
         )
@@ -217,7 +218,7 @@ impl Replay {
 }
 
 impl Diff {
-    fn run(&self) -> Result<Output, Failure> {
+    fn run(&self) -> Result<CommandOutput, CommandError> {
         let found = library::difference(&text_of(&self.old)?, &text_of(&self.new)?)
             .map_err(|error| problem(&error))?;
         let marked = |sign: &str, text: &Option<String>| {
@@ -233,19 +234,19 @@ impl Diff {
         let text = texts.collect::<Vec<_>>().join("\n\n");
         let text = if found.is_empty() { "no difference".to_owned() } else { text };
         let status = u8::from(found.iter().any(|it| it.may_widen));
-        Ok(Output::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text))
+        Ok(CommandOutput::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text))
     }
 }
 
 impl Import {
-    fn run(&self) -> Result<Output, Failure> {
+    fn run(&self) -> Result<CommandOutput, CommandError> {
         let mut text = String::new();
         std::fs::File::open(&self.file)
             .and_then(|file| file.take(4 * 1024 * 1024).read_to_string(&mut text))
-            .map_err(|error| Failure::Store(format!("{}: {error}", self.file.display())))?;
+            .map_err(|error| CommandError::Store(format!("{}: {error}", self.file.display())))?;
         let imported = match self.agent {
-            Agent::Claude => library::import_claude(&text),
-            Agent::Codex => library::import_codex(&text),
+            ImportedAgent::Claude => library::import_claude(&text),
+            ImportedAgent::Codex => library::import_codex(&text),
         };
         let imported: Imported = imported.map_err(|error| problem(&error))?;
         let mut shown = imported.text.clone();
@@ -257,6 +258,6 @@ impl Import {
             let rule: Vec<&str> = one.rule.split_whitespace().collect();
             shown.push_str(&format!("# {}: {}{dead}\n", rule.join(" "), one.why));
         }
-        Ok(Output::new(0, json!(imported)).for_people(shown.trim_end()))
+        Ok(CommandOutput::new(0, json!(imported)).for_people(shown.trim_end()))
     }
 }

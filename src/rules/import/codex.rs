@@ -25,7 +25,7 @@ enum Literal {
 /// [`RulesError`] with the line of what is no call with literal arguments: then nothing is imported, as a part of the
 /// file may be the part that forbids.
 pub fn import_codex(text: &str) -> Result<Imported, RulesError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = CallReader { text, at: 0 };
     let mut writer = Writer::new();
     while let Some((name, arguments, written)) = reader.call()? {
         match name.as_str() {
@@ -102,14 +102,14 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
 }
 
 /// Reads calls with literal arguments.
-struct Reader<'t> {
+struct CallReader<'t> {
     text: &'t str,
     at: usize,
 }
 
 type Call<'t> = (String, Vec<(String, Literal)>, &'t str);
 
-impl<'t> Reader<'t> {
+impl<'t> CallReader<'t> {
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }

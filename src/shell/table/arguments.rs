@@ -1,7 +1,7 @@
 //! The arguments of a program, matched against its entry as the program would parse them.
 
 use super::super::commands::{Word, WordKind};
-use super::entry::{Choice, Entry, Kind, Mark, Place};
+use super::entry::{Choice, Entry, Kind, Mark, PathClass};
 
 /// The arguments of a program, matched.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(in crate::shell) fn matched<'t, 'w>(
     entry: &'t Entry,
     args: &'w [Word],
 ) -> Result<Matched<'t, 'w>, Unmatched> {
-    let mut reading = Reading {
+    let mut reading = ArgumentReading {
         entry,
         operands: Vec::new(),
         seen: Vec::new(),
@@ -86,7 +86,7 @@ pub(in crate::shell) fn matched<'t, 'w>(
     })
 }
 
-struct Reading<'t, 'w> {
+struct ArgumentReading<'t, 'w> {
     entry: &'t Entry,
     operands: Vec<Argument<'t>>,
     seen: Vec<String>,
@@ -101,7 +101,7 @@ struct Reading<'t, 'w> {
     option_for_operand: bool,
 }
 
-impl<'t, 'w> Reading<'t, 'w> {
+impl<'t, 'w> ArgumentReading<'t, 'w> {
     fn all(&mut self, mut args: &'w [Word]) -> Result<(), Unmatched> {
         if let Some((first, rest)) = args.split_first()
             && self.letters(first)
@@ -259,7 +259,7 @@ impl<'t, 'w> Reading<'t, 'w> {
                     Ok(rest)
                 }
                 Choice::Optional(kind) | Choice::Last(kind) => {
-                    self.take(name, kind, Place::Own, word.tail(from), false)?;
+                    self.take(name, kind, PathClass::Own, word.tail(from), false)?;
                     Ok(rest)
                 }
                 Choice::Flag if text.starts_with("--") && value == "true" => {
@@ -331,14 +331,14 @@ impl<'t, 'w> Reading<'t, 'w> {
                 if first.may_split() || second.may_split() {
                     return Err(Unmatched::MayBeOption(second.text.clone()));
                 }
-                self.take(name, &Kind::Text, Place::Own, first.clone(), false)?;
-                self.take(name, kind, Place::Own, second.clone(), false)?;
+                self.take(name, &Kind::Text, PathClass::Own, first.clone(), false)?;
+                self.take(name, kind, PathClass::Own, second.clone(), false)?;
                 return Ok(rest);
             }
             Choice::Value(..) | Choice::Last(_) => {
                 let (kind, place) = match choice {
                     Choice::Value(kind, place) => (kind, *place),
-                    Choice::Last(kind) => (kind, Place::Own),
+                    Choice::Last(kind) => (kind, PathClass::Own),
                     _ => return Err(Unmatched::Option(name.to_owned())),
                 };
                 let Some((value, rest)) = rest.split_first() else {
@@ -347,7 +347,7 @@ impl<'t, 'w> Reading<'t, 'w> {
                 if value.may_split() {
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
-                if place == Place::Own && is_like_option(value) && !is_one_of(kind, value) {
+                if place == PathClass::Own && is_like_option(value) && !is_one_of(kind, value) {
                     // Where the option is a flag to the program, after all, this is the next option.
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
@@ -388,11 +388,11 @@ impl<'t, 'w> Reading<'t, 'w> {
         &mut self,
         name: &str,
         kind: &'t Kind,
-        place: Place,
+        place: PathClass,
         word: Word,
         late: bool,
     ) -> Result<(), Unmatched> {
-        if place == Place::FirstOperand {
+        if place == PathClass::FirstOperand {
             if self.had_operand && !self.option_for_operand {
                 // What was taken for the first operand is the second kind of operand.
                 return Err(Unmatched::Option(name.to_owned()));
@@ -428,7 +428,7 @@ impl<'t, 'w> Reading<'t, 'w> {
                     return Ok(rest);
                 }
                 Choice::Optional(kind) | Choice::Last(kind) if end < text.len() => {
-                    self.take(&name, kind, Place::Own, word.tail(end), false)?;
+                    self.take(&name, kind, PathClass::Own, word.tail(end), false)?;
                     return Ok(rest);
                 }
                 _ if words => return Err(unknown()),

@@ -90,7 +90,7 @@ pub(in crate::shell) enum Choice {
     /// An option without a value.
     Flag,
     /// An option with a value, in the same word or the next.
-    Value(Kind, Place),
+    Value(Kind, PathClass),
     /// An option with an optional value, which is in the same word.
     Optional(Kind),
     /// An option with a value, which may be missing at the end of the command.
@@ -105,7 +105,7 @@ pub(in crate::shell) enum Choice {
 
 /// Whether the value of an option replaces the first operand, as the pattern does in `grep -e pattern file`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shell) enum Place {
+pub(in crate::shell) enum PathClass {
     Own,
     FirstOperand,
 }

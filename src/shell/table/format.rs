@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::judgement::hex;
 use super::ProgramsError;
-use super::entry::{Choice, Does, Entry, Kind, Mark, Place, Script, Slot};
+use super::entry::{Choice, Does, Entry, Kind, Mark, PathClass, Script, Slot};
 
 type Entries = HashMap<String, Arc<Entry>>;
 
@@ -145,10 +145,10 @@ impl Reader<'_> {
     fn option(&mut self, name: &str, choice: Choice) {
         let simple = |kind: &Kind| matches!(kind, Kind::Text | Kind::Read | Kind::List);
         let choice = match (self.entry.options.get(name), choice) {
-            (Some(Choice::Flag), Choice::Value(kind, Place::Own)) if simple(&kind) => {
+            (Some(Choice::Flag), Choice::Value(kind, PathClass::Own)) if simple(&kind) => {
                 Choice::Optional(kind)
             }
-            (Some(Choice::Value(kind, Place::Own)), Choice::Flag) if simple(kind) => {
+            (Some(Choice::Value(kind, PathClass::Own)), Choice::Flag) if simple(kind) => {
                 Choice::Optional(kind.clone())
             }
             (Some(Choice::Optional(kind)), Choice::Flag) => Choice::Optional(kind.clone()),
@@ -197,8 +197,8 @@ impl Reader<'_> {
     fn value(&mut self, word: &str) -> Result<(), String> {
         let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
         let (value, place) = match value.strip_suffix('^') {
-            Some(value) => (value, Place::FirstOperand),
-            None => (value, Place::Own),
+            Some(value) => (value, PathClass::FirstOperand),
+            None => (value, PathClass::Own),
         };
         let value = kind(value)?;
         for name in names.split('|') {

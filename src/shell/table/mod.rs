@@ -93,7 +93,7 @@ impl Programs {
     ///     .with_programs(programs)
     ///     .with_search_path(SearchPath::unchecked());
     /// let commands = Commands::parse("frob -v notes.frob", Dialect::Bash)?;
-    /// assert!(classifier.classify(&commands).verdict().is_allow());
+    /// assert!(classifier.classify(&commands).decision().is_allow());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{LONG, Place, approve, ask, ok};
+use super::{LONG, SharedStore, approve, ask, ok};
 use crate::ledger::{Entry, Ledger, LedgerError, Linker, Verified};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     let ledger = place.ledger(0);
     assert_eq!(ok(ledger.verify(&Default::default()).await), Verified::default());
     whole_while_it_grows(place).await;
@@ -13,11 +13,11 @@ pub(super) async fn check(place: &Place) {
     keyed(place).await;
 }
 
-async fn verified(place: &Place) -> Verified {
+async fn verified(place: &SharedStore) -> Verified {
     ok(place.ledger(1).verify(&Default::default()).await)
 }
 
-async fn whole_while_it_grows(place: &Place) {
+async fn whole_while_it_grows(place: &SharedStore) {
     // All asks belong to one run, so that their entries form one chain.
     let results = place
         .at_once(|n, ledger| async move {
@@ -47,7 +47,7 @@ async fn whole_while_it_grows(place: &Place) {
     );
 }
 
-async fn exported(place: &Place) {
+async fn exported(place: &SharedStore) {
     let whole = verified(place).await;
     let mut lines = Vec::new();
     let count = ok(place.ledger(0).export(|entry| lines.push(json!(entry).to_string())).await);
@@ -68,7 +68,7 @@ async fn exported(place: &Place) {
     }
 }
 
-async fn keyed(place: &Place) {
+async fn keyed(place: &SharedStore) {
     let keyed = Ledger::new(place.store(0)).audit_key(b"a key");
     let whole = keyed.verify(&Default::default()).await;
     assert!(

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{LONG, OVER, Parked, Place, approve, ask, deny, ok};
+use super::{LONG, OVER, Parked, SharedStore, approve, ask, deny, ok};
 use crate::ledger::{
-    Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row, Saved, Taken,
-    Writes,
+    Acquired, Ask, Claimed, Draft, Dropped, LedgerError, Linker, Listed, Lookup, Quorum, Row,
+    Saved, Writes,
 };
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     asks(place).await;
     an_older_copy(place).await;
     runs(place).await;
@@ -23,18 +23,18 @@ pub(super) async fn check(place: &Place) {
 }
 
 /// Writes a row without a log entry, which the library never does.
-async fn overwrite(place: &Place, row: &Row) {
+async fn overwrite(place: &SharedStore, row: &Row) {
     let mut work = |_, _| Writes { rows: vec![row.clone()], ..Writes::default() };
     ok(place.store(0).transact(&[], &Linker::default(), &mut work).await);
 }
 
-async fn stored(place: &Place, id: &str) -> Row {
+async fn stored(place: &SharedStore, id: &str) -> Row {
     let found = ok(place.store(0).get(id).await).found();
     found.unwrap_or_else(super::missing).row
 }
 
 /// Removes a row and leaves the entry about it, which the library never does.
-async fn remove(place: &Place, row: &Row) {
+async fn remove(place: &SharedStore, row: &Row) {
     let log = ok(place.store(0).log(&row.run, 0, 100).await);
     let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
     let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
@@ -83,7 +83,7 @@ fn left_out<T>(listed: Result<Listed<T>, LedgerError>, id: &str, what: &str) {
     }
 }
 
-async fn broken(place: &Place, what: &str) {
+async fn broken(place: &SharedStore, what: &str) {
     let whole = place.ledger(0).verify(&Default::default()).await;
     assert!(
         matches!(whole, Err(LedgerError::Broken(_))),
@@ -91,20 +91,20 @@ async fn broken(place: &Place, what: &str) {
     );
 }
 
-async fn whole(place: &Place) {
+async fn whole(place: &SharedStore) {
     let whole = place.ledger(0).verify(&Default::default()).await;
     assert!(whole.is_ok(), "L8: the restored row verifies: {whole:?}");
 }
 
 /// An ask with a quorum and one vote, so that these fields can be tampered with as well.
-async fn parked(place: &Place) -> Parked {
+async fn parked(place: &SharedStore) -> Parked {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let it = place.park(ask("tampered with").with_quorum(quorum)).await;
     let _ = it.decide("ann", approve()).await;
     it
 }
 
-async fn asks(place: &Place) {
+async fn asks(place: &SharedStore) {
     let it = parked(place).await;
     let row = stored(place, &it.id).await;
     let changes = [
@@ -144,7 +144,7 @@ async fn asks(place: &Place) {
     whole(place).await;
 }
 
-async fn without_an_entry(place: &Place) {
+async fn without_an_entry(place: &SharedStore) {
     let row = stored(place, &parked(place).await.id).await;
     let smuggled = Ask::new("a run without a log", "root/c1", "delete_file");
     let (id, run) = (smuggled.id().to_owned(), smuggled.run().to_owned());
@@ -154,7 +154,7 @@ async fn without_an_entry(place: &Place) {
     refused(place.ledger(1).claim(&id, "w", LONG).await, "a row that no entry is about");
 }
 
-async fn removed_asks(place: &Place) {
+async fn removed_asks(place: &SharedStore) {
     let it = place.park(ask("removed")).await;
     let _ = it.decide("ann", deny("never")).await;
     let row = stored(place, &it.id).await;
@@ -173,16 +173,16 @@ async fn removed_asks(place: &Place) {
     assert!(it.now().await.decision.is_some(), "L8: the restored row is read again");
 }
 
-async fn removed_runs(place: &Place) {
+async fn removed_runs(place: &SharedStore) {
     let (ledger, run, what) = (place.ledger(1), "a run that is removed", "a run that was removed");
     let _ = ok(ledger.save_run(run, json!(1), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let row = stored(place, &format!("run:{run}")).await;
     remove(place, &row).await;
     refused(ledger.load_run(run).await, what);
     refused(ledger.save_run(run, json!(1), None).await, what);
     refused(ledger.save_run(run, json!(1), Some(1)).await, what);
-    refused(ledger.take_run(run, "v", LONG).await, what);
+    refused(ledger.acquire_run_as(run, "v", LONG).await, what);
     refused(ledger.renew_run(run, 1, LONG).await, what);
     refused(ledger.end_run(run, 1, json!(1)).await, what);
     // Whether the run was over and dropped is no longer known.
@@ -195,7 +195,7 @@ async fn removed_runs(place: &Place) {
     );
 }
 
-async fn lists(place: &Place) {
+async fn lists(place: &SharedStore) {
     let run = "a run with one row that was changed";
     let mut ids = Vec::new();
     for call in ["root/c1", "root/c2", "root/c3"] {
@@ -216,7 +216,7 @@ async fn lists(place: &Place) {
 /// More rows than one read returns.
 const CROWD: usize = 300;
 
-async fn expiring(place: &Place) {
+async fn expiring(place: &SharedStore) {
     let mut rows = Vec::new();
     for n in 0..CROWD {
         let it = place.park(ask(&format!("due and changed {n}")).with_expires_in(OVER)).await;
@@ -234,7 +234,7 @@ async fn expiring(place: &Place) {
     assert_eq!(expired.refused.len(), CROWD, "L8: each refused row is reported once");
 }
 
-async fn an_older_copy(place: &Place) {
+async fn an_older_copy(place: &SharedStore) {
     let it = place.approved(ask("taken back")).await;
     let before = stored(place, &it.id).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
@@ -247,11 +247,11 @@ async fn an_older_copy(place: &Place) {
     overwrite(place, &after).await;
 }
 
-async fn runs(place: &Place) {
+async fn runs(place: &SharedStore) {
     let ledger = place.ledger(1);
     let run = "a run that is tampered with";
     let _ = ok(ledger.save_run(run, json!({"host": "db-2.internal"}), None).await);
-    let _ = ok(ledger.take_run(run, "w", LONG).await);
+    let _ = ok(ledger.acquire_run_as(run, "w", LONG).await);
     let id = format!("run:{run}");
     let row = stored(place, &id).await;
     for (at, value) in [
@@ -263,7 +263,7 @@ async fn runs(place: &Place) {
         overwrite(place, &with(&row, at, &value)).await;
         refused(ledger.load_run(run).await, at);
         left_out(ledger.waiting_runs(10).await, &id, at);
-        refused(ledger.take_run(run, "v", LONG).await, at);
+        refused(ledger.acquire_run_as(run, "v", LONG).await, at);
         refused(ledger.renew_run(run, 1, LONG).await, at);
         refused(ledger.save_run(run, json!(1), Some(1)).await, at);
         refused(ledger.end_run(run, 1, json!(1)).await, at);
@@ -274,10 +274,10 @@ async fn runs(place: &Place) {
         Saved::Saved,
         "L8: the restored run is renewed"
     );
-    assert!(matches!(ok(ledger.take_run(run, "v", LONG).await), Taken::Held { .. }));
+    assert!(matches!(ok(ledger.acquire_run_as(run, "v", LONG).await), Acquired::Held { .. }));
 }
 
-async fn leases(place: &Place) {
+async fn leases(place: &SharedStore) {
     let it = place.approved(ask("held for ever")).await;
     let Claimed::Claimed { token } = ok(it.ledger.claim(&it.id, "w", LONG).await) else {
         super::fail("L2: an approved ask can be claimed");
@@ -298,7 +298,7 @@ async fn leases(place: &Place) {
 }
 
 /// The problem that `verify` finds, or an empty text.
-async fn verified(place: &Place) -> String {
+async fn verified(place: &SharedStore) -> String {
     match place.ledger(0).verify(&Default::default()).await {
         Err(LedgerError::Broken(broken)) => broken.problem,
         whole => ok(whole.map(|_| String::new())),

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{LONG, OVER, Parked, Place, approve, ask, ok};
+use super::{LONG, OVER, Parked, SharedStore, approve, ask, ok};
 use crate::ledger::{AskState, Claimed, Decided, Renewed, Settled};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     one_claims(place).await;
     not_before_its_decision(place).await;
     a_lost_worker(place).await;
@@ -27,7 +27,7 @@ fn settled(outcome: &str, again: bool) -> Settled {
     Settled::Settled { outcome: json!(outcome), again }
 }
 
-async fn one_claims(place: &Place) {
+async fn one_claims(place: &SharedStore) {
     for round in 0..8 {
         let parked = place.approved(ask(&format!("claimed at once {round}"))).await;
         let id = parked.id.clone();
@@ -52,7 +52,7 @@ async fn one_claims(place: &Place) {
     }
 }
 
-async fn not_before_its_decision(place: &Place) {
+async fn not_before_its_decision(place: &SharedStore) {
     let parked = place.park(ask("not decided")).await;
     assert_eq!(claim(&parked, "w", LONG).await, Claimed::NotDecided, "L1: decided, then claimed");
     assert_eq!(parked.now().await, parked.record, "L1: a claim that fails changes nothing");
@@ -70,7 +70,7 @@ async fn not_before_its_decision(place: &Place) {
     assert_eq!(unknown, Renewed::UnknownAsk);
 }
 
-async fn a_lost_worker(place: &Place) {
+async fn a_lost_worker(place: &SharedStore) {
     let parked = place.approved(ask("its worker died")).await;
     assert_eq!(claim(&parked, "w1", OVER).await, Claimed::Claimed { token: 1 });
     let second = claim(&parked, "w2", LONG).await;
@@ -87,7 +87,7 @@ async fn a_lost_worker(place: &Place) {
     assert_eq!(claim(&parked, "w2", LONG).await, Claimed::Settled { outcome });
 }
 
-async fn an_idempotent_tool(place: &Place) {
+async fn an_idempotent_tool(place: &SharedStore) {
     let parked = place.approved(ask("its worker died, again").with_idempotent(true)).await;
     assert_eq!(claim(&parked, "w1", OVER).await, Claimed::Claimed { token: 1 });
     let second = claim(&parked, "w2", LONG).await;
@@ -109,7 +109,7 @@ async fn an_idempotent_tool(place: &Place) {
     assert_eq!(parked.now().await.outcome, Some(json!("new")), "L2: the recorded outcome stays");
 }
 
-async fn renewing(place: &Place) {
+async fn renewing(place: &SharedStore) {
     let parked = place.approved(ask("renewed")).await;
     let before = ok(parked.ledger.claim(&parked.id, "w1", LONG).await);
     assert_eq!(before, Claimed::Claimed { token: 1 });
@@ -136,7 +136,7 @@ async fn renewing(place: &Place) {
     assert!(verified.is_ok(), "the log records the late renewal: {verified:?}");
 }
 
-async fn settled_once(place: &Place) {
+async fn settled_once(place: &SharedStore) {
     let parked = place.approved(ask("settled at once")).await;
     assert_eq!(claim(&parked, "w", LONG).await, Claimed::Claimed { token: 1 });
     let id = parked.id.clone();
@@ -167,7 +167,7 @@ async fn settled_once(place: &Place) {
     }
 }
 
-async fn released(place: &Place) {
+async fn released(place: &SharedStore) {
     let parked = place.approved(ask("deferred by its body")).await;
     assert_eq!(claim(&parked, "w", LONG).await, Claimed::Claimed { token: 1 });
     let _ = ok(parked.ledger.release(&parked.id, 1).await);

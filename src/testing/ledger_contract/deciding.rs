@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{LONG, OVER, Place, answer, approve, ask, deny, edit, ok};
+use super::{LONG, OVER, SharedStore, answer, approve, ask, deny, edit, ok};
 use crate::args::Args;
 use crate::ledger::{AskState, Cancelled, Claimed, Decided, Settled, Winner};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     parked_once(place).await;
     one_wins(place).await;
     losers_are_told(place).await;
@@ -19,7 +19,7 @@ pub(super) async fn check(place: &Place) {
     withdrawn(place).await;
 }
 
-async fn parked_once(place: &Place) {
+async fn parked_once(place: &SharedStore) {
     let again = place.at_once(|_, ledger| async move { ok(ledger.park(ask("once")).await) }).await;
     let parked: BTreeSet<_> = again.iter().map(|record| format!("{record:?}")).collect();
     assert_eq!(parked.len(), 1, "L3: parking twice gives one ask, which stays unchanged");
@@ -32,7 +32,7 @@ async fn parked_once(place: &Place) {
     assert_eq!(decided, Decided::UnknownAsk, "an ask that was never parked cannot be decided");
 }
 
-async fn one_wins(place: &Place) {
+async fn one_wins(place: &SharedStore) {
     for round in 0..8 {
         let parked = place.park(ask(&format!("race {round}"))).await;
         let (id, fingerprint) = (parked.id.clone(), parked.record.fingerprint.clone());
@@ -63,7 +63,7 @@ async fn one_wins(place: &Place) {
     }
 }
 
-async fn losers_are_told(place: &Place) {
+async fn losers_are_told(place: &SharedStore) {
     let parked = place.approved(ask("approved twice")).await;
     let again = parked.decide("ann", approve()).await;
     assert_eq!(
@@ -102,7 +102,7 @@ async fn losers_are_told(place: &Place) {
     assert_eq!(claimed, Claimed::Denied { state }, "D2: a denied call does not run");
 }
 
-async fn stale_click(place: &Place) {
+async fn stale_click(place: &SharedStore) {
     let parked = place.park(ask("shown otherwise")).await;
     for fingerprint in ["", "0", "' OR 1=1 --", &"f".repeat(64)] {
         let made = ok(parked.ledger.decide(&parked.id, fingerprint, "ann", approve()).await);
@@ -120,7 +120,7 @@ async fn stale_click(place: &Place) {
     );
 }
 
-async fn edits_and_answers(place: &Place) {
+async fn edits_and_answers(place: &SharedStore) {
     let parked = place.park(ask("edited")).await;
     assert_eq!(parked.decide("ann", edit("b")).await, Decided::Won { again: false });
     assert_eq!(parked.now().await.args_to_run()["path"], "b", "A2: the edited arguments run");
@@ -131,7 +131,7 @@ async fn edits_and_answers(place: &Place) {
     assert_eq!(claimed, Claimed::Settled { outcome }, "an answered call is not executed");
 }
 
-async fn replayed(place: &Place) {
+async fn replayed(place: &SharedStore) {
     let parked = place.approved(ask("replayed")).await;
     let claimed = ok(parked.ledger.claim(&parked.id, "w", LONG).await);
     assert_eq!(claimed, Claimed::Claimed { token: 1 });
@@ -150,7 +150,7 @@ async fn replayed(place: &Place) {
     assert_eq!(parked.now().await, before, "L3: a replay after the end changes nothing");
 }
 
-async fn too_late(place: &Place) {
+async fn too_late(place: &SharedStore) {
     let parked = place.park(ask("too late").with_expires_in(OVER)).await;
     let made = parked.decide("ann", approve()).await;
     assert_eq!(made, Decided::Expired, "L4: the deadline holds also without a call of `expire`");
@@ -163,7 +163,7 @@ async fn too_late(place: &Place) {
     assert_eq!(decided.now().await.due_at(), None, "L4: a decided ask does not expire");
 }
 
-async fn withdrawn(place: &Place) {
+async fn withdrawn(place: &SharedStore) {
     let parked = place.park(ask("withdrawn")).await;
     let cancel = async |who: &str| ok(parked.ledger.cancel(&parked.id, who).await);
     assert_eq!(cancel("mallory").await, Cancelled::Cancelled { again: false });

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{LONG, OVER, Place, ask, ok};
+use super::{LONG, OVER, SharedStore, ask, ok};
 use crate::ledger::{AskState, Claimed};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     expiring(place).await;
     listing(place).await;
 }
@@ -13,7 +13,7 @@ pub(super) async fn check(place: &Place) {
 /// More due rows than `expire` reads at once.
 const CROWD: usize = 300;
 
-async fn expiring(place: &Place) {
+async fn expiring(place: &SharedStore) {
     let ledger = place.ledger(0);
     let mut due = BTreeSet::new();
     for n in 0..CROWD {
@@ -41,7 +41,7 @@ async fn expiring(place: &Place) {
     assert!(expired.iter().all(|it| it.decision.is_none()), "L4: an expired ask has no decision");
 }
 
-async fn listing(place: &Place) {
+async fn listing(place: &SharedStore) {
     for n in 0..5 {
         place.park(ask(&format!("listed {n}"))).await;
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{LONG, MANY, Place, missing, ok};
+use super::{LONG, MANY, SharedStore, missing, ok};
 use crate::decision::Decision;
 use crate::deferred::metadata::GRANTABLE;
 use crate::ledger::{
     Ask, AskState, Claimed, Grant, GrantRecord, GrantScope, GrantState, Record, RevokedGrant,
 };
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     one_takes_the_last_use(place).await;
     a_revoked_grant_answers_nothing(place).await;
     let verified = ok(place.ledger(0).verify(&BTreeMap::new()).await);
@@ -22,17 +22,17 @@ fn asked(run: &str, tool: &str) -> Ask {
     Ask::new(run, "root/c1", tool).with_questions(asked.questions().to_vec())
 }
 
-async fn granted(place: &Place, tool: &str, uses: u32) -> GrantRecord {
+async fn granted(place: &SharedStore, tool: &str, uses: u32) -> GrantRecord {
     let grant = Grant::of(&asked("grants", tool), GrantScope::Session("s1".to_owned()));
     ok(place.ledger(0).make_grant(ok(grant).with_uses(uses), &["ann"]).await)
 }
 
-async fn answered(place: &Place, n: usize, tool: &str) -> Option<Record> {
+async fn answered(place: &SharedStore, n: usize, tool: &str) -> Option<Record> {
     let ledger = place.ledger(n).with_session("s1");
     ok(ledger.answer_by_grant(&asked(&format!("{tool} {n}"), tool)).await)
 }
 
-async fn one_takes_the_last_use(place: &Place) {
+async fn one_takes_the_last_use(place: &SharedStore) {
     let grant = granted(place, "last use", 1).await;
     let made = place
         .at_once(|n, ledger| async move {
@@ -51,7 +51,7 @@ async fn one_takes_the_last_use(place: &Place) {
     assert_eq!(grant.map(|it| (it.used, it.state)), Some((1, GrantState::UsedUp)));
 }
 
-async fn a_revoked_grant_answers_nothing(place: &Place) {
+async fn a_revoked_grant_answers_nothing(place: &SharedStore) {
     let grant = granted(place, "revoked", 100).await;
     let early = answered(place, 0, "revoked").await;
     assert!(early.is_some(), "G1: the grant answers the call");

@@ -40,7 +40,7 @@ use crate::ledger::{Ask, Decided, Ledger, Record, Store};
 /// # Panics
 /// When the store breaks a rule, with a message that names the rule.
 pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
-    let new = async || Place::new(make().await);
+    let new = async || SharedStore::new(make().await);
     store::check(&new().await).await;
     deciding::check(&new().await).await;
     quorum::check(&new().await).await;
@@ -62,12 +62,12 @@ const LONG: Duration = Duration::from_secs(3600);
 const OVER: Duration = Duration::ZERO;
 
 /// One store, through all its handles.
-struct Place {
+struct SharedStore {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
 }
 
-impl Place {
+impl SharedStore {
     fn new(stores: Vec<Arc<dyn Store>>) -> Self {
         assert!(!stores.is_empty(), "`make` gave no handle on a store");
         let ledgers = stores.iter().map(|store| Ledger::new(Arc::clone(store))).collect();

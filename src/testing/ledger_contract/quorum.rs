@@ -1,9 +1,9 @@
 //! Asks that need the votes of several people (rule L1).
 
-use super::{LONG, Place, answer, approve, ask, deny, edit, ok};
+use super::{LONG, SharedStore, answer, approve, ask, deny, edit, ok};
 use crate::ledger::{Ask, AskState, Claimed, Decided, Quorum};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     distinct_people(place).await;
     at_once(place).await;
     an_edit_counts_for_itself(place).await;
@@ -19,7 +19,7 @@ fn recorded(approvals: u32, again: bool) -> Decided {
     Decided::Recorded { approvals, needed: 2, again }
 }
 
-async fn distinct_people(place: &Place) {
+async fn distinct_people(place: &SharedStore) {
     let parked = place.park(several("two people", 2)).await;
     assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
     let again = parked.decide("ann", approve()).await;
@@ -37,7 +37,7 @@ async fn distinct_people(place: &Place) {
     assert!(matches!(late, Decided::Lost(_)), "a vote after the decision gets the winners");
 }
 
-async fn at_once(place: &Place) {
+async fn at_once(place: &SharedStore) {
     let parked = place.park(several("seven at once", 7)).await;
     let (id, fingerprint) = (parked.id.clone(), parked.record.fingerprint.clone());
     let made = place
@@ -56,7 +56,7 @@ async fn at_once(place: &Place) {
     }
 }
 
-async fn an_edit_counts_for_itself(place: &Place) {
+async fn an_edit_counts_for_itself(place: &SharedStore) {
     let parked = place.park(several("edited by two", 2)).await;
     assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
     let other = parked.decide("bob", edit("b")).await;
@@ -82,7 +82,7 @@ async fn an_edit_counts_for_itself(place: &Place) {
     assert_eq!(parked.decide("bob", answer("42")).await, Decided::Won { again: false });
 }
 
-async fn the_requester(place: &Place) {
+async fn the_requester(place: &SharedStore) {
     let quorum = Quorum { approvals: 1, not_the_requester: true };
     let parked = place.park(ask("asked by mallory").with_quorum(quorum)).await;
     for answer in [approve(), edit("b"), answer("42")] {
@@ -108,7 +108,7 @@ async fn the_requester(place: &Place) {
     assert_eq!(no, Decided::Won { again: false }, "any person may deny");
 }
 
-async fn veto(place: &Place) {
+async fn veto(place: &SharedStore) {
     let parked = place.park(several("vetoed", 2)).await;
     assert_eq!(parked.decide("ann", approve()).await, recorded(1, false));
     let no = parked.decide("bob", deny("no")).await;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{MANY, Place, ok};
+use super::{MANY, SharedStore, ok};
 use crate::ledger::{Draft, Dropped, Filter, Found, Linker, Lookup, Row, RowKind, Writes};
 
-pub(super) async fn check(place: &Place) {
+pub(super) async fn check(place: &SharedStore) {
     kept_as_it_is(place).await;
     one_after_the_other(place).await;
     lists(place).await;
@@ -26,13 +26,13 @@ fn draft(run: &str, row: Option<&str>, body: Value) -> Draft {
     Draft { run: run.to_owned(), row: row.map(str::to_owned), body }
 }
 
-async fn write(place: &Place, n: usize, writes: Writes) {
+async fn write(place: &SharedStore, n: usize, writes: Writes) {
     let ids: Vec<_> = writes.rows.iter().map(|row| row.id.clone()).collect();
     let mut work = |_, _| writes.clone();
     ok(place.store(n).transact(&ids, &Linker::default(), &mut work).await);
 }
 
-async fn kept_as_it_is(place: &Place) {
+async fn kept_as_it_is(place: &SharedStore) {
     let texts = [
         "",
         "'; DROP TABLE countersign_rows; --",
@@ -76,7 +76,7 @@ async fn kept_as_it_is(place: &Place) {
 }
 
 /// Many tasks increment one counter row, and each increment writes an entry about the row.
-async fn one_after_the_other(place: &Place) {
+async fn one_after_the_other(place: &SharedStore) {
     const TIMES: usize = 8;
     let mut tasks = JoinSet::new();
     for n in 0..MANY {
@@ -113,7 +113,7 @@ async fn one_after_the_other(place: &Place) {
     assert_eq!(bodies, expected, "the log is written with the rows, without a gap");
 }
 
-async fn lists(place: &Place) {
+async fn lists(place: &SharedStore) {
     let mut rows = vec![row("b", "x", 1), row("a", "x", 2), row("c", "y", 2), row("d", "z", 3)];
     rows.push(Row { kind: RowKind::Run, run: "another".to_owned(), ..row("e", "x", 9) });
     for row in &mut rows {
@@ -142,7 +142,7 @@ async fn lists(place: &Place) {
     assert_eq!(ids, ["due b", "due c"], "the earliest deadline first, up to the limit");
 }
 
-async fn logs(place: &Place) {
+async fn logs(place: &SharedStore) {
     let draft = |run: &str| draft(run, None, json!(run));
     let runs = ["~ B", "~ a", "~ a", "~ \u{e4}", "~ Z", "~ a"];
     write(place, 0, Writes { log: runs.map(draft).to_vec(), ..Writes::default() }).await;
@@ -171,7 +171,7 @@ async fn logs(place: &Place) {
     assert_eq!(log(3, 2).await, [0; 0], "there is none after the last");
 }
 
-async fn requesters(place: &Place) {
+async fn requesters(place: &SharedStore) {
     let named = |id: &str, requester: &str, due_at| Row {
         requester: requester.to_owned(),
         due_at,
@@ -195,7 +195,7 @@ async fn requesters(place: &Place) {
 }
 
 /// An entry about a row that does not exist.
-async fn removed(place: &Place) {
+async fn removed(place: &SharedStore) {
     let log = vec![draft("~ removed", Some("~ removed row"), json!(1))];
     write(place, 0, Writes { log, ..Writes::default() }).await;
     let id = "~ removed row".to_owned();
@@ -218,7 +218,7 @@ async fn removed(place: &Place) {
     assert_eq!(two, [removed, Lookup::Nothing], "{says}, beside another one");
 }
 
-async fn dropping(place: &Place) {
+async fn dropping(place: &SharedStore) {
     let named = |id: &str| Row { run: "~ dropped".to_owned(), ..row(id, "x", 0) };
     let entry = |row: &str, body| draft("~ dropped", Some(row), json!(body));
     let rows = ["gone", "stays"].map(named).to_vec();

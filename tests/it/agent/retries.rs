@@ -78,9 +78,8 @@ async fn failures_count_once_per_tool_and_response() {
 #[tokio::test]
 async fn denials_failures_deferrals_and_external_results_cost_nothing() {
     let failing = Recorder::new(["fail"]).body(|_, _| Err(ToolFailed::new("no").into()));
-    let denied = Recorder::new(["deny"])
-        .id("denied")
-        .layered(decide_fn(|_: &ToolCall| Decision::deny("no")));
+    let denied =
+        Recorder::new(["deny"]).id("denied").layered(decide_fn(|_, _| Decision::deny("no")));
     let asked = Recorder::new(["ask"]).approval_required();
     let elsewhere =
         ExternalToolset::new("ext", [ToolDefinition::new("search", json!({"type": "object"}))]);

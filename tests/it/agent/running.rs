@@ -58,7 +58,7 @@ async fn the_handler_of_a_run_overrides_the_agents_and_can_be_switched_off() {
         agent(text()).run("go").deferred_tool_handler(DenyAll::new("not today")).await.unwrap();
     assert_eq!(run.turns()[0].calls()[1].outcome().content().unwrap(), "not today");
     assert_eq!(recorder.ids(), ["c1", "c1", "c2"]);
-    let run = agent(text().or_deferred()).run("go").without_handler().await.unwrap();
+    let run = agent(text().or_deferred()).run("go").without_deferred_tool_handler().await.unwrap();
     assert!(run.suspended().is_some());
 }
 
@@ -358,12 +358,13 @@ async fn a_suspended_run_can_be_resumed_by_asking_a_handler() {
 #[tokio::test]
 async fn a_stored_response_keeps_its_report() {
     let recorder = tools();
-    let tools = recorder.clone().approval_required().layered(countersign::decide_fn(|call| {
-        match call.name() {
+    let tools =
+        recorder.clone().approval_required().layered(countersign::decide_fn(|_, call| match call
+            .name()
+        {
             "read" => countersign::Decision::deny("no reading"),
             _ => countersign::Decision::from(call.args().clone().with("n", 7)),
-        }
-    }));
+        }));
     let turn = countersign::Turn::new(tools);
     let calls = ["c1", "c2", "c3"]
         .map(|id| call(id, if id == "c1" { "read" } else { "delete" }, json!({})))

@@ -277,17 +277,17 @@ async fn a_sub_agent_inherits_the_decisions_of_every_ancestor() {
     );
     let paths = {
         let seen = Arc::clone(&seen);
-        decide_fn(move |call| {
+        decide_fn(move |_, call| {
             seen.lock().unwrap().push((call.context().agent_path(), call.name().to_owned()));
             Decision::allow()
         })
         .named("paths")
     };
-    let no_delete = decide_fn(|call| match call.name() {
+    let no_delete = decide_fn(|_, call| match call.name() {
         "delete_file" => Decision::deny("never, says the root"),
         _ => Decision::allow(),
     });
-    let middle_asks = from_fn(|call: countersign::ToolCall| async move {
+    let middle_asks = from_fn(|_, call: countersign::ToolCall| async move {
         match call.name() {
             "read_file" => Decision::ask("read?"),
             _ => Decision::allow(),
@@ -310,7 +310,7 @@ async fn a_sub_agent_inherits_the_decisions_of_every_ancestor() {
     assert!(seen.contains(&at("root/scanner/deep", "delete_file")), "{seen:?}");
 
     // In another process the stack has become stricter: an approval does not help against a new denial.
-    let strict = with_agent("scanner", &middle).layered(decide_fn(|call| match call.name() {
+    let strict = with_agent("scanner", &middle).layered(decide_fn(|_, call| match call.name() {
         "read_file" => Decision::deny("no more reading"),
         _ => Decision::allow(),
     }));
@@ -359,7 +359,7 @@ async fn a_call_to_an_agent_is_decided_like_every_other_call() {
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 
     let denied = with_agent("cleaner", &cleaner(&recorder))
-        .layered(decide_fn(|_| Decision::deny("no agents")));
+        .layered(decide_fn(|_, _| Decision::deny("no agents")));
     let run = Agent::new(calls([("p1", "cleaner")]), denied).run("go").await.unwrap();
     assert_eq!(run.turns()[0].calls()[0].outcome(), &Outcome::denied("no agents"));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
@@ -575,7 +575,8 @@ async fn a_sub_agent_that_a_new_denial_stops_says_so() {
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let strict = with_agent("cleaner", &cleaner).layered(decide_fn(|_| Decision::deny("closed")));
+    let strict =
+        with_agent("cleaner", &cleaner).layered(decide_fn(|_, _| Decision::deny("closed")));
     let root = Agent::new(calls([]), strict);
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
     let run = root.resume(suspended.clone(), answers.clone()).await.unwrap();
@@ -598,7 +599,7 @@ async fn a_new_question_about_an_agent_precedes_those_of_its_calls() {
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let asks = decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let asks = decide_fn(|_, _| Decision::ask("still?")).for_tools(["cleaner"]);
     let root = Agent::new(calls([]), with_agent("cleaner", &cleaner).layered(asks.into_layer()))
         .output(text().or_deferred());
     let answers = suspended.requests().answer().approve("p1/c1").build().unwrap();
@@ -621,7 +622,7 @@ async fn the_denial_of_a_started_agent_says_that_it_had_begun() {
     let root = Agent::new(calls([("p1", "cleaner")]), with_agent("cleaner", &cleaner))
         .output(text().or_deferred());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
-    let asks = || decide_fn(|_| Decision::ask("still?")).for_tools(["cleaner"]);
+    let asks = || decide_fn(|_, _| Decision::ask("still?")).for_tools(["cleaner"]);
     let tools = || with_agent("cleaner", &cleaner).layered(asks().into_layer());
     let root = || Agent::new(calls([]), tools()).output(text().or_deferred());
     let yes = suspended.requests().answer().approve("p1/c1").build().unwrap();

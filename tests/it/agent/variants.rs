@@ -118,9 +118,10 @@ fn every_way_to_run_takes_a_handler_or_switches_it_off() {
         assert!(recorder.ran().is_empty(), "{name}");
         let own = variant(agent(text()).run("go").deferred_tool_handler(slowly())).unwrap();
         assert_eq!(told(own), "declared ran", "{name}");
-        let off = variant(agent(text().or_deferred()).run("go").without_handler()).unwrap();
+        let off =
+            variant(agent(text().or_deferred()).run("go").without_deferred_tool_handler()).unwrap();
         assert_eq!(off.suspended().unwrap().requests().approvals[0].id(), "declared", "{name}");
-        let error = variant(agent(text()).run("go").without_handler()).unwrap_err();
+        let error = variant(agent(text()).run("go").without_deferred_tool_handler()).unwrap_err();
         assert!(
             matches!(error.error(), Error::User(UserError::DeferredNotExpected { ids, .. }) if ids == &["declared"]),
             "{name}: {error:?}"

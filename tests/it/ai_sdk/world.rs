@@ -82,13 +82,13 @@ impl World {
     }
 
     pub(super) fn ledger(&self) -> Ledger {
-        (self.open)().asks(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
+        (self.open)().ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(3600)))
     }
 
     /// The agent's own tools, with its policy, and one that the client executes.
     pub(super) fn tools(&self) -> Tools {
         let pin = Arc::clone(&self.pin);
-        let policy = decide_fn(move |call: &ToolCall| match call.name() {
+        let policy = decide_fn(move |_, call: &ToolCall| match call.name() {
             "delete" => {
                 Decision::ask("deleting is permanent").with_pin("disk", &*pin.lock().unwrap())
             }

@@ -158,12 +158,14 @@ async fn an_allowed_call_runs_after_any_number_of_denials() {
     let (recorder, seen) = (delete_tool(), Shown::default());
     let open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&open);
-    let tools = recorder.clone().layered(decide_fn(move |_| match gate.load(Ordering::SeqCst) {
-        true => Decision::allow(),
-        false => Decision::ask("delete?"),
-    }));
+    let tools =
+        recorder.clone().layered(decide_fn(move |_, _| match gate.load(Ordering::SeqCst) {
+            true => Decision::allow(),
+            false => Decision::ask("delete?"),
+        }));
     let history = AskHistory::default();
-    let turn = Turn::new(tools).handler(person(&seen, "ann", |_| false)).max_repeats(1);
+    let turn =
+        Turn::new(tools).deferred_tool_handler(person(&seen, "ann", |_| false)).max_repeats(1);
     let turn = |response| turn.clone().of_run("run", response).ask_history(&history);
     for (response, told) in
         [(0, "keep it"), (1, "Denied without asking again: denied once before: keep it")]
@@ -381,7 +383,8 @@ async fn a_denied_started_tool_is_reported_as_started() {
          pending already."
     );
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
-    let error = Turn::new(asks()).handler(stops).run(vec![delete("c1")]).await.unwrap_err();
+    let error =
+        Turn::new(asks()).deferred_tool_handler(stops).run(vec![delete("c1")]).await.unwrap_err();
     assert_eq!(content(error.report(), 0), "Stopped: a person stopped the run.");
 }
 
@@ -423,7 +426,7 @@ fn eves() -> (Ledger, Recorder) {
     let who = |cx: &RunContext, ask: Ask| {
         ask.with_principal(if cx.run_id() == "ann's" { "ann" } else { "eve" })
     };
-    (Ledger::new(MemoryStore::new()).asks(who), delete_tool())
+    (Ledger::new(MemoryStore::new()).ask_policy(who), delete_tool())
 }
 
 // D11: "and per requester", which is in the ledger, over all of the requester's runs.
@@ -465,7 +468,9 @@ async fn expired_calls_of_a_requester_do_not_count() {
     let time = Arc::new(AtomicI64::new(1));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)))
-        .asks(|_, ask: Ask| ask.with_principal("eve").with_expires_in(Duration::from_secs(1)));
+        .ask_policy(|_, ask: Ask| {
+            ask.with_principal("eve").with_expires_in(Duration::from_secs(1))
+        });
     let turn = Turn::new(delete_tool().approval_required()).ledger(ledger).max_pending(2);
     let calls = |count: usize| {
         (0..count).map(|n| call(&format!("c{n}"), "delete", json!({"n": n}))).collect()
@@ -486,7 +491,8 @@ async fn a_denial_in_the_ledger_counts_and_an_expiry_does_not() {
     let clock = Arc::new(AtomicI64::new(0));
     let time = Arc::clone(&clock);
     let store = MemoryStore::with_clock(move || time.load(Ordering::SeqCst));
-    let ledger = Ledger::new(store).asks(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
+    let ledger =
+        Ledger::new(store).ask_policy(|_, ask| ask.with_expires_in(Duration::from_secs(1)));
     let model = insists(4);
     let agent = Agent::new(model.clone(), delete_tool().approval_required())
         .output(text().or_deferred())
@@ -516,7 +522,7 @@ async fn a_denial_in_the_ledger_counts_and_an_expiry_does_not() {
 // D11: "Equal calls in one batch are grouped": the data for every surface.
 #[tokio::test]
 async fn equal_calls_of_a_batch_are_one_group() {
-    let tools = delete_tool().layered(decide_fn(|call| {
+    let tools = delete_tool().layered(decide_fn(|_, call| {
         // Another question makes another group.
         let large = call.args().get("n").and_then(Value::as_f64).is_some_and(|n| n > 5.0);
         if large { Decision::ask(format!("call {}", call.id())) } else { Decision::ask("delete?") }

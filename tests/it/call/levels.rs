@@ -28,7 +28,7 @@ fn refund(id: &str) -> ToolCall {
 }
 
 /// Denies refunds.
-fn never(call: &ToolCall) -> Decision {
+fn never(_: &RunContext, call: &ToolCall) -> Decision {
     if call.name() == "refund" { Decision::deny("never") } else { Decision::allow() }
 }
 
@@ -101,11 +101,11 @@ async fn the_outermost_skipped_middleware_is_named() {
         let recorder = recorder();
         let gate = Tools::from(recorder.clone());
         let empty = gate.clone().layered(tower::layer::util::Identity::new());
-        let one = empty.clone().layered(decide_fn(|_| Decision::allow()).named("a"));
+        let one = empty.clone().layered(decide_fn(|_, _| Decision::allow()).named("a"));
         let captured = [gate, empty, one.clone()][captured_at].clone();
         let two = ServiceBuilder::new()
-            .layer(decide_fn(|_| Decision::allow()).named("b"))
-            .layer(from_fn(async |_: ToolCall| Decision::allow()).named("c"));
+            .layer(decide_fn(|_, _| Decision::allow()).named("b"))
+            .layer(from_fn(async |_, _| Decision::allow()).named("c"));
         let route = relay(move |call, _| captured.clone().oneshot(call));
         is_refused(&Turn::new(one.layered(two).layered(route)), &recorder, expected).await;
     }
@@ -119,7 +119,7 @@ async fn within_one_level_the_first_skipped_middleware_is_named() {
     let captured = inner.clone();
     let tools = inner.layered(
         ServiceBuilder::new()
-            .layer(decide_fn(|_| Decision::allow()).named("outside"))
+            .layer(decide_fn(|_, _| Decision::allow()).named("outside"))
             .layer(relay(move |call, _| captured.clone().oneshot(call)))
             .layer(decide_fn(never).named("inside")),
     );
@@ -141,13 +141,13 @@ async fn a_call_that_skipped_a_layer_once_does_not_run_by_the_proper_way() {
     });
     let tools = inner.approval_required().layered(dry_run);
     is_refused(
-        &Turn::new(tools.clone()).handler(danger_approve_all()),
+        &Turn::new(tools.clone()).deferred_tool_handler(danger_approve_all()),
         &recorder,
         "approval_required",
     )
     .await;
     // The host's own mapping of errors is for those of calls, not for this one.
-    let hushed = Turn::new(tools).error_outcome(|_| Some(Outcome::failed("hushed")));
+    let hushed = Turn::new(tools).error_outcome(|_, _, _| Some(Outcome::failed("hushed")));
     is_refused(&hushed, &recorder, "approval_required").await;
 }
 
@@ -165,7 +165,7 @@ async fn a_call_that_ran_before_an_attempt_skipped_a_layer_has_not_failed() {
             outcome
         }
     });
-    let tools = inner.layered(decide_fn(|_| Decision::allow()).named("watches")).layered(again);
+    let tools = inner.layered(decide_fn(|_, _| Decision::allow()).named("watches")).layered(again);
     let error = Turn::new(tools).run(vec![refund("b")]).await.unwrap_err();
     assert_eq!(skipped(&error), ("b", "refund", "watches"));
     assert_eq!(recorder.ids(), ["b"]);
@@ -197,7 +197,7 @@ async fn a_hook_that_calls_the_tools_runs_nothing() {
     let hook = Prefetch(inner.clone()).into_layer();
     is_refused(&Turn::new(inner.clone().layered(hook)), &recorder, "prefetch").await;
     let captured = inner.clone();
-    let hook = decide_fn(move |call: &ToolCall| {
+    let hook = decide_fn(move |_, call: &ToolCall| {
         let sent = captured.clone().oneshot(call.clone()).now_or_never();
         assert!(sent.unwrap().is_err());
         Decision::allow()
@@ -239,7 +239,7 @@ fn smuggled(tools: Tools, level: fn(Tools) -> Tools) -> Tools {
 async fn a_call_that_is_sent_in_the_pass_of_another_does_not_run() {
     let levels: [fn(Tools) -> Tools; 2] = [
         |tools| tools.layered(decide_fn(never).named("never")),
-        |tools| tools.layered(from_fn(async |call: ToolCall| never(&call)).named("never")),
+        |tools| tools.layered(from_fn(async |cx, call: ToolCall| never(&cx, &call)).named("never")),
     ];
     for level in levels {
         let recorder = recorder();
@@ -259,8 +259,8 @@ async fn a_call_that_is_sent_in_the_pass_of_another_does_not_run() {
 // D9: alternatives that one layer makes of middleware cannot be told from a chain, and are refused.
 #[tokio::test]
 async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_their_own_is_not() {
-    let strict = || decide_fn(|_| Decision::ask("strict?")).named("strict");
-    let lax = || decide_fn(|_| Decision::allow()).named("lax");
+    let strict = || decide_fn(|_, _| Decision::ask("strict?")).named("strict");
+    let lax = || decide_fn(|_, _| Decision::allow()).named("lax");
     let pick = |call: &ToolCall, _: &[Boxed]| usize::from(call.name() == "list");
 
     let recorder = recorder();
@@ -274,7 +274,7 @@ async fn middleware_as_alternatives_within_one_layer_is_refused_and_as_tools_of_
         let strict = Boxed::new(inner.clone().layered(strict()));
         Steer::new([strict, Boxed::new(inner.layered(lax()))], pick)
     });
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::allow())).layered(of_their_own);
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::allow())).layered(of_their_own);
     let report = Turn::new(tools).run(vec![refund("b"), call("a", "list", json!({}))]).await;
     assert_eq!(words(&report.unwrap()), ["deferred", "returned"]);
     assert_eq!(recorder.ids(), ["a"]);
@@ -286,8 +286,8 @@ type Boxed = BoxCloneSyncService<ToolCall, Outcome, BoxError>;
 
 fn allow(
     name: &'static str,
-) -> countersign::middleware::DecideFn<impl Fn(&ToolCall) -> Decision + Clone> {
-    decide_fn(|_: &ToolCall| Decision::allow()).named(name)
+) -> countersign::middleware::DecideFn<impl Fn(&RunContext, &ToolCall) -> Decision + Clone> {
+    decide_fn(|_, _| Decision::allow()).named(name)
 }
 
 async fn runs(what: &str, tools: Tools, recorder: &Recorder) {
@@ -304,7 +304,7 @@ async fn runs(what: &str, tools: Tools, recorder: &Recorder) {
 async fn only_the_layers_on_the_path_of_a_call_are_required() {
     let recorder = recorder();
     let one = Tools::from(recorder.clone()).filtered(|_, it| it.name() == "refund");
-    let other = Recorder::new(["list"]).id("other").layered(decide_fn(|_| Decision::deny("no")));
+    let other = Recorder::new(["list"]).id("other").layered(decide_fn(|_, _| Decision::deny("no")));
     let tools = Tools::combined([one.layered(allow("one")), other]).layered(allow("all"));
     runs("combined sets", tools, &recorder).await;
 
@@ -312,7 +312,7 @@ async fn only_the_layers_on_the_path_of_a_call_are_required() {
     let set = Tools::from(recorder.clone());
     let views = [
         set.clone().filtered(|_, it| it.name() == "refund").layered(allow("refunds")),
-        set.filtered(|_, it| it.name() == "list").layered(decide_fn(|_| Decision::deny("no"))),
+        set.filtered(|_, it| it.name() == "list").layered(decide_fn(|_, _| Decision::deny("no"))),
     ];
     runs("views of one set", Tools::combined(views), &recorder).await;
 
@@ -343,7 +343,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
             .prefixed("x")
             .renamed([("refund", "x_refund"), ("list", "x_list")])
             .prepared(|_, tools| tools)
-            .with_metadata(|_| true, "k", "v")
+            .with_metadata(|_, _| true, "k", "v")
     })
     .await;
     between("twice at once", |tools| {
@@ -361,7 +361,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
     .await;
     between("a service that was made and thrown away", |tools| {
         tools.layered(layer_fn(|inner: Tools| {
-            drop(decide_fn(|_| Decision::deny("never applied")).layer(inner.clone()));
+            drop(decide_fn(|_, _| Decision::deny("never applied")).layer(inner.clone()));
             inner
         }))
     })
@@ -372,7 +372,7 @@ async fn layers_that_repeat_move_or_change_a_call_that_was_given_to_them_skip_no
 #[tokio::test]
 async fn a_repeated_pass_goes_through_every_layer_again() {
     let recorder = recorder();
-    let rewrite = decide_fn(|call: &ToolCall| {
+    let rewrite = decide_fn(|_, call: &ToolCall| {
         Decision::allow().with_args(call.args().clone().with("amount", 1))
     });
     let tools = recorder.clone().layered(rewrite.named("rewrite")).layered(allow("outside"));
@@ -384,7 +384,7 @@ async fn a_repeated_pass_goes_through_every_layer_again() {
 async fn middleware_applied_outside_of_layered_is_not_required() {
     let recorder = recorder();
     let inner = Tools::from(recorder.clone());
-    let by_hand = decide_fn(|_| Decision::allow()).layer(inner.clone());
+    let by_hand = decide_fn(|_, _| Decision::allow()).layer(inner.clone());
     let tools = inner.layered(relay(move |call, _| by_hand.clone().oneshot(call)));
     runs("by hand", tools, &recorder).await;
 }
@@ -412,7 +412,7 @@ fn exchange(tools: Tools) -> Tools {
 // The report has the outcome of each call, and not the result that its pass returned.
 #[tokio::test]
 async fn the_report_is_right_about_two_calls_that_a_layer_exchanged() {
-    let asks = |call: &ToolCall| match call.name() {
+    let asks = |_: &RunContext, call: &ToolCall| match call.name() {
         "refund" => Decision::ask("refund?"),
         _ => Decision::allow(),
     };

@@ -8,7 +8,7 @@ use countersign::agent::TakeUp;
 use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Taken, Verified,
+    Acquired, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Verified,
 };
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     for (run, lease) in [("over", AGES), ("held", AGES), ("lapsed", Duration::ZERO)] {
         let state = json!({"of": run, "n": 9_007_199_254_740_993_u64});
         ledger.save_run(run, state, None).await.unwrap();
-        ledger.take_run(run, "worker-1", lease).await.unwrap();
+        ledger.acquire_run_as(run, "worker-1", lease).await.unwrap();
     }
     ledger.end_run("over", 1, json!("the end")).await.unwrap();
     ledger.save_run(ODD, json!(ODD), None).await.unwrap();
@@ -198,16 +198,22 @@ async fn execute(ledger: &Ledger) {
     }
 }
 
+/// The token and the state of a lease.
+fn leased(acquired: Acquired) -> (u64, Value) {
+    let Acquired::Lease(lease) = acquired else { panic!("{acquired:?}") };
+    (lease.keeper().token(), lease.state().clone())
+}
+
 async fn runs(ledger: &Ledger) {
-    let take = async |run: &str| ledger.take_run(run, "worker-2", AGES).await.unwrap();
-    assert_eq!(take("over").await, Taken::Over { result: json!("the end") });
-    assert!(matches!(take("held").await, Taken::Held { by, .. } if by == "worker-1"));
+    let take = async |run: &str| ledger.acquire_run_as(run, "worker-2", AGES).await.unwrap();
+    assert!(matches!(take("over").await, Acquired::Over { result } if result == "the end"));
+    assert!(matches!(take("held").await, Acquired::Held { by, .. } if by == "worker-1"));
     let state = json!({"of": "lapsed", "n": 9_007_199_254_740_993_u64});
-    assert_eq!(take("lapsed").await, Taken::Taken { token: 2, state });
+    assert_eq!(leased(take("lapsed").await), (2, state));
     let stale = ledger.save_run("lapsed", json!(1), Some(1)).await.unwrap();
     assert_eq!(stale, Saved::StaleToken);
 
-    assert_eq!(take(ODD).await, Taken::Taken { token: 1, state: json!(ODD) });
+    assert_eq!(leased(take(ODD).await), (1, json!(ODD)));
 
     // The run of the agent, with what is decided about its call meanwhile.
     let waiting = ledger.waiting_runs(100).await.unwrap().records;

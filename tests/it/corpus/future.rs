@@ -50,7 +50,7 @@ async fn tried(ledger: &Ledger, row: &Row) -> Vec<LedgerError> {
     let yes = Answer::Approve { args: None };
     if let Some(run) = id.strip_prefix("run:") {
         return vec![
-            ledger.take_run(run, "w", lease).await.unwrap_err(),
+            ledger.acquire_run_as(run, "w", lease).await.unwrap_err(),
             ledger.renew_run(run, 1, lease).await.unwrap_err(),
             ledger.save_run(run, json!(1), None).await.unwrap_err(),
             ledger.save_run(run, json!(1), Some(1)).await.unwrap_err(),

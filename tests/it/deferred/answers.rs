@@ -200,7 +200,7 @@ fn b28_answers_survive_a_round_trip() {
 
 /// A batch with everything that can be in one, as a turn makes it.
 async fn batch() -> DeferredToolRequests {
-    let asks = decide_fn(|_: &ToolCall| {
+    let asks = decide_fn(|_, _| {
         Decision::ask("sure?")
             .with_key("sure")
             .with_metadata("why", "it is large")
@@ -383,9 +383,21 @@ async fn bare_answers_stay_bare_after_bound_ones() {
     };
     let turn = || Turn::new(recorder.clone().approval_required());
     let calls = || ["a", "b"].map(|id| call(id, "rm", json!({}))).to_vec();
-    let error = turn().require_bound_answers().handler(chain(true)).run(calls()).await.unwrap_err();
+    let error = turn()
+        .require_bound_answers()
+        .deferred_tool_handler(chain(true))
+        .run(calls())
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("no fingerprints"), "{error}");
     assert!(recorder.ran().is_empty());
-    assert!(turn().require_bound_answers().handler(chain(false)).run(calls()).await.is_ok());
-    assert!(turn().handler(chain(true)).run(calls()).await.is_ok());
+    assert!(
+        turn()
+            .require_bound_answers()
+            .deferred_tool_handler(chain(false))
+            .run(calls())
+            .await
+            .is_ok()
+    );
+    assert!(turn().deferred_tool_handler(chain(true)).run(calls()).await.is_ok());
 }

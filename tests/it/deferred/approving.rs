@@ -31,8 +31,10 @@ async fn resume(
     Turn::new(tools).resume(suspended, answers).await.unwrap()
 }
 
-fn asks(key: &'static str) -> impl Clone + Fn(&ToolCall) -> Decision + Send + Sync + 'static {
-    move |_: &ToolCall| Decision::ask(key)
+fn asks(
+    key: &'static str,
+) -> impl Clone + Fn(&RunContext, &ToolCall) -> Decision + Send + Sync + 'static {
+    move |_, _| Decision::ask(key)
 }
 
 #[tokio::test]
@@ -58,7 +60,7 @@ async fn an_approval_covers_the_questions_it_was_shown_or_a_subset() {
         pay.clone().layered(decide_fn(asks("c")).named("A")),
         pay.clone().layered(decide_fn(asks("a")).named("another layer")),
         pay.clone()
-            .layered(decide_fn(|_| Decision::ask("a").with_pin("file", "digest")).named("A")),
+            .layered(decide_fn(|_, _| Decision::ask("a").with_pin("file", "digest")).named("A")),
     ] {
         let report = resume(more, suspended.clone(), yes.clone()).await;
         assert_eq!(words(&report), ["deferred"]);
@@ -74,7 +76,7 @@ async fn a_changed_reason_under_a_stable_key_is_the_same_question() {
     let balance = Arc::new(AtomicU32::new(100));
     let policy = |stable: bool| {
         let balance = Arc::clone(&balance);
-        decide_fn(move |_: &ToolCall| {
+        decide_fn(move |_, _| {
             let ask =
                 Decision::ask(format!("balance is {}", balance.fetch_add(1, Ordering::Relaxed)));
             if stable { ask.with_key("pay") } else { ask }
@@ -95,14 +97,15 @@ async fn on_the_approved_pass_a_new_denial_denies_and_changed_arguments_are_aske
     let pay = Recorder::new(["pay"]);
     let suspended = suspend(pay.clone().approval_required()).await;
     let yes = suspended.requests().answer().approve("c1").build().unwrap();
-    let denies = pay.clone().approval_required().layered(decide_fn(|call: &ToolCall| {
+    let denies = pay.clone().approval_required().layered(decide_fn(|_, call: &ToolCall| {
         assert_eq!(call.context().phase(), Phase::Approved);
         Decision::deny("frozen")
     }));
     let report = resume(denies, suspended.clone(), yes.clone()).await;
     assert_eq!(content(&report, 0), "frozen");
 
-    let rewrites = || decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 7)));
+    let rewrites =
+        || decide_fn(|_, call: &ToolCall| Decision::from(call.args().clone().with("n", 7)));
     let changed = pay.clone().approval_required().layered(rewrites());
     let report = resume(changed.clone(), suspended, yes).await;
     assert_eq!(words(&report), ["deferred"]);
@@ -138,9 +141,9 @@ async fn questions_of_a_pass_remain_when_it_is_repeated() {
     let pay = Recorder::new(["pay"]);
     let tools = pay
         .clone()
-        .layered(decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 2))))
+        .layered(decide_fn(|_, call: &ToolCall| Decision::from(call.args().clone().with("n", 2))))
         .layered(
-            decide_fn(|call: &ToolCall| match call.args().u64("n") {
+            decide_fn(|_, call: &ToolCall| match call.args().u64("n") {
                 Some(1) => Decision::ask("one?"),
                 _ => Decision::allow(),
             })
@@ -159,7 +162,7 @@ async fn questions_of_a_pass_remain_when_it_is_repeated() {
 async fn a_denial_sees_the_arguments_that_a_layer_inside_has_changed() {
     // D3: Every middleware decides on the args that will run (by us or by a foreign layer).
     let guard = || {
-        decide_fn(|call: &ToolCall| match call.args().str("path") {
+        decide_fn(|_, call: &ToolCall| match call.args().str("path") {
             Some("/etc/passwd") => Decision::deny("not /etc"),
             _ => Decision::allow(),
         })
@@ -172,7 +175,7 @@ async fn a_denial_sees_the_arguments_that_a_layer_inside_has_changed() {
     let foreign = pay.clone().layered(tower::util::MapRequestLayer::new(evil)).layered(guard());
     let ours = pay
         .clone()
-        .layered(decide_fn(move |call: &ToolCall| evil(call.clone()).args().clone()))
+        .layered(decide_fn(move |_, call: &ToolCall| evil(call.clone()).args().clone()))
         .layered(guard());
     for tools in [foreign, ours] {
         let report = Turn::new(tools).run(one()).await.unwrap();
@@ -185,10 +188,11 @@ async fn a_denial_sees_the_arguments_that_a_layer_inside_has_changed() {
 async fn arguments_that_change_again_are_denied_naming_the_layers() {
     // D3: … args that change again are denied, naming the layers.
     let pay = Recorder::new(["pay"]);
-    let grows = decide_fn(|call: &ToolCall| {
+    let grows = decide_fn(|_, call: &ToolCall| {
         Decision::from(call.args().clone().with("n", call.args()["n"].as_u64().unwrap_or(0) + 1))
     });
-    let tools = pay.clone().layered(grows.named("grows")).layered(decide_fn(|_| Decision::allow()));
+    let tools =
+        pay.clone().layered(grows.named("grows")).layered(decide_fn(|_, _| Decision::allow()));
     let report = Turn::new(tools).run(one()).await.unwrap();
     assert_eq!(words(&report), ["denied"]);
     assert!(content(&report, 0).as_str().unwrap().contains("`grows`"));
@@ -204,7 +208,7 @@ async fn an_unnamed_layer_that_changes_arguments_again_is_named_by_its_position(
         let args = call.args().clone().with("n", more);
         inside.oneshot(call.with_args(args)).await
     });
-    let allow = |name| decide_fn(|_| Decision::allow()).named(name);
+    let allow = |name| decide_fn(|_, _| Decision::allow()).named(name);
     let middle = ServiceBuilder::new().layer(allow("outer")).layer(grows).layer(allow("inner"));
     let tools = pay.clone().layered(allow("innermost")).layered(middle);
     let report = Turn::new(tools).run(one()).await.unwrap();
@@ -221,7 +225,7 @@ async fn invalid_arguments_of_a_layer_are_an_error_of_that_layer() {
     // T5: Args a layer made are validated at the gate: invalid is that layer's error (D4).
     let pay = Recorder::new(["pay"]);
     let breaks =
-        decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("invalid", 1)))
+        decide_fn(|_, call: &ToolCall| Decision::from(call.args().clone().with("invalid", 1)))
             .named("breaks");
     let report = Turn::new(pay.clone().layered(breaks)).run(one()).await.unwrap();
     assert_eq!(words(&report), ["denied"]);
@@ -244,13 +248,13 @@ async fn edited_arguments_run_as_typed_or_are_asked_about_again() {
     assert_eq!(report.calls()[0].call().args()["n"], 1, "the history keeps what the model sent");
     assert_eq!(report.calls()[0].answered().unwrap().word(), "edited");
 
-    let sandbox = pay.clone().approval_required().layered(decide_fn(|call: &ToolCall| match call
-        .args()["n"]
-        .as_u64()
-    {
-        Some(n) if n < 10 => Decision::from(call.args().clone().with("n", n + 10)),
-        _ => Decision::allow(),
-    }));
+    let sandbox =
+        pay.clone().approval_required().layered(decide_fn(|_, call: &ToolCall| {
+            match call.args()["n"].as_u64() {
+                Some(n) if n < 10 => Decision::from(call.args().clone().with("n", n + 10)),
+                _ => Decision::allow(),
+            }
+        }));
     let suspended = suspend(sandbox.clone()).await;
     let report =
         resume(sandbox.clone(), suspended.clone(), edit(&suspended, Args::new().with("n", 5)))
@@ -295,12 +299,12 @@ async fn metadata_reaches_the_tool_only_through_the_answers() {
     let tools = pay
         .clone()
         .layered(
-            decide_fn(|_| {
+            decide_fn(|_, _| {
                 Decision::ask("inner").with_metadata("k", "inner").with_metadata("inner", 1)
             })
             .named("I"),
         )
-        .layered(decide_fn(|_| Decision::ask("outer").with_metadata("k", "outer")).named("O"));
+        .layered(decide_fn(|_, _| Decision::ask("outer").with_metadata("k", "outer")).named("O"));
     let suspended = suspend(tools.clone()).await;
     let requests = suspended.requests();
     assert_eq!(
@@ -324,13 +328,13 @@ async fn blocked_calls_are_denied_by_every_ready_made_handler() {
     let tools = pay
         .clone()
         .layered(
-            decide_fn(|_| {
+            decide_fn(|_, _| {
                 Decision::ask("frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED)
             })
             .named("I"),
         )
         .layered(
-            decide_fn(|_| {
+            decide_fn(|_, _| {
                 Decision::ask("").with_metadata(metadata::APPROVAL_POLICY, metadata::NEEDS_APPROVAL)
             })
             .named("O"),
@@ -338,10 +342,10 @@ async fn blocked_calls_are_denied_by_every_ready_made_handler() {
     let approves = countersign::handler::permission_handler(async |_, _, _| true);
     let (channel, batches) = countersign::handler::channel(1);
     let turns = [
-        Turn::new(tools.clone()).handler(countersign::handler::danger_approve_all()),
-        Turn::new(tools.clone()).handler(approves),
-        Turn::new(tools.clone()).handler(countersign::handler::DenyAll::default()),
-        Turn::new(tools).handler(channel),
+        Turn::new(tools.clone()).deferred_tool_handler(countersign::handler::danger_approve_all()),
+        Turn::new(tools.clone()).deferred_tool_handler(approves),
+        Turn::new(tools.clone()).deferred_tool_handler(countersign::handler::DenyAll::default()),
+        Turn::new(tools).deferred_tool_handler(channel),
     ];
     for turn in turns {
         let report = turn.run(one()).await.unwrap();
@@ -357,7 +361,7 @@ async fn blocked_calls_are_denied_by_every_ready_made_handler() {
 #[tokio::test]
 async fn approving_a_tool_leaves_its_blocked_calls_unanswered() {
     let pay = Recorder::new(["pay"]);
-    let tools = pay.clone().layered(decide_fn(|call| match call.args()["n"].as_i64() {
+    let tools = pay.clone().layered(decide_fn(|_, call| match call.args()["n"].as_i64() {
         Some(1) => Decision::ask("small"),
         _ => Decision::ask("frozen").with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
     }));
@@ -483,7 +487,7 @@ async fn a_tool_asks_its_own_question_until_exactly_it_was_shown() {
     // A7: a tool body asks its own question by `cx.approved_for("protected file")?`, which defers until exactly that
     // was shown.
     let tools = FunctionToolset::new().tool(tool_fn("update_file", "Updates a file", update_file));
-    let tools = tools.layered(decide_fn(|_| Decision::ask("any file")).named("Files"));
+    let tools = tools.layered(decide_fn(|_, _| Decision::ask("any file")).named("Files"));
     let turn = Turn::new(tools);
     let calls = vec![
         call("c1", "update_file", json!({"path": ".env"})),
@@ -509,7 +513,7 @@ async fn a_tool_asks_its_own_question_until_exactly_it_was_shown() {
 async fn a_call_is_deferred_at_most_so_many_times_and_then_denied() {
     // D7: One call may be deferred at most 16 times (configurable), then it is denied, saying so.
     let restless = Arc::new(AtomicU32::new(0));
-    let tools = Recorder::new(["pay"]).layered(decide_fn(move |_: &ToolCall| {
+    let tools = Recorder::new(["pay"]).layered(decide_fn(move |_, _| {
         Decision::ask(format!("again {}", restless.fetch_add(1, Ordering::Relaxed)))
     }));
     for (turn, max) in
@@ -543,8 +547,11 @@ async fn a_no_is_final() {
             requests.answer().deny("c1", "no").build()
         }))
         .with(countersign::handler::danger_approve_all());
-    let report =
-        Turn::new(pay.clone().approval_required()).handler(chain).run(one()).await.unwrap();
+    let report = Turn::new(pay.clone().approval_required())
+        .deferred_tool_handler(chain)
+        .run(one())
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), "no");
     assert!(pay.ran().is_empty());
 }
@@ -650,11 +657,11 @@ async fn an_answer_in_the_tools_place_needs_the_approval_that_the_gate_would_nee
         }
     });
     let looks = relay(|call: ToolCall, inside: Inside| inside.oneshot(call));
-    let fills = decide_fn(move |call: &ToolCall| {
+    let fills = decide_fn(move |_, call: &ToolCall| {
         let of = *who.lock().unwrap();
         Decision::allow().with_args(call.args().clone().with("of", of))
     });
-    let asks = decide_fn(|_: &ToolCall| Decision::ask("may it?"));
+    let asks = decide_fn(|_, _| Decision::ask("may it?"));
 
     // Inside of the layer that fills in: the person has changed meanwhile.
     let inside = recorder

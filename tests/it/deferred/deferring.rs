@@ -11,8 +11,8 @@ use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
 use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall,
-    ToolDefinition, ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
+    Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolDefinition,
+    ToolError, Tools, ToolsExt, UserError, schemars, tool_fn,
 };
 use serde_json::{Value, json};
 
@@ -420,7 +420,7 @@ async fn the_tools_are_listed_for_each_step() {
 #[tokio::test]
 async fn a_tool_sees_the_metadata_of_the_answer_and_not_of_the_request() {
     let recorder = declared();
-    let asks = countersign::decide_fn(|_: &ToolCall| {
+    let asks = countersign::decide_fn(|_, _| {
         countersign::Decision::ask("sure?").with_metadata("from", "request")
     });
     let agent = agent(

@@ -132,7 +132,7 @@ fn stack(recorder: &Recorder, layers: &[[Says; NAMES.len()]]) -> Tools {
     let start = Tools::from(recorder.clone());
     layers.iter().enumerate().fold(start, |tools, (number, table)| {
         let table = *table;
-        let layer = decide_fn(move |call: &ToolCall| {
+        let layer = decide_fn(move |_, call: &ToolCall| {
             let at = NAMES.iter().position(|name| *name == call.name()).unwrap_or(0);
             match table[at] {
                 Says::Allow => Decision::allow(),

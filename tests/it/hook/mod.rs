@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::{Decision, ToolCall, decide_fn};
+use countersign::{Decision, decide_fn};
 use serde_json::{Value, json};
 
 /// A payload that a client has sent before a tool call.
@@ -45,11 +45,11 @@ fn answered(hook: &Hook, payload: &[u8]) -> HookReply {
 }
 
 fn allowing(client: Client) -> Hook {
-    Hook::new(client).layered(decide_fn(|_: &ToolCall| Decision::allow()).named("test"))
+    Hook::new(client).layered(decide_fn(|_, _| Decision::allow()).named("test"))
 }
 
 fn denying(client: Client) -> Hook {
-    Hook::new(client).layered(decide_fn(|_: &ToolCall| Decision::deny("not here")).named("test"))
+    Hook::new(client).layered(decide_fn(|_, _| Decision::deny("not here")).named("test"))
 }
 
 /// The denial that the client obeys: these fields and no other, the reason on stderr, and status 2.

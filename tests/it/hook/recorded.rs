@@ -49,7 +49,7 @@ fn without_layers_every_call_is_asked_about_and_has_to_be_repeated() {
 
 #[test]
 fn changed_arguments_are_sent_back_whole_and_in_the_clients_names() {
-    let rename = decide_fn(|call: &ToolCall| {
+    let rename = decide_fn(|_, call: &ToolCall| {
         let mut args = call.args().clone();
         for name in ["command", "path", "content", "patch", "name"] {
             if let Some(text) = call.args().str(name) {

@@ -41,7 +41,7 @@ async fn a_call_that_times_out_before_its_body_did_not_run() {
     // Waits for its slot inside the timeout, as our async layer is always ready.
     let stack = ServiceBuilder::new()
         .timeout(SECOND)
-        .layer(from_fn(async |_: ToolCall| Decision::allow()))
+        .layer(from_fn(async |_, _| Decision::allow()))
         .layer(GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&slots)));
     let turn = Turn::new(recorder.clone().layered(stack));
     let report = run_one(&turn, call("c1", "a", json!({}))).await;
@@ -143,7 +143,7 @@ async fn an_idempotent_tool_runs_again_with_the_same_key_also_when_it_was_approv
         let (tools, keys) = idempotent(2);
         let tools = tools.approval_required_if(move |_, _| asked);
         let stack = ServiceBuilder::new().retry(Retries::of_failures(3)).timeout(SECOND);
-        let turn = Turn::new(tools.layered(stack)).handler(danger_approve_all());
+        let turn = Turn::new(tools.layered(stack)).deferred_tool_handler(danger_approve_all());
         let report = run_one(&turn, call("c1", "put", json!({}))).await;
         assert_eq!((words(&report), content(&report, 0)), (vec!["returned"], json!(3)));
         let keys = keys.lock().unwrap().clone();
@@ -225,7 +225,7 @@ async fn an_approved_call_that_finished_with_an_error_is_not_retried() {
         ];
         for (at, (recorder, tools)) in sets.into_iter().enumerate() {
             let before = recorder.ran().len();
-            let turn = Turn::new(tools).handler(danger_approve_all());
+            let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
             match turn.run(vec![call("c1", "a", json!({}))]).await {
                 Ok(report) => assert_eq!(words(&report), [word], "{at}"),
                 Err(error) => {
@@ -264,7 +264,8 @@ async fn another_error_ends_the_response_after_its_siblings_have_finished() {
     let unasked = handler_fn_sync(|_, _| Err::<_, BoxError>("the handler was asked".into()));
     let tools = recorder.clone().layered(decide_fn(crate::support::by_name)).layered(quota());
     let calls = || ["b", "a", "ask"].map(|tool| call(tool, tool, json!({}))).to_vec();
-    let error = Turn::new(tools.clone()).handler(unasked).run(calls()).await.unwrap_err();
+    let error =
+        Turn::new(tools.clone()).deferred_tool_handler(unasked).run(calls()).await.unwrap_err();
     let Error::Tool { id, tool, source } = error.error() else { panic!("{error:?}") };
     assert_eq!(
         (id.as_str(), tool.as_str(), source.to_string().as_str()),
@@ -287,7 +288,7 @@ async fn a_custom_mapping_gets_the_error_and_the_record_of_the_gate() {
     let recorder = Recorder::new(["a", "b", "c"]).taking(SECOND);
     let seen: Arc<Mutex<Vec<Execution>>> = Arc::default();
     let record = Arc::clone(&seen);
-    let mapping = move |failed: &ToolCallError| {
+    let mapping = move |_: &RunContext, _: &ToolCall, failed: &ToolCallError| {
         record.lock().unwrap().push(failed.execution.clone());
         failed.error.is::<Quota>().then(|| Outcome::denied("Come back tomorrow."))
     };
@@ -314,8 +315,8 @@ async fn a_custom_mapping_gets_the_error_and_the_record_of_the_gate() {
 #[tokio::test]
 async fn a_mapping_that_panics_is_an_error_of_its_call_and_siblings_finish() {
     let recorder = Recorder::new(["a", "b"]);
-    let turn =
-        Turn::new(recorder.clone().layered(quota())).error_outcome(|_| panic!("in the mapping"));
+    let turn = Turn::new(recorder.clone().layered(quota()))
+        .error_outcome(|_, _, _| panic!("in the mapping"));
     let calls = ["a", "b"].map(|tool| call(tool, tool, json!({}))).to_vec();
     let error = turn.run(calls).await.unwrap_err();
     assert!(matches!(error.error(), Error::Tool { id, .. } if id == "b"), "{error:?}");
@@ -334,8 +335,8 @@ async fn a_mapping_cannot_defer_a_call() {
 
     let recorder = Recorder::new(["b"]);
     let turn = Turn::new(recorder.clone().layered(quota()))
-        .error_outcome(move |_| given.lock().unwrap().clone())
-        .handler(danger_approve_all());
+        .error_outcome(move |_, _, _| given.lock().unwrap().clone())
+        .deferred_tool_handler(danger_approve_all());
     assert!(turn.run(vec![call("c1", "b", json!({}))]).await.is_err());
     assert!(recorder.ran().is_empty());
 }

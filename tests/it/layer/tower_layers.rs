@@ -45,7 +45,7 @@ impl ToolMiddleware for Slow {
 }
 
 /// Denies what [`by_name`] denies, and asks nothing.
-fn denies(call: &ToolCall) -> Decision {
+fn denies(_: &RunContext, call: &ToolCall) -> Decision {
     if call.name() == "deny" { Decision::deny("no") } else { Decision::allow() }
 }
 
@@ -159,7 +159,7 @@ async fn one_builder_takes_towers_layers_between_ours() {
             .layer(Slow.into_layer())
             .buffer::<ToolCall>(8)
             .rate_limit(100, SECOND)
-            .layer(from_fn(async |_: ToolCall| Decision::allow()))
+            .layer(from_fn(async |_, _| Decision::allow()))
             .retry(Retries::of_failures(2))
             .map_request(|call: ToolCall| call)
             .layer(decide_fn(denies))
@@ -187,7 +187,7 @@ async fn a_layer_outside_of_map_request_decides_on_the_arguments_that_run() {
         let args = call.args().clone().with("path", "/etc/passwd");
         call.with_args(args)
     };
-    let deny_etc = |call: &ToolCall| match call.args().str("path") {
+    let deny_etc = |_: &RunContext, call: &ToolCall| match call.args().str("path") {
         Some(path) if path.starts_with("/etc") => Decision::deny("outside"),
         _ => Decision::allow(),
     };
@@ -204,7 +204,8 @@ async fn a_call_that_a_layer_builds_anew_does_not_run() {
     let recorder = Recorder::new(["ask"]);
     let anew = |call: ToolCall| ToolCall::new(call.id(), call.name(), call.args().to_value());
     let stack = ServiceBuilder::new().layer(decide_fn(by_name)).map_request(anew);
-    let turn = Turn::new(recorder.clone().layered(stack)).handler(danger_approve_all());
+    let turn =
+        Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(danger_approve_all());
     let report = turn.run(batch("ask", 1)).await;
     let error = match report {
         Ok(report) => panic!("{:?}", words(&report)),
@@ -228,7 +229,8 @@ async fn a_batch_larger_than_its_limits_waits_and_never_deadlocks() {
             .buffer::<ToolCall>(1)
             .layer(decide_fn(by_name))
             .concurrency_limit(limit);
-        let turn = Turn::new(recorder.clone().layered(stack)).handler(danger_approve_all());
+        let turn =
+            Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(danger_approve_all());
         let all = [batch("allow", 20), batch("ask", 20), batch("deny", 20)].concat();
         let report = tokio::time::timeout(HOUR, turn.run(all)).await.unwrap().unwrap();
         assert_eq!(words(&report)[..40], ["returned"; 40]);
@@ -268,7 +270,7 @@ async fn a_denied_or_asked_call_gives_its_slot_back() {
     let limit = GlobalConcurrencyLimitLayer::with_semaphore(Arc::clone(&slots));
     let recorder = Recorder::new(["allow", "ask", "deny"]);
     let stack = ServiceBuilder::new()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .layer(decide_fn(by_name))
         .layer(limit);
     let turn = Turn::new(recorder.clone().layered(stack));
@@ -325,7 +327,7 @@ async fn no_layer_measures_the_person_who_is_asked() {
         tokio::time::sleep(HOUR).await;
         requests.answer().approve_tool("ask").build()
     });
-    let turn = Turn::new(recorder.clone().layered(stack)).handler(person);
+    let turn = Turn::new(recorder.clone().layered(stack)).deferred_tool_handler(person);
     let report = run_one(&turn, call("c1", "ask", json!({}))).await;
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(recorder.ids(), ["c1"]);
@@ -347,7 +349,7 @@ async fn no_limit_is_held_while_a_person_is_asked() {
         tokio::time::sleep(HOUR).await;
         requests.answer().approve_tool("ask").build()
     });
-    let (asking, begin) = (Turn::new(tools.clone()).handler(person), Instant::now());
+    let (asking, begin) = (Turn::new(tools.clone()).deferred_tool_handler(person), Instant::now());
     let other = async {
         tokio::time::sleep(SECOND).await;
         assert_eq!(slots.available_permits(), 1);
@@ -384,7 +386,7 @@ async fn load_shed_sheds_only_directly_above_the_limit_it_guards() {
     let sync = recorder();
     let stack = ServiceBuilder::new()
         .load_shed()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .concurrency_limit(2);
     assert_eq!(count(sync.clone().layered(stack)).await, 3);
     assert_eq!(sync.ids().len(), 2);
@@ -434,11 +436,11 @@ async fn a_hedge_in_a_buffer_runs_the_body_once() {
     let hedged =
         |tools: Tools| Hedge::new_with_mock_latencies(tools, HedgeAll, 1, 0.9, HOUR, &[1, 1, 1, 1]);
     let stack = ServiceBuilder::new()
-        .layer(decide_fn(|_| Decision::allow()))
+        .layer(decide_fn(|_, _| Decision::allow()))
         .buffer::<ToolCall>(8)
         .layer(layer_fn(hedged));
     let tools = recorder.clone().layered(decide_fn(by_name)).layered(stack);
-    let turn = Turn::new(tools).handler(danger_approve_all()).explain();
+    let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all()).explain();
     let report = turn.run(calls()).await.unwrap();
     assert_eq!(words(&report), ["returned", "returned", "denied"]);
     assert_eq!(recorder.ids(), ["allow", "ask"]);

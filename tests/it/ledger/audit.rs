@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Taken, Verified,
+    Acquired, Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Verified,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;
@@ -198,10 +198,10 @@ async fn the_log_names_the_actor_of_every_change() {
     ledger.release(ids[1], token).await.unwrap();
     ledger.close(ids[2]).await.unwrap();
     ledger.save_run("r3", json!({}), None).await.unwrap();
-    let Taken::Taken { token, .. } = ledger.take_run("r3", "w3", lease).await.unwrap() else {
+    let Acquired::Lease(lease) = ledger.acquire_run_as("r3", "w3", lease).await.unwrap() else {
         panic!()
     };
-    ledger.end_run("r3", token, json!("done")).await.unwrap();
+    lease.end(json!("done"), &[]).await.unwrap();
     let mut said = Vec::new();
     let read = |entry: Entry| {
         let body: serde_json::Value = serde_json::from_str(&entry.body).unwrap();

@@ -98,7 +98,7 @@ impl World {
             .iter()
             .enumerate()
             .map(|(n, fate)| call(&format!("c{n}"), "pay", json!({"fate": format!("{fate:?}")})));
-        let ledger = self.ledger().asks(|_, ask| {
+        let ledger = self.ledger().ask_policy(|_, ask| {
             let late = ask.args()["fate"] == "Late";
             if late { ask.with_expires_in(std::time::Duration::from_secs(5)) } else { ask }
         });

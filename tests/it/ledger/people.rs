@@ -62,14 +62,14 @@ async fn unknown_names_cannot_decide_and_do_not_affect_the_stack() {
     assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
 
     let asking = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
-    let denying = asking.clone().handler(DenyAll::default()).of_run("denied", 0);
+    let denying = asking.clone().deferred_tool_handler(DenyAll::default()).of_run("denied", 0);
     let report = denying.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
     assert_eq!(words(&report), ["denied"]);
 
     let eve = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
         requests.answer().approve("c1").answered_by("eve").build()
     });
-    let report = asking.handler(eve).of_run("eve's", 0);
+    let report = asking.deferred_tool_handler(eve).of_run("eve's", 0);
     let report = report.run(vec![call("c1", "pay", json!({}))]).await.unwrap();
     assert_eq!(words(&report), ["deferred"], "a person without a canonical name decides nothing");
     assert_eq!(recorder.ids(), ["c1"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store, Taken,
+    Acquired, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store,
 };
 use countersign::sqlite::SqliteStore;
 use serde_json::json;
@@ -37,10 +37,10 @@ async fn finished_runs_are_dropped_and_stay_over(store: Arc<dyn Store>) {
     ledger.cancel(approved(&ledger, "own", "b").await.ask.id(), "ann").await.unwrap();
     let ended = executed(&ledger, "ended", "a").await;
     ledger.save_run("ended", json!({"at": 1}), None).await.unwrap();
-    let Taken::Taken { token, .. } = ledger.take_run("ended", "w", LEASE).await.unwrap() else {
+    let Acquired::Lease(lease) = ledger.acquire_run_as("ended", "w", LEASE).await.unwrap() else {
         panic!()
     };
-    ledger.end_run("ended", token, json!("the end")).await.unwrap();
+    lease.end(json!("the end"), &[]).await.unwrap();
     // Runs that are not over.
     let open = [
         ledger.park(Ask::new("pending", "a", "t")).await.unwrap(),
@@ -65,8 +65,8 @@ async fn finished_runs_are_dropped_and_stay_over(store: Arc<dyn Store>) {
     for ask in &open {
         assert!(ledger.get(ask.ask.id()).await.unwrap().is_some());
     }
-    let taken = ledger.take_run("ended", "w", LEASE).await.unwrap();
-    assert_eq!(taken, Taken::Over { result: json!("the end") }, "its result stays");
+    let taken = ledger.acquire_run_as("ended", "w", LEASE).await.unwrap();
+    assert!(matches!(taken, Acquired::Over { result } if result == "the end"), "the result stays");
     assert_eq!(ledger.list(Some(AskState::Executed), 10).await.unwrap().records.len(), 1);
 
     let after = ledger.verify(&before.heads).await.expect("the log verifies");

@@ -123,7 +123,7 @@ async fn a_worker_that_lost_its_lease_learns_that_another_has_the_run() {
         let run = run.clone();
         async move { slow.take_up(&run).await }
     });
-    while !matches!(world.ledger().take_run(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
+    while !matches!(world.ledger().acquire_run_as(&run, "?", Duration::ZERO).await, Ok(it) if format!("{it:?}").starts_with("Held"))
     {
         tokio::task::yield_now().await;
     }

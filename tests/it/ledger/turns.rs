@@ -83,8 +83,9 @@ async fn calls_are_parked_before_the_handler_is_asked_and_its_answer_is_a_decisi
             requests.answer().approve("c1").answered_by("policy").build()
         }
     });
-    let turn =
-        Turn::new(recorder.clone().approval_required()).ledger(ledger.clone()).handler(handler);
+    let turn = Turn::new(recorder.clone().approval_required())
+        .ledger(ledger.clone())
+        .deferred_tool_handler(handler);
     let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
     assert!(report.calls()[0].outcome().is_returned());
     assert_eq!(asks.recv().unwrap(), 1);
@@ -132,7 +133,7 @@ async fn an_expired_ask_is_not_a_persons_denial() {
     let time = Arc::new(AtomicI64::new(1_000));
     let clock = Arc::clone(&time);
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)))
-        .asks(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
+        .ask_policy(|_, ask| ask.with_principal("root").with_expires_in(Duration::from_secs(60)));
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     time.fetch_add(60_000, Ordering::Relaxed);
@@ -253,10 +254,10 @@ async fn a_call_that_is_settled_without_running_closes_its_ask() {
     let turn = Turn::new(recorder.clone().approval_required()).ledger(ledger.clone());
     let suspended = waiting(&turn).await;
     let strict = Turn::new(
-        recorder.clone().approval_required().layered(decide_fn(|_| Decision::deny("closed"))),
+        recorder.clone().approval_required().layered(decide_fn(|_, _| Decision::deny("closed"))),
     )
     .ledger(ledger.clone())
-    .handler(danger_approve_all());
+    .deferred_tool_handler(danger_approve_all());
     let report = strict.resume(stored(&suspended), yes(&suspended)).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::denied("closed"));
     assert_eq!(ledger.list(None, 10).await.unwrap().records[0].state, AskState::Closed);
@@ -450,7 +451,7 @@ async fn a_claimed_call_stays_pending_when_its_run_is_resumed() {
     let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
     let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
         let passes = Arc::clone(&time);
-        let takes_time = decide_fn(move |_| {
+        let takes_time = decide_fn(move |_, _| {
             passes.fetch_add(5_000, Ordering::Relaxed);
             Decision::allow()
         });
@@ -504,7 +505,7 @@ async fn an_ask_from_the_ledger_is_shown_like_the_pending_call() {
     // saying what changed."
     let digest = Arc::new(AtomicI64::new(1));
     let now = Arc::clone(&digest);
-    let policy = move |call: &ToolCall| match call.name() {
+    let policy = move |_: &RunContext, call: &ToolCall| match call.name() {
         "pay" => Decision::ask("pays")
             .with_key("pay")
             .with_pin("accounts", now.load(Ordering::Relaxed).to_string())

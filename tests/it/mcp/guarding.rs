@@ -61,7 +61,7 @@ async fn upstream(tools: impl Into<Tools>) -> Launch {
 
 fn rules(tools: Tools) -> Tools {
     tools.layered(
-        decide_fn(|call: &ToolCall| match call.name() {
+        decide_fn(|_, call: &ToolCall| match call.name() {
             "read" | "broken" | "resources/read" => Decision::allow(),
             "write" => Decision::ask("writes"),
             _ => Decision::deny("not allowed here"),

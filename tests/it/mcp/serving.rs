@@ -280,8 +280,8 @@ async fn the_requester_cannot_approve_by_a_form_where_another_person_has_to() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let quorum = countersign::ledger::Quorum { approvals: 1, not_the_requester: true };
-    let server =
-        server(tools.approval_required(), &ledger).asks(move |ask| ask.with_quorum(quorum));
+    let server = server(tools.approval_required(), &ledger)
+        .ask_policy(move |_, ask| ask.with_quorum(quorum));
     let mut client = Client::earlier(server, "2025-11-25", forms()).await;
     client.person = Some(yes());
     assert!(

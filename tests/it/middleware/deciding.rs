@@ -54,10 +54,10 @@ proptest! {
         let recorder = Recorder::new(["read"]);
         let named = || kinds.iter().enumerate().map(|(at, kind)| (format!("layer {at}"), *kind));
         let layers = named().fold(recorder.clone().into(), |tools: Tools, (name, kind)| {
-            tools.layered(decide_fn(move |_| decision(kind)).named(name))
+            tools.layered(decide_fn(move |_, _| decision(kind)).named(name))
         });
         let chain = named().fold(Chain::new(), |chain, (name, kind)| {
-            chain.with(from_fn(move |_| std::future::ready(decision(kind))).named(name))
+            chain.with(from_fn(move |_, _| std::future::ready(decision(kind))).named(name))
         });
         let chain = if parallel { chain.parallel() } else { chain };
         for tools in [layers, recorder.clone().layered(chain.into_layer())] {
@@ -73,20 +73,23 @@ proptest! {
 async fn a_denial_reaches_the_model_verbatim_without_asking() {
     // D2: Its reason reaches the model verbatim, as a denied result, and the handler is not asked.
     let tools = Recorder::new(["read"])
-        .layered(decide_fn(|_| Decision::ask("outer")))
-        .layered(decide_fn(|_| Decision::deny("  Not \u{1b}[31mtoday.\n")));
+        .layered(decide_fn(|_, _| Decision::ask("outer")))
+        .layered(decide_fn(|_, _| Decision::deny("  Not \u{1b}[31mtoday.\n")));
     let handler = countersign::handler::handler_fn_sync(|_, _| {
         Err::<countersign::DeferredToolResults, _>("must not be asked")
     });
-    let report =
-        Turn::new(tools).handler(handler).run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    let report = Turn::new(tools)
+        .deferred_tool_handler(handler)
+        .run(vec![call("c1", "read", json!({}))])
+        .await
+        .unwrap();
     assert_eq!(content(&report, 0), "  Not \u{1b}[31mtoday.\n");
     assert!(report.calls()[0].denied_by().is_some());
 }
 
 #[tokio::test]
 async fn an_empty_reason_gives_the_default_text() {
-    let report = run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::deny("")))).await;
+    let report = run(Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::deny("")))).await;
     assert_eq!(content(&report, 0), "The tool call was denied.");
 }
 
@@ -105,20 +108,24 @@ async fn nothing_fails_open() {
     let recorder = Recorder::new(["read"]);
     let fails = || Err::<Decision, BoxError>("the rules cannot be read".into());
     let stacks: Vec<(&str, Tools)> = vec![
-        ("errs", recorder.clone().layered(decide_fn(move |_| fails()).named("errs"))),
+        ("errs", recorder.clone().layered(decide_fn(move |_, _| fails()).named("errs"))),
         (
             "errs",
-            recorder.clone().layered(from_fn(move |_| std::future::ready(fails())).named("errs")),
-        ),
-        (
-            "panics",
-            recorder.clone().layered(decide_fn(|_| -> Decision { panic!("oh") }).named("panics")),
+            recorder
+                .clone()
+                .layered(from_fn(move |_, _| std::future::ready(fails())).named("errs")),
         ),
         (
             "panics",
             recorder
                 .clone()
-                .layered(from_fn(async |_| -> Decision { panic!("oh") }).named("panics")),
+                .layered(decide_fn(|_, _| -> Decision { panic!("oh") }).named("panics")),
+        ),
+        (
+            "panics",
+            recorder
+                .clone()
+                .layered(from_fn(async |_, _| -> Decision { panic!("oh") }).named("panics")),
         ),
         (
             "Hangs",
@@ -126,15 +133,15 @@ async fn nothing_fails_open() {
         ),
         (
             "errs",
-            recorder
-                .clone()
-                .layered(Chain::new().with(decide_fn(move |_| fails()).named("errs")).into_layer()),
+            recorder.clone().layered(
+                Chain::new().with(decide_fn(move |_, _| fails()).named("errs")).into_layer(),
+            ),
         ),
         (
             "panics",
             recorder.clone().layered(
                 Chain::new()
-                    .with(decide_fn(|_| -> Decision { panic!("oh") }).named("panics"))
+                    .with(decide_fn(|_, _| -> Decision { panic!("oh") }).named("panics"))
                     .parallel()
                     .into_layer(),
             ),
@@ -143,14 +150,14 @@ async fn nothing_fails_open() {
             "first",
             recorder.clone().layered(
                 danger_first_decision_wins()
-                    .member("first", |_| -> Decision { panic!("oh") })
+                    .member("first", |_, _| -> Decision { panic!("oh") })
                     .into_layer(),
             ),
         ),
         (
             "when(DecideFn, nothing)",
             recorder.clone().layered(
-                when(|_, _| panic!("oh"), decide_fn(|_| Decision::allow()).named("DecideFn"))
+                when(|_, _| panic!("oh"), decide_fn(|_, _| Decision::allow()).named("DecideFn"))
                     .into_layer(),
             ),
         ),
@@ -167,9 +174,9 @@ async fn nothing_fails_open() {
 
 #[tokio::test]
 async fn a_parallel_member_may_not_change_arguments() {
-    let rewrites = decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 2)))
+    let rewrites = decide_fn(|_, call: &ToolCall| Decision::from(call.args().clone().with("n", 2)))
         .named("rewrites");
-    let allows = decide_fn(|_| Decision::allow());
+    let allows = decide_fn(|_, _| Decision::allow());
     let recorder = Recorder::new(["read"]);
     let report = run(recorder
         .clone()
@@ -185,7 +192,7 @@ async fn a_parallel_denial_is_not_masked_and_all_members_decide() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let member = |name: &'static str, kind: ToolDecision, yields: usize| {
         let heard = Arc::clone(&heard);
-        from_fn(move |_| {
+        from_fn(move |_, _| {
             let heard = Arc::clone(&heard);
             async move {
                 for _ in 0..yields {
@@ -208,20 +215,20 @@ async fn a_parallel_denial_is_not_masked_and_all_members_decide() {
 #[tokio::test]
 async fn a_chain_decides_again_when_a_member_changes_what_earlier_ones_saw() {
     // D3, inside one chain.
-    let guard = decide_fn(|call: &ToolCall| match call.args()["n"].as_u64() {
+    let guard = decide_fn(|_, call: &ToolCall| match call.args()["n"].as_u64() {
         Some(9) => Decision::deny("not nine"),
         _ => Decision::allow(),
     });
-    let rewrite = decide_fn(|call: &ToolCall| Decision::from(call.args().clone().with("n", 9)));
+    let rewrite = decide_fn(|_, call: &ToolCall| Decision::from(call.args().clone().with("n", 9)));
     let recorder = Recorder::new(["read"]);
     let report =
         run(recorder.clone().layered(Chain::new().with(guard).with(rewrite).into_layer())).await;
     assert_eq!(content(&report, 0), "not nine");
 
-    let counts = decide_fn(|call: &ToolCall| {
+    let counts = decide_fn(|_, call: &ToolCall| {
         Decision::from(call.args().clone().with("n", call.args()["n"].as_u64().unwrap_or(0) + 1))
     });
-    let chain = Chain::new().with(decide_fn(|_| Decision::allow())).with(counts.named("counts"));
+    let chain = Chain::new().with(decide_fn(|_, _| Decision::allow())).with(counts.named("counts"));
     let report = run(recorder.clone().layered(chain.into_layer())).await;
     assert_eq!(words(&report), ["denied"]);
     assert!(content(&report, 0).as_str().unwrap().contains("`counts`"));
@@ -234,15 +241,16 @@ async fn return_values_convert_to_a_decision() {
     let recorder = Recorder::new(["read"]);
     run(recorder
         .clone()
-        .layered(decide_fn(|call: &ToolCall| call.args().clone().with("audit", true))))
+        .layered(decide_fn(|_, call: &ToolCall| call.args().clone().with("audit", true))))
     .await;
     assert_eq!(recorder.ran()[0].args, Args::new().with("n", 1).with("audit", true));
     let report =
-        run(recorder.clone().layered(decide_fn(|_| ToolBlocked::new("Not allowed")))).await;
+        run(recorder.clone().layered(decide_fn(|_, _| ToolBlocked::new("Not allowed")))).await;
     assert_eq!(content(&report, 0), "Not allowed");
-    let report =
-        run(recorder.layered(decide_fn(|_| Err::<Decision, _>(ToolBlocked::new("Not allowed")))))
-            .await;
+    let report = run(
+        recorder.layered(decide_fn(|_, _| Err::<Decision, _>(ToolBlocked::new("Not allowed"))))
+    )
+    .await;
     assert_eq!(content(&report, 0), "Not allowed");
 }
 
@@ -251,10 +259,10 @@ async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
     // D6: `None` and plain args continue with the next member; a decision ends this chain only.
     let first = || {
         danger_first_decision_wins()
-            .member("silent", |_| None::<Decision>)
-            .member("args", |call: &ToolCall| call.args().clone().with("seen", true))
-            .member_async("allows", async |_| Decision::allow())
-            .member("denies", |_| Decision::deny("never reached"))
+            .member("silent", |_, _| None::<Decision>)
+            .member("args", |_, call: &ToolCall| call.args().clone().with("seen", true))
+            .member_async("allows", async |_, _| Decision::allow())
+            .member("denies", |_, _| Decision::deny("never reached"))
     };
     let recorder = Recorder::new(["read"]);
     let report = run(recorder.clone().layered(first().into_layer())).await;
@@ -262,7 +270,7 @@ async fn the_first_decision_ends_its_own_chain_and_nothing_else() {
     assert_eq!(recorder.ran()[0].args["seen"], true);
     let report = run(recorder
         .clone()
-        .layered(decide_fn(|_| Decision::deny("inside")))
+        .layered(decide_fn(|_, _| Decision::deny("inside")))
         .layered(first().into_layer()))
     .await;
     assert_eq!(content(&report, 0), "inside", "an ALLOW of the chain switches no other layer off");
@@ -277,12 +285,12 @@ async fn any_middleware_can_be_a_member_where_the_first_decision_wins() {
     let rules = danger_first_decision_wins()
         .with(only_a_result_hook)
         .with(absent)
-        .with(decide_fn(|_| Decision::deny("for writes")).for_tools(["write"]))
-        .with(when(|_, call| call.name() == "list", decide_fn(|_| Decision::deny("for lists"))))
-        .with(Chain::new().with(decide_fn(|_| Decision::allow()).named("no objection")))
-        .with(decide_fn(|call: &ToolCall| call.args().clone().with("seen", true)).named("plain"))
-        .with(decide_fn(|_| Decision::allow()).named("allows").for_tools(["read"]))
-        .with(decide_fn(|_| Decision::deny("the rest")).named("denies"));
+        .with(decide_fn(|_, _| Decision::deny("for writes")).for_tools(["write"]))
+        .with(when(|_, call| call.name() == "list", decide_fn(|_, _| Decision::deny("for lists"))))
+        .with(Chain::new().with(decide_fn(|_, _| Decision::allow()).named("no objection")))
+        .with(decide_fn(|_, call: &ToolCall| call.args().clone().with("seen", true)).named("plain"))
+        .with(decide_fn(|_, _| Decision::allow()).named("allows").for_tools(["read"]))
+        .with(decide_fn(|_, _| Decision::deny("the rest")).named("denies"));
     let recorder = Recorder::new(["read", "write", "list", "delete"]);
     let turn = Turn::new(recorder.clone().layered(rules.into_layer()));
     let calls = ["read", "write", "list", "delete"].map(|name| call(name, name, json!({})));
@@ -298,7 +306,7 @@ async fn any_middleware_can_be_a_member_where_the_first_decision_wins() {
 #[tokio::test]
 async fn composites_are_layers() {
     let deny = |name: &'static str| {
-        decide_fn(move |call: &ToolCall| match call.name() == name {
+        decide_fn(move |_, call: &ToolCall| match call.name() == name {
             true => Decision::deny(name),
             false => Decision::allow(),
         })
@@ -306,7 +314,7 @@ async fn composites_are_layers() {
     let stack = tower::ServiceBuilder::new()
         .layer(Chain::new().with(deny("chained")))
         .layer(when(|_, call| call.name() == "when", deny("when")))
-        .layer(decide_fn(|_| Decision::deny("for")).for_tools(["for"]))
+        .layer(decide_fn(|_, _| Decision::deny("for")).for_tools(["for"]))
         .layer(danger_first_decision_wins().with(deny("first").named("first")))
         .timeout(Duration::from_secs(1));
     let names = ["chained", "when", "for", "first", "read"];
@@ -330,15 +338,15 @@ impl ToolMiddleware for ResultHook {
 async fn a_condition_picks_the_branch_and_tools_can_be_picked_by_name() {
     let by_args = |_: &RunContext, call: &ToolCall| call.args()["n"] == 1;
     let policy = || {
-        when(by_args, decide_fn(|_| Decision::deny("then")))
-            .otherwise(decide_fn(|_| Decision::deny("else")))
+        when(by_args, decide_fn(|_, _| Decision::deny("then")))
+            .otherwise(decide_fn(|_, _| Decision::deny("else")))
     };
     let tools = Recorder::new(["read"]).layered(policy().into_layer());
     let calls = vec![call("c1", "read", json!({"n": 1})), call("c2", "read", json!({"n": 2}))];
     let report = Turn::new(tools).run(calls).await.unwrap();
     assert_eq!([content(&report, 0), content(&report, 1)], ["then", "else"]);
 
-    let only = decide_fn(|_| Decision::deny("no")).for_tools(["write"]);
+    let only = decide_fn(|_, _| Decision::deny("no")).for_tools(["write"]);
     let tools = Recorder::new(["read", "write"]).layered(only.into_layer());
     let calls = vec![call("c1", "read", json!({})), call("c2", "write", json!({}))];
     assert_eq!(words(&Turn::new(tools).run(calls).await.unwrap()), ["returned", "denied"]);
@@ -397,12 +405,12 @@ async fn the_hook_after_a_call_sees_executions_only() {
     assert_eq!(words(&report), ["failed"], "an execution cannot be turned into a denial");
     assert_eq!(content(&report, 0), "The tool ran. Its result is withheld: rewritten");
 
-    run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::deny("no"))).layered(layer()))
+    run(Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::deny("no"))).layered(layer()))
         .await;
     assert_eq!(hooks.take(), ["before First"]);
 
     let report =
-        run(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("?"))).layered(layer()))
+        run(Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("?"))).layered(layer()))
             .await;
     assert_eq!(hooks.take(), ["before First"]);
     assert_eq!(words(&report), ["deferred"]);
@@ -450,14 +458,15 @@ async fn a_layers_answer_in_the_tools_place_does_not_bypass_an_open_question() {
     let answers =
         |outcome: Outcome| tower::util::MapResponseLayer::new(move |_: Outcome| outcome.clone());
     let recorder = Recorder::new(["read"]);
-    let inner = || recorder.clone().layered(decide_fn(|_| Decision::deny("unused")));
+    let inner = || recorder.clone().layered(decide_fn(|_, _| Decision::deny("unused")));
     let cases = [
         (Outcome::returned("from a cache"), "denied"),
         (Outcome::denied("by a foreign layer"), "denied"),
     ];
     for (outcome, word) in cases {
         let report =
-            run(inner().layered(answers(outcome)).layered(decide_fn(|_| Decision::ask("?")))).await;
+            run(inner().layered(answers(outcome)).layered(decide_fn(|_, _| Decision::ask("?"))))
+                .await;
         assert_eq!(words(&report), [word]);
     }
     let cache = tower::layer::layer_fn(|_: Tools| {
@@ -468,7 +477,7 @@ async fn a_layers_answer_in_the_tools_place_does_not_bypass_an_open_question() {
             Ok::<_, BoxError>(Outcome::denied("by a foreign layer"))
         })
     });
-    let asks = || decide_fn(|_| Decision::ask("?"));
+    let asks = || decide_fn(|_, _| Decision::ask("?"));
     assert_eq!(words(&run(recorder.clone().layered(cache).layered(asks())).await), ["deferred"]);
     assert_eq!(words(&run(recorder.clone().layered(refuses).layered(asks())).await), ["denied"]);
     assert!(recorder.ran().is_empty());

@@ -17,7 +17,7 @@ use tower::ServiceBuilder;
 use crate::support::{Buffer, Recorder, Script, call, content, stored, subscriber, words};
 
 fn deny() -> impl ToolMiddleware + Clone {
-    decide_fn(|_| Decision::deny("no")).named("never")
+    decide_fn(|_, _| Decision::deny("no")).named("never")
 }
 
 async fn run(tools: impl Into<Tools>) -> Result<countersign::TurnReport, TurnError> {
@@ -126,8 +126,8 @@ async fn a_question_that_two_layers_could_ask_is_refused() {
         recorder.clone().layered(Chain::new().with(first.clone()).with(second.clone()).parallel()),
         recorder
             .clone()
-            .layered(from_fn(async |_| Decision::ask("a")))
-            .layered(decide_fn(|_| Decision::allow())),
+            .layered(from_fn(async |_, _| Decision::ask("a")))
+            .layered(decide_fn(|_, _| Decision::allow())),
     ];
     for tools in stacks {
         let log = Buffer::default();
@@ -224,8 +224,8 @@ async fn layers_with_distinct_names_ask_separately() {
 #[tokio::test]
 async fn equal_names_that_never_ask_or_never_meet_are_accepted() {
     // D10: names that are unique, and equal names that never ask, need nothing.
-    let allows = || decide_fn(|_| Decision::allow()).named("policy");
-    let denies = || decide_fn(|_| Decision::deny("no")).named("policy");
+    let allows = || decide_fn(|_, _| Decision::allow()).named("policy");
+    let denies = || decide_fn(|_, _| Decision::deny("no")).named("policy");
     let tools = Recorder::new(["refund"]).layered(allows()).layered(denies()).layered(allows());
     assert_eq!(content(&run(tools).await.unwrap(), 0), "no");
     let asks = || Asks::new(true).into_layer();

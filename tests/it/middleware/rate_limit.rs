@@ -62,7 +62,7 @@ async fn a_middleware_knows_whether_it_has_decided_the_call_before() {
     once(outside.layered(Audit.into_layer())).await.unwrap();
     assert_eq!(seen.take(), [new], "a layer outside changes nothing that was decided here");
 
-    let asks = Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let asks = Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turn = Turn::new(asks.layered(seen.clone().into_layer()));
     let waits = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new]);
@@ -79,10 +79,10 @@ async fn a_retry_of_a_layer_outside_is_a_repeat_only_on_the_approved_pass() {
     let seen = Repeats::default();
     let twice = || RetryLayer::new(Retries::always(1));
     let asks = Recorder::new(["read"])
-        .layered(decide_fn(|_| Decision::ask("sure?")))
+        .layered(decide_fn(|_, _| Decision::ask("sure?")))
         .layered(seen.clone().into_layer())
         .layered(twice());
-    let turn = Turn::new(asks).handler(danger_approve_all());
+    let turn = Turn::new(asks).deferred_tool_handler(danger_approve_all());
     turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
 
@@ -91,11 +91,11 @@ async fn a_retry_of_a_layer_outside_is_a_repeat_only_on_the_approved_pass() {
     turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
     assert_eq!(seen.take(), [new, new, repeat, repeat], "twice on each pass");
 
-    let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?"))));
+    let late = Turn::new(Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?"))));
     let waits =
         late.run(vec![call("c1", "read", json!({}))]).await.unwrap().into_suspended().unwrap();
     let answers = waits.requests().answer().approve("c1").build().unwrap();
-    let now = Recorder::new(["read"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let now = Recorder::new(["read"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turn = Turn::new(now.layered(seen.clone().into_layer()));
     turn.resume(waits, answers).await.unwrap();
     assert_eq!(seen.take(), [repeat], "it goes by the call: this layer is new");
@@ -144,7 +144,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let limit = ToolRateLimit::new(u32::try_from(max).unwrap(), Duration::from_secs(3600));
         let audit = rewrites.then_some(Audit);
-        let ask = asks.then(|| decide_fn(|_| Decision::ask("sure?")));
+        let ask = asks.then(|| decide_fn(|_, _| Decision::ask("sure?")));
         let recorder = Recorder::new(["read"]);
         let tools: Tools = match chained {
             true => recorder.clone().layered(Chain::new().with(limit).with(audit).with(ask)),
@@ -156,7 +156,7 @@ proptest! {
         };
         let calls: Vec<_> = (0..calls).map(|n| call(&format!("c{n}"), "read", json!({}))).collect();
         let allowed = max.min(calls.len());
-        let report = runtime.block_on(Turn::new(tools).handler(danger_approve_all()).run(calls)).unwrap();
+        let report = runtime.block_on(Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls)).unwrap();
         let denied = words(&report).into_iter().filter(|word| *word == "denied").count();
         prop_assert_eq!(recorder.ran().len(), allowed);
         prop_assert_eq!(denied, report.calls().len() - allowed);

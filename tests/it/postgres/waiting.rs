@@ -28,7 +28,7 @@ async fn approve(ledger: &Ledger, record: &Record) {
 /// Waits in a task until the run's log has a new entry.
 fn waiting(ledger: &Ledger, after: i64) -> JoinHandle<i64> {
     let ledger = ledger.clone();
-    tokio::spawn(async move { ledger.changed("run", after).await.unwrap() })
+    tokio::spawn(async move { ledger.wait_for_change("run", after).await.unwrap() })
 }
 
 async fn woken(waiting: JoinHandle<i64>) -> i64 {
@@ -38,7 +38,7 @@ async fn woken(waiting: JoinHandle<i64>) -> i64 {
 /// What every store promises.
 async fn wakes(here: Ledger, elsewhere: Ledger) {
     assert_eq!(
-        here.changed("run", -1).await.unwrap(),
+        here.wait_for_change("run", -1).await.unwrap(),
         0,
         "nothing has happened, and -1 does not wait"
     );
@@ -48,7 +48,11 @@ async fn wakes(here: Ledger, elsewhere: Ledger) {
     let (one, two) = (waiting(&here, 1), waiting(&here, 1));
     approve(&elsewhere, &record).await;
     assert_eq!((woken(one).await, woken(two).await), (2, 2));
-    assert_eq!(here.changed("run", 0).await.unwrap(), 2, "an existing entry is not waited for");
+    assert_eq!(
+        here.wait_for_change("run", 0).await.unwrap(),
+        2,
+        "an existing entry is not waited for"
+    );
     let other = waiting(&here, 2);
     elsewhere.park(Ask::new("another run", "root/c1", "pay")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -54,8 +54,10 @@ fn decision(says: u8) -> Decision {
     }
 }
 
-fn layer(says: Says) -> impl Fn(&ToolCall) -> Decision + Clone + Send + Sync + 'static {
-    move |call| {
+fn layer(
+    says: Says,
+) -> impl Fn(&RunContext, &ToolCall) -> Decision + Clone + Send + Sync + 'static {
+    move |_, call| {
         let at = TOOLS.iter().position(|tool| *tool == call.name());
         at.and_then(|at| says.get(at)).map_or_else(Decision::allow, |says| decision(*says))
     }
@@ -148,16 +150,19 @@ async fn play(root: &Agent, approver: &Approver, inline: bool) -> RunResult {
         })
     };
     let run = root.run("go");
-    let mut result =
-        if inline { run.deferred_tool_handler(handler).await } else { run.without_handler().await }
-            .unwrap();
+    let mut result = if inline {
+        run.deferred_tool_handler(handler).await
+    } else {
+        run.without_deferred_tool_handler().await
+    }
+    .unwrap();
     for round in 0.. {
         let Some(suspended) = result.suspended() else { break };
         assert!(round < 40, "the run does not end");
         let suspended: SuspendedRun =
             serde_json::from_str(&serde_json::to_string(suspended).unwrap()).unwrap();
         let answers = approver.answer(&suspended.requests(), round < 3);
-        result = root.resume(suspended, answers).without_handler().await.unwrap();
+        result = root.resume(suspended, answers).without_deferred_tool_handler().await.unwrap();
     }
     result
 }
@@ -208,7 +213,7 @@ proptest! {
         for id in &approved {
             prop_assert!(once.contains(id), "{id} was approved and did not run");
         }
-        let again = root.run("more").history(result.history().to_vec()).without_handler();
+        let again = root.run("more").history(result.history().to_vec()).without_deferred_tool_handler();
         prop_assert!(runtime.block_on(again.into_future()).is_ok());
     }
 }

@@ -133,7 +133,7 @@ proptest! {
         let inline = tools();
         let given = results(&said);
         let handler = handler_fn_sync(move |_, _| Ok::<_, UserError>(given.clone()));
-        let ended = runtime.block_on(Turn::new(inline.clone()).handler(handler).run(response()));
+        let ended = runtime.block_on(Turn::new(inline.clone()).deferred_tool_handler(handler).run(response()));
         holds(&said, &ended, &inline)?;
 
         let resumed = tools();

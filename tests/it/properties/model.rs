@@ -124,7 +124,7 @@ impl Level {
         let name = |member: usize| format!("level {at}.{member}");
         let sync = |table: &Table, member| {
             let table = table.clone();
-            decide_fn(move |call| table.decide(call)).named(name(member))
+            decide_fn(move |_, call| table.decide(call)).named(name(member))
         };
         let chain = |tables: &[Table]| {
             let members = tables.iter().enumerate();

@@ -81,7 +81,7 @@ fn play(levels: Vec<Level>, calls: &[(Ends, u8)], answers: &[Answer], inline: bo
             .zip(&ids)
             .map(|((ends, n), id)| call(id, ends.tool(), json!({"n": n})))
             .collect();
-        let first = if inline { turn.clone().handler(handler) } else { turn.clone() };
+        let first = if inline { turn.clone().deferred_tool_handler(handler) } else { turn.clone() };
         let mut waiting = ended(&first.run(response).await, &ids);
         assert!(
             asked.load(Ordering::Relaxed) <= 1,

@@ -51,7 +51,7 @@ fn depths() -> impl Strategy<Value = Depths> {
 
 fn tools(recorder: &Recorder, depths: &Depths) -> Tools {
     let (rewritten, metadata) = (depths.rewritten, depths.metadata);
-    recorder.clone().layered(decide_fn(move |call: &ToolCall| {
+    recorder.clone().layered(decide_fn(move |_, call: &ToolCall| {
         if call.name() != "pay" {
             return Decision::allow();
         }

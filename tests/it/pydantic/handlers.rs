@@ -193,12 +193,13 @@ async fn e77_e98_a_handler_is_a_type_a_closure_or_an_async_closure() {
             Ok(requests.answer().approve("c1").build()?)
         }
     }
-    let tools = || declared().layered(decide_fn(|_| Decision::ask("sure?")));
+    let tools = || declared().layered(decide_fn(|_, _| Decision::ask("sure?")));
     let turns = [
-        Turn::new(tools()).handler(Approves),
-        Turn::new(tools())
-            .handler(handler_fn_sync(|_, requests| requests.answer().approve("c1").build())),
-        Turn::new(tools()).handler(handler_fn(
+        Turn::new(tools()).deferred_tool_handler(Approves),
+        Turn::new(tools()).deferred_tool_handler(handler_fn_sync(|_, requests| {
+            requests.answer().approve("c1").build()
+        })),
+        Turn::new(tools()).deferred_tool_handler(handler_fn(
             async |_: RunContext, requests: DeferredToolRequests| {
                 tokio::task::yield_now().await;
                 requests.answer().approve("c1").build()

@@ -160,7 +160,7 @@ impl ToolMiddleware for Notes {
 #[tokio::test]
 async fn c41_c42_a_deferral_is_no_error_of_the_call_and_every_gate_has_seen_it() {
     let body = Recorder::new(["pay"]).body(|_, _| Err(ApprovalRequired::new().into()));
-    let layer = Recorder::new(["pay"]).layered(decide_fn(|_| Decision::ask("sure?")));
+    let layer = Recorder::new(["pay"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
     for tools in [Tools::from(body), layer] {
         let notes = Notes::default();
         let report =
@@ -226,7 +226,7 @@ async fn d56_d57_d58_layers_and_hooks_determine_the_result_for_the_model() {
     // D57: a call that must not run is denied; PydanticAI's `SkipToolExecution("denied")` is a success.
     let recorder = Recorder::new(["pay"]);
     let report = run_one(
-        &Turn::new(recorder.clone().layered(decide_fn(|_| Decision::deny("denied")))),
+        &Turn::new(recorder.clone().layered(decide_fn(|_, _| Decision::deny("denied")))),
         large("c1"),
     )
     .await;
@@ -293,8 +293,8 @@ async fn d66_d68_every_form_of_a_middleware_decides_alike() {
     let tools = || Recorder::new(["pay"]);
     let forms = [
         tools().layered(Refuses.into_layer()),
-        tools().layered(decide_fn(|_| Decision::deny("no"))),
-        tools().layered(from_fn(async |_| {
+        tools().layered(decide_fn(|_, _| Decision::deny("no"))),
+        tools().layered(from_fn(async |_, _| {
             tokio::task::yield_now().await;
             Ok::<_, BoxError>(Decision::deny("no"))
         })),
@@ -310,7 +310,7 @@ async fn d66_d68_every_form_of_a_middleware_decides_alike() {
 #[tokio::test]
 async fn d50_d51_an_executed_call_is_never_deferred_afterwards() {
     let kept = {
-        let asking = Recorder::new(["pay"]).layered(decide_fn(|_| Decision::ask("sure?")));
+        let asking = Recorder::new(["pay"]).layered(decide_fn(|_, _| Decision::ask("sure?")));
         run_one(&Turn::new(asking), large("c0")).await.calls()[0].outcome().clone()
     };
     assert!(kept.is_deferred());

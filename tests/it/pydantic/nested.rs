@@ -40,8 +40,11 @@ async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them() {
         let turn = Turn::new(behind.clone());
         async move {
             // F103: no handler answers the inner call, so the outer one asks in its own name.
-            let turn =
-                if cx.tool_call_approved() { turn.handler(danger_approve_all()) } else { turn };
+            let turn = if cx.tool_call_approved() {
+                turn.deferred_tool_handler(danger_approve_all())
+            } else {
+                turn
+            };
             let report = calls(turn, "delete", args).await;
             match report.deferred() {
                 Some(waits) => {
@@ -69,12 +72,12 @@ async fn f101_f103_a_tool_calls_tools_by_a_turn_of_its_own_and_asks_for_them() {
 #[tokio::test]
 async fn f104_f105_f106_f107_f108_every_outcome_of_an_inner_call_is_a_value() {
     let approve = |answer: countersign::deferred::ToolApproval| {
-        Turn::new(inner()).handler(handler_fn_sync(move |_, requests| {
+        Turn::new(inner()).deferred_tool_handler(handler_fn_sync(move |_, requests| {
             requests.answer().approval("inner", answer.clone()).build()
         }))
     };
     let give = |result: countersign::deferred::CallResult| {
-        Turn::new(inner()).handler(handler_fn_sync(move |_, requests| {
+        Turn::new(inner()).deferred_tool_handler(handler_fn_sync(move |_, requests| {
             requests.answer().result("inner", result.clone()).build()
         }))
     };
@@ -104,7 +107,7 @@ async fn f104_f105_f106_f107_f108_every_outcome_of_an_inner_call_is_a_value() {
 
 #[tokio::test]
 async fn f109_f110_an_inner_call_that_is_deferred_again_and_an_answer_to_another_one() {
-    let turn = Turn::new(inner()).handler(danger_approve_all());
+    let turn = Turn::new(inner()).deferred_tool_handler(danger_approve_all());
     let report = calls(turn, "delete", json!({"then": "hand out"})).await;
     let waits = report.deferred().unwrap();
     assert_eq!((waits.calls.len(), &waits.metadata["inner"]["task"]), (1, &json!(7)));
@@ -113,7 +116,7 @@ async fn f109_f110_an_inner_call_that_is_deferred_again_and_an_answer_to_another
         Ok::<_, UserError>(countersign::DeferredToolResults::new().approve("outer"))
     });
     let call = ToolCall::new("inner", "delete", json!({}));
-    let error = Turn::new(inner()).handler(wrong).run(vec![call]).await.unwrap_err();
+    let error = Turn::new(inner()).deferred_tool_handler(wrong).run(vec![call]).await.unwrap_err();
     let Error::Answers(error) = error.error() else { panic!("{error:?}") };
     assert_eq!(error.ids(), ["outer", "inner"], "not silently left unanswered");
 }

@@ -1,6 +1,7 @@
 //! What no command may get past, in whatever form.
 
-use countersign::shell::{Dialect, Preset, Verdict};
+use countersign::decision::ToolDecision;
+use countersign::shell::{Dialect, Preset};
 
 use super::{allows, asks, classifier};
 
@@ -364,7 +365,7 @@ fn a_wrapper_is_as_strict_as_what_it_runs() {
 fn windows_shells_are_asked_about() {
     for dialect in [Dialect::PowerShell, Dialect::Cmd] {
         let judgement = classifier(Preset::Developer).judge("ls", dialect);
-        assert_eq!(judgement.verdict(), Verdict::Ask);
+        assert_eq!(judgement.decision(), ToolDecision::Ask);
         assert!(judgement.refused().unwrap().contains("Windows"));
     }
 }
@@ -381,10 +382,13 @@ fn destructive_commands_are_denied() {
         "rm --recursive /",
     ] {
         let judgement = super::developer(text);
-        assert_eq!(judgement.verdict(), Verdict::Deny, "{text}: {judgement}");
+        assert_eq!(judgement.decision(), ToolDecision::Deny, "{text}: {judgement}");
     }
     // Also in front of what is not understood.
-    assert_eq!(super::developer("rm -rf /; while true; do ls; done").verdict(), Verdict::Deny);
+    assert_eq!(
+        super::developer("rm -rf /; while true; do ls; done").decision(),
+        ToolDecision::Deny
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn score(
     let classifier = classifier(preset);
     commands::score(name, wanted, |command| {
         let judgement = classifier.judge(command, Dialect::Bash);
-        (judgement.verdict().is_allow(), judgement.to_string())
+        (judgement.decision().is_allow(), judgement.to_string())
     })
 }
 
@@ -43,8 +43,8 @@ fn everyday_commands_are_seldom_asked_about() {
 #[test]
 fn the_developer_allows_everything_that_the_reader_allows() {
     for row in rows("dangerous").into_iter().chain(rows("everyday")) {
-        let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).verdict();
-        let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).verdict();
+        let reader = classifier(Preset::Reader).judge(&row.cmd, Dialect::Bash).decision();
+        let developer = classifier(Preset::Developer).judge(&row.cmd, Dialect::Bash).decision();
         assert!(developer <= reader, "{:?}: reader {reader}, developer {developer}", row.cmd);
     }
 }
@@ -59,7 +59,7 @@ fn every_example_of_the_table_has_its_stated_judgement() {
     for example in examples {
         let judgement = developer.judge(&example.command, Dialect::Bash);
         assert_eq!(
-            judgement.verdict().is_allow(),
+            judgement.decision().is_allow(),
             example.safe,
             "{}: {} {judgement}",
             example.program,

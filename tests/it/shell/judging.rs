@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Verdict, Workspace};
+use countersign::decision::ToolDecision;
+use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
 
 use super::{classifier, developer};
 
@@ -18,8 +19,8 @@ fn each_part_reports_its_effects() {
             vec![Effect::Writes("/src/project/src/out.txt".into())],
         ]
     );
-    let verdicts: Vec<_> = judgement.parts().iter().map(|part| part.verdict()).collect();
-    assert_eq!(verdicts, [Verdict::Allow, Verdict::Allow, Verdict::Ask]);
+    let verdicts: Vec<_> = judgement.parts().iter().map(|part| part.decision()).collect();
+    assert_eq!(verdicts, [ToolDecision::Allow, ToolDecision::Allow, ToolDecision::Ask]);
     assert_eq!(judgement.to_string(), "ask: writes `out.txt`");
     assert_eq!(judgement.parts()[1].directory(), Path::new("/src/project/src"));
 }
@@ -33,9 +34,9 @@ fn a_cd_is_followed_and_one_that_may_fail_leaves_both_directories() {
     assert!(effects.contains(&Effect::Reads("/src/project/src/x".into())), "{effects:?}");
     // A subshell keeps its directory to itself.
     let judgement = developer("(cd src && ls x); cat ../y");
-    assert_eq!(judgement.verdict(), Verdict::Ask);
-    assert_eq!(developer("cd src && cat ../y").verdict(), Verdict::Allow);
-    assert_eq!(developer("cd src; cat ../y").verdict(), Verdict::Ask);
+    assert_eq!(judgement.decision(), ToolDecision::Ask);
+    assert_eq!(developer("cd src && cat ../y").decision(), ToolDecision::Allow);
+    assert_eq!(developer("cd src; cat ../y").decision(), ToolDecision::Ask);
 }
 
 #[test]
@@ -51,23 +52,23 @@ fn wrappers_are_parts_of_their_own() {
 fn the_reader_only_reads() {
     let reader = classifier(Preset::Reader);
     for (text, verdict) in [
-        ("git log", Verdict::Allow),
-        ("cat x | sort", Verdict::Allow),
-        ("cargo test", Verdict::Ask),
-        ("prettier --write src", Verdict::Ask),
-        ("docker ps", Verdict::Ask),
-        ("mkdir x", Verdict::Ask),
+        ("git log", ToolDecision::Allow),
+        ("cat x | sort", ToolDecision::Allow),
+        ("cargo test", ToolDecision::Ask),
+        ("prettier --write src", ToolDecision::Ask),
+        ("docker ps", ToolDecision::Ask),
+        ("mkdir x", ToolDecision::Ask),
     ] {
-        assert_eq!(reader.judge(text, Dialect::Bash).verdict(), verdict, "{text}");
+        assert_eq!(reader.judge(text, Dialect::Bash).decision(), verdict, "{text}");
     }
 }
 
 #[test]
 fn formatters_write_files_but_not_build_definitions() {
-    assert_eq!(developer("prettier --write src").verdict(), Verdict::Allow);
-    assert_eq!(developer("prettier --write package.json").verdict(), Verdict::Ask);
-    assert_eq!(developer("prettier --write ../x").verdict(), Verdict::Ask);
-    assert_eq!(developer("prettier --check package.json").verdict(), Verdict::Allow);
+    assert_eq!(developer("prettier --write src").decision(), ToolDecision::Allow);
+    assert_eq!(developer("prettier --write package.json").decision(), ToolDecision::Ask);
+    assert_eq!(developer("prettier --write ../x").decision(), ToolDecision::Ask);
+    assert_eq!(developer("prettier --check package.json").decision(), ToolDecision::Allow);
 }
 
 /// Symbolic links are followed, and a program that tools may write is never allowed.
@@ -94,19 +95,19 @@ fn paths_and_programs_are_resolved() {
             .judge(text, Dialect::Bash)
     };
     let only = [installed.clone()];
-    assert!(judge(&only, "ls bin").verdict().is_allow());
+    assert!(judge(&only, "ls bin").decision().is_allow());
     // Not installed: nothing runs.
-    assert!(judge(&only, "cat bin/cat").verdict().is_allow());
+    assert!(judge(&only, "cat bin/cat").decision().is_allow());
     assert_eq!(judge(&only, "cat link").to_string(), "ask: reads `link`, outside of the workspace");
     assert_eq!(
         judge(&only, "cat dangling").to_string(),
         "ask: `dangling` leads to a place that cannot be resolved"
     );
     // A pattern stands for what it matches.
-    assert!(judge(&only, "cat bin/*").verdict().is_allow());
-    assert!(!judge(&only, "cat l*").verdict().is_allow());
-    assert!(!judge(&only, "cat ./*").verdict().is_allow());
-    assert!(!judge(&only, "cat **/l*").verdict().is_allow());
+    assert!(judge(&only, "cat bin/*").decision().is_allow());
+    assert!(!judge(&only, "cat l*").decision().is_allow());
+    assert!(!judge(&only, "cat ./*").decision().is_allow());
+    assert!(!judge(&only, "cat **/l*").decision().is_allow());
     assert!(
         judge(&only, "head x").to_string().contains("which tools may write"),
         "{}",
@@ -118,6 +119,6 @@ fn paths_and_programs_are_resolved() {
     // A folder with a repository of its own may run programs of its own.
     std::fs::create_dir_all(root.join("vendor/.git")).unwrap();
     std::fs::create_dir_all(root.join("sub")).unwrap();
-    assert!(judge(&only, "cd sub && git status").verdict().is_allow());
-    assert!(!judge(&only, "cd vendor && git status").verdict().is_allow());
+    assert!(judge(&only, "cd sub && git status").decision().is_allow());
+    assert!(!judge(&only, "cd vendor && git status").decision().is_allow());
 }

@@ -27,11 +27,11 @@ fn developer(text: &str) -> Judgement {
 #[track_caller]
 fn allows(text: &str) {
     let judgement = developer(text);
-    assert!(judgement.verdict().is_allow(), "{text:?}: {judgement}");
+    assert!(judgement.decision().is_allow(), "{text:?}: {judgement}");
 }
 
 #[track_caller]
 fn asks(text: &str) {
     let judgement = developer(text);
-    assert!(!judgement.verdict().is_allow(), "{text:?} is allowed: {judgement:#?}");
+    assert!(!judgement.decision().is_allow(), "{text:?} is allowed: {judgement:#?}");
 }

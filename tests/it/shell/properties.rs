@@ -46,7 +46,7 @@ proptest! {
                     }
                 }
                 Err(refused) => {
-                    prop_assert!(!judgement.verdict().is_allow(), "{}", refused);
+                    prop_assert!(!judgement.decision().is_allow(), "{}", refused);
                     prop_assert!(refused.at() <= text.len());
                 }
             }
@@ -56,7 +56,7 @@ proptest! {
     /// What is added to a text never makes it less strict.
     #[test]
     fn an_added_command_never_makes_a_text_less_strict(one in text(), other in text()) {
-        let judge = |text: &str| classifier(Preset::Developer).judge(text, Dialect::Bash).verdict();
+        let judge = |text: &str| classifier(Preset::Developer).judge(text, Dialect::Bash).decision();
         if Commands::parse(&one, Dialect::Bash).is_ok() && Commands::parse(&other, Dialect::Bash).is_ok() && !one.contains("<<") && !one.contains('#') {
             let both = format!("{one}\n{other}");
             prop_assert!(judge(&both) >= judge(&one), "{}", both);
@@ -83,7 +83,7 @@ proptest! {
             {
                 let again: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
                 let judge = |text: &str| classifier(Preset::Developer).judge(text, Dialect::Sh);
-                prop_assert_eq!(judge(&text).verdict(), judge(&again.join(" ")).verdict());
+                prop_assert_eq!(judge(&text).decision(), judge(&again.join(" ")).decision());
             }
         }
     }

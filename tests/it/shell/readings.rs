@@ -9,7 +9,7 @@ use super::{allows, asks, classifier};
 fn with_table(table: &'static str) -> impl Fn(&str) -> bool {
     let programs = Programs::built_in().with(table).unwrap();
     let classifier = classifier(Preset::Developer).with_programs(programs);
-    move |text| classifier.judge(text, Dialect::Bash).verdict().is_allow()
+    move |text| classifier.judge(text, Dialect::Bash).decision().is_allow()
 }
 
 /// Where the option is a flag to the program, after all, what the table takes for its value is the next option.

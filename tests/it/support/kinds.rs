@@ -23,7 +23,7 @@ pub(crate) fn every_kind() -> (Recorder, Tools) {
         "broken" => Err(ToolError::fatal("disk on fire")),
         name => Ok(json!(format!("{name} ran"))),
     });
-    let layer = decide_fn(|call| match call.name() {
+    let layer = decide_fn(|_, call| match call.name() {
         "asked" => Decision::ask("sure?"),
         "denied" => Decision::deny("no"),
         _ => Decision::allow(),

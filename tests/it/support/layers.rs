@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
-use countersign::{BoxError, Decision, Outcome, ToolCall};
+use countersign::{BoxError, Decision, Outcome, RunContext, ToolCall};
 use futures::future::BoxFuture;
 use tower::retry::Policy;
 use tower::util::BoxCloneSyncService;
@@ -48,7 +48,7 @@ impl Policy<ToolCall, Outcome, BoxError> for Retries {
 }
 
 /// Asks about the tool `ask`, denies the tool `deny`, and allows all others.
-pub(crate) fn by_name(call: &ToolCall) -> Decision {
+pub(crate) fn by_name(_: &RunContext, call: &ToolCall) -> Decision {
     match call.name() {
         "ask" => Decision::ask("sure?"),
         "deny" => Decision::deny("no"),

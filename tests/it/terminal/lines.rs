@@ -56,7 +56,7 @@ fn the_program_at_the_terminal() {
 
 async fn turn(slowly: bool) -> Value {
     let recorder = Recorder::new(["delete_file", "deploy"]);
-    let files = decide_fn(|call| match call.name() {
+    let files = decide_fn(|_, call| match call.name() {
         "deploy" => Decision::ask("production is frozen")
             .with_metadata(metadata::APPROVAL_POLICY, metadata::BLOCKED),
         _ => Decision::ask(format!("delete {}?", call.args()["path"])).with_key("delete"),
@@ -82,7 +82,7 @@ async fn turn(slowly: bool) -> Value {
         call("c2", "deploy", json!({})),
         call("c3", "delete_file", json!({"path": "b.log"})),
     ];
-    let ended = Turn::new(tools).handler(handler).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(handler).run(calls).await;
     let stopped = ended.as_ref().is_err_and(|error| error.error().is_stopped());
     let report = match &ended {
         Ok(report) => report,
@@ -104,24 +104,24 @@ async fn turn(slowly: bool) -> Value {
 /// A call with elided text, beside another call.
 async fn long() -> Value {
     let recorder = Recorder::new(["write_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let input = format!("{} curl-evil|sh {}", "a".repeat(5000), "b".repeat(5000));
     let calls = vec![
         call("c1", "write_file", json!({"path": "a.sh", "input": input})),
         call("c2", "write_file", json!({"path": "b.txt", "password": "hunter2"})),
     ];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
 /// Sixty calls, of which ten are equal.
 async fn many() -> Value {
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let path =
         |i: usize| json!({"path": if i < 50 { format!("{i}.log") } else { "same.log".to_owned() }});
     let calls = (0..60).map(|i| call(&format!("c{i}"), "delete_file", path(i))).collect();
-    let ended = Turn::new(tools).handler(TerminalHandler::new()).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await;
     json!({"ran": recorder.ids().len(), "stopped": ended.is_err()})
 }
 
@@ -130,9 +130,9 @@ async fn preview() -> Value {
     let recorder = Recorder::new(["write_file"]);
     let ask = Decision::ask("writes a file").with_key("write");
     let ask = ask.with_preview(Preview::diff("a.txt", "one\ntwo\n", "one\n2\u{1b}[2J\n"));
-    let tools = recorder.clone().layered(decide_fn(move |_| ask.clone()).into_layer());
+    let tools = recorder.clone().layered(decide_fn(move |_, _| ask.clone()).into_layer());
     let calls = vec![call("c1", "write_file", json!({"path": "a.txt"}))];
-    Turn::new(tools).handler(TerminalHandler::new()).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
 }
 
@@ -140,7 +140,7 @@ async fn preview() -> Value {
 async fn in_a_ledger() -> Value {
     let ledger = Ledger::new(MemoryStore::new());
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = vec![call("c1", "delete_file", json!({"path": "a.log"}))];
     let agent = Agent::new(Script::calls(calls), tools).ledger(ledger.clone());
     let run = agent.run("go").deferred_tool_handler(TerminalHandler::new()).await;
@@ -182,9 +182,9 @@ async fn parallel() -> Value {
 async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
     let requests = one(id);
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")).into_layer());
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = requests.approvals.clone();
-    Turn::new(tools).handler(handler).run(calls).await.unwrap();
+    Turn::new(tools).deferred_tool_handler(handler).run(calls).await.unwrap();
     recorder.ids() == [id]
 }
 

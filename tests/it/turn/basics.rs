@@ -6,8 +6,10 @@ use serde_json::json;
 
 use crate::support::{Recorder, call, content, words};
 
-fn policy() -> impl Clone + Fn(&countersign::ToolCall) -> Decision + Send + Sync + 'static {
-    |call: &countersign::ToolCall| match call.name() {
+fn policy()
+-> impl Clone + Fn(&countersign::RunContext, &countersign::ToolCall) -> Decision + Send + Sync + 'static
+{
+    |_, call| match call.name() {
         "delete" => Decision::ask("sure?"),
         "format" => Decision::deny("never"),
         _ => Decision::allow(),
@@ -45,7 +47,8 @@ async fn an_allowed_call_runs_a_denied_one_does_not_and_an_asked_one_is_pending(
 #[tokio::test]
 async fn a_handler_answers_inline() {
     let tools = Recorder::new(["read", "delete", "format"]);
-    let turn = Turn::new(tools.clone().layered(decide_fn(policy()))).handler(danger_approve_all());
+    let turn = Turn::new(tools.clone().layered(decide_fn(policy())))
+        .deferred_tool_handler(danger_approve_all());
     let report = turn.run(vec![call("c2", "delete", json!({"n": 2}))]).await.unwrap();
     assert_eq!(words(&report), ["returned"]);
     assert_eq!(tools.ids(), ["c2"]);

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use countersign::handler::danger_approve_all;
-use countersign::{Decision, ToolCall, ToolsExt, Turn, decide_fn, from_fn};
+use countersign::{Decision, RunContext, ToolCall, ToolsExt, Turn, decide_fn, from_fn};
 use serde_json::json;
 
 use crate::support::foreign::{Foreign, Mischief};
@@ -21,7 +21,7 @@ async fn a_turn_can_be_dropped_at_every_await_point() {
             return;
         }
         let recorder = Recorder::new(["read", "delete"]);
-        let policy = |call: &ToolCall| match call.name() {
+        let policy = |_: &RunContext, call: &ToolCall| match call.name() {
             "delete" => Decision::ask("sure?"),
             _ => Decision::allow(),
         };
@@ -29,12 +29,12 @@ async fn a_turn_can_be_dropped_at_every_await_point() {
             .clone()
             .layered(Foreign::new(Mischief::Retry))
             .layered(Foreign::new(Mischief::Detach))
-            .layered(from_fn(async |_| {
+            .layered(from_fn(async |_, _| {
                 tokio::task::yield_now().await;
                 Decision::allow()
             }))
             .layered(decide_fn(policy));
-        let turn = Turn::new(tools).handler(danger_approve_all());
+        let turn = Turn::new(tools).deferred_tool_handler(danger_approve_all());
         let calls = vec![
             call("c1", "read", json!({})),
             call("c2", "delete", json!({})),

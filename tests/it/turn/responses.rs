@@ -63,7 +63,8 @@ async fn the_handler_sees_every_deferred_call_of_a_response_before_any_of_them_e
             requests.answer().approve("d1").deny("d2", "no").result("s1", json!([1])).build()
         })
     };
-    let report = Turn::new(tools.clone()).handler(handler).run(mixed()).await.unwrap();
+    let report =
+        Turn::new(tools.clone()).deferred_tool_handler(handler).run(mixed()).await.unwrap();
     let expected = (vec!["d1".to_owned(), "d2".into(), "s1".into()], vec!["r1".to_owned()]);
     assert_eq!(*seen.lock().unwrap(), [expected], "asked once, ordinary calls have run");
     assert_eq!(
@@ -108,7 +109,8 @@ async fn answers_are_strict_and_total() {
     for (given, expected) in cases {
         let inline = given.clone();
         let handler = handler_fn_sync(move |_, _| Ok::<_, AnswerError>(inline.clone()));
-        let error = Turn::new(tools.clone()).handler(handler).run(mixed()).await.unwrap_err();
+        let error =
+            Turn::new(tools.clone()).deferred_tool_handler(handler).run(mixed()).await.unwrap_err();
         assert_eq!(refused(&error), &expected, "inline");
 
         // On resume alike; and the value that the error carries can still be answered rightly.
@@ -128,8 +130,10 @@ async fn a_handler_that_fails_or_panics_ends_the_response_and_loses_nothing() {
     let fails = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>("the line is dead"));
     let panics =
         handler_fn(async |_, _| -> Result<DeferredToolResults, AnswerError> { panic!("oh") });
-    for turn in [Turn::new(tools.clone()).handler(fails), Turn::new(tools.clone()).handler(panics)]
-    {
+    for turn in [
+        Turn::new(tools.clone()).deferred_tool_handler(fails),
+        Turn::new(tools.clone()).deferred_tool_handler(panics),
+    ] {
         let error = turn.run(mixed()).await.unwrap_err();
         assert!(matches!(error.error(), Error::Handler { .. }), "{error:?}");
         assert_eq!(
@@ -150,9 +154,10 @@ async fn a_stop_ends_the_response_without_denials() {
         handler_fn_sync(|_, requests| requests.answer().approve("d1").leave_rest().build());
     let tools = kinds();
     for turn in [
-        Turn::new(tools.clone()).handler(stops()),
-        Turn::new(tools.clone()).handler(FailClosed::new(stops())),
-        Turn::new(tools.clone()).handler(HandlerChain::new().with(answers).with(stops())),
+        Turn::new(tools.clone()).deferred_tool_handler(stops()),
+        Turn::new(tools.clone()).deferred_tool_handler(FailClosed::new(stops())),
+        Turn::new(tools.clone())
+            .deferred_tool_handler(HandlerChain::new().with(answers).with(stops())),
     ] {
         let error = turn.run(mixed()).await.unwrap_err();
         assert!(matches!(error.error(), Error::Stopped), "{error:?}");
@@ -174,7 +179,7 @@ async fn a_stop_in_a_ledger_leaves_the_asks_open() {
     let ledger = Ledger::new(MemoryStore::new());
     let stops = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>(Stopped));
     let turn = Turn::new(kinds()).ledger(ledger.clone());
-    let error = turn.clone().handler(stops).run(mixed()).await.unwrap_err();
+    let error = turn.clone().deferred_tool_handler(stops).run(mixed()).await.unwrap_err();
     assert!(error.error().is_stopped());
     assert_eq!(ledger.list(Some(AskState::Pending), 10).await.unwrap().records.len(), 3);
     let given = DeferredToolResults::new().approve("d1").approve("d2").result("s1", 1);
@@ -195,8 +200,8 @@ async fn left_calls_go_to_the_next_handler_and_then_to_the_caller() {
         })
     };
     let tools = kinds();
-    let turn =
-        Turn::new(tools.clone()).handler(HandlerChain::new().with(only("d2")).with(only("d1")));
+    let turn = Turn::new(tools.clone())
+        .deferred_tool_handler(HandlerChain::new().with(only("d2")).with(only("d1")));
     let report = turn.run(mixed()).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [vec!["d1", "d2", "s1"], vec!["d1", "s1"]]);
     assert_eq!(words(&report), ["returned", "returned", "deferred", "returned"]);
@@ -204,8 +209,8 @@ async fn left_calls_go_to_the_next_handler_and_then_to_the_caller() {
 
     // A handler that forgets is an error, also in the middle of a chain.
     let forgets = handler_fn_sync(|_, _| Ok::<_, AnswerError>(DeferredToolResults::new()));
-    let turn =
-        Turn::new(kinds()).handler(HandlerChain::new().with(forgets).with(danger_approve_all()));
+    let turn = Turn::new(kinds())
+        .deferred_tool_handler(HandlerChain::new().with(forgets).with(danger_approve_all()));
     assert!(matches!(refused(&turn.run(mixed()).await.unwrap_err()), AnswerError::Missing { .. }));
 }
 
@@ -218,11 +223,11 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
     });
     let report = |turn: Turn| async move { words(&turn.run(mixed()).await.unwrap()) };
     assert_eq!(
-        report(Turn::new(kinds()).handler(FailClosed::new(leaves))).await,
+        report(Turn::new(kinds()).deferred_tool_handler(FailClosed::new(leaves))).await,
         ["returned", "returned", "failed", "denied"]
     );
     assert_eq!(
-        report(Turn::new(kinds()).handler(FailClosed::new(forgets))).await,
+        report(Turn::new(kinds()).deferred_tool_handler(FailClosed::new(forgets))).await,
         ["returned", "returned", "failed", "denied"]
     );
     let wrong = handler_fn_sync(|_, _| {
@@ -232,34 +237,35 @@ async fn fail_closed_denies_what_the_inner_handler_leaves_forgets_or_fails_on() 
     let panics =
         handler_fn_sync(|_, _| -> Result<DeferredToolResults, AnswerError> { panic!("oh") });
     for turn in [
-        Turn::new(kinds()).handler(FailClosed::new(wrong)),
-        Turn::new(kinds()).handler(FailClosed::new(fails)),
-        Turn::new(kinds()).handler(FailClosed::new(panics)),
-        Turn::new(kinds()).handler(DenyAll::default()),
+        Turn::new(kinds()).deferred_tool_handler(FailClosed::new(wrong)),
+        Turn::new(kinds()).deferred_tool_handler(FailClosed::new(fails)),
+        Turn::new(kinds()).deferred_tool_handler(FailClosed::new(panics)),
+        Turn::new(kinds()).deferred_tool_handler(DenyAll::default()),
     ] {
         assert_eq!(report(turn).await, ["denied", "returned", "failed", "denied"]);
     }
 }
 
 #[tokio::test]
-async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
+async fn the_per_call_handler_is_asked_with_context_call_and_reason() {
     // The proposal: `permission_handler(name, args, reason) -> bool`.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let handler = {
         let asked = Arc::clone(&asked);
-        permission_handler(move |name: String, args: countersign::Args, reason: String| {
-            asked.lock().unwrap().push(format!("{name} {args} {reason}"));
-            std::future::ready(args["n"] == 1)
+        permission_handler(move |cx: RunContext, call: ToolCall, reason: String| {
+            let told = format!("{} {} {} {reason}", cx.agent_path(), call.name(), call.args());
+            asked.lock().unwrap().push(told);
+            std::future::ready(call.args()["n"] == 1)
         })
     };
-    let tools = kinds().layered(decide_fn(|call: &ToolCall| match call.name() {
+    let tools = kinds().layered(decide_fn(|_, call: &ToolCall| match call.name() {
         "delete" => Decision::ask(format!("Delete {}?", call.args()["n"])),
         _ => Decision::allow(),
     }));
-    let report = Turn::new(tools).handler(handler).run(mixed()).await.unwrap();
+    let report = Turn::new(tools).deferred_tool_handler(handler).run(mixed()).await.unwrap();
     assert_eq!(
         *asked.lock().unwrap(),
-        ["delete {\"n\":1} Delete 1?", "delete {\"n\":4} Delete 4?"]
+        ["root delete {\"n\":1} Delete 1?", "root delete {\"n\":4} Delete 4?"]
     );
     assert_eq!(words(&report), ["returned", "returned", "deferred", "denied"]);
 }
@@ -267,7 +273,7 @@ async fn the_per_call_handler_is_asked_with_name_args_and_reason() {
 #[tokio::test]
 async fn a_channel_sends_batches_and_receives_answers() {
     let (handler, mut batches) = channel(1);
-    let turn = Turn::new(kinds()).handler(handler);
+    let turn = Turn::new(kinds()).deferred_tool_handler(handler);
     let answers = async {
         let batch = batches.recv().await.unwrap();
         assert!(!batch.is_abandoned());
@@ -320,7 +326,7 @@ async fn a_call_that_defers_again_is_returned_and_the_handler_is_not_asked_again
             (_, true) => Ok(json!("done")),
         });
     let calls = vec![call("w1", "wire", json!({})), call("w2", "wire", json!({}))];
-    let report = Turn::new(tools.clone()).handler(handler).run(calls).await.unwrap();
+    let report = Turn::new(tools.clone()).deferred_tool_handler(handler).run(calls).await.unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     assert_eq!(words(&report), ["deferred", "returned"]);
     let requests = report.deferred().unwrap();
@@ -364,7 +370,8 @@ async fn calls_run_concurrently_and_sequential_ones_alone() {
             .enumerate()
             .map(|(at, name)| call(&format!("c{at}"), name, json!({})))
             .collect();
-        let report = Turn::new(tools).handler(danger_approve_all()).run(calls).await.unwrap();
+        let report =
+            Turn::new(tools).deferred_tool_handler(danger_approve_all()).run(calls).await.unwrap();
         for (at, name) in names.iter().enumerate().filter(|(_, name)| **name == "alone") {
             assert_eq!(content(&report, at), 1, "{name} overlapped another call");
         }
@@ -424,7 +431,7 @@ async fn arguments_are_read_once_and_invalid_ones_go_back_before_the_handler_is_
         .enumerate()
         .map(|(at, args)| call(&format!("c{at}"), "delete", args))
         .collect();
-    let report = Turn::new(tools.clone()).handler(never).run(calls).await.unwrap();
+    let report = Turn::new(tools.clone()).deferred_tool_handler(never).run(calls).await.unwrap();
     assert_eq!(words(&report), ["retry"; 7]);
     assert!(content(&report, 0).as_str().unwrap().contains("`path` appears twice"));
 
@@ -478,7 +485,7 @@ async fn a_fatal_error_ends_the_response_after_its_siblings_and_resuming_runs_no
     let never = handler_fn_sync(|_, _| Err::<DeferredToolResults, _>("must not be asked"));
     let mut calls = mixed();
     calls.push(call("r2", "read", json!({"n": 5})));
-    let error = Turn::new(tools.clone()).handler(never).run(calls).await.unwrap_err();
+    let error = Turn::new(tools.clone()).deferred_tool_handler(never).run(calls).await.unwrap_err();
     assert!(matches!(error.error(), Error::Tool { id, .. } if id == "r1"), "{error:?}");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "disk on fire");
     let told: Vec<_> = error.report().calls().iter().map(|call| call.outcome().word()).collect();
@@ -498,7 +505,11 @@ async fn a_panic_fails_its_own_call_only() {
         assert_ne!(call.args()["n"], 2, "as it should");
         Ok(json!("fine"))
     });
-    let report = Turn::new(tools.clone()).handler(danger_approve_all()).run(mixed()).await.unwrap();
+    let report = Turn::new(tools.clone())
+        .deferred_tool_handler(danger_approve_all())
+        .run(mixed())
+        .await
+        .unwrap();
     assert_eq!(words(&report), ["returned", "failed", "deferred", "returned"]);
     let blocking = blocking_tool_fn("read", "", |_, _: Nothing| -> Result<(), ToolError> {
         panic!("as it should")

@@ -23,7 +23,7 @@ Prints one JSON object per line. Exit statuses:
 /// Asks of tool calls, which are parked, decided once, claimed and settled. For people, and for programs in any language.
 #[derive(Args)]
 #[command(after_help = STATUSES)]
-pub(crate) struct Asks {
+pub(crate) struct AsksArgs {
     /// Where the asks are; by default the store of the configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
@@ -31,17 +31,17 @@ pub(crate) struct Asks {
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) audit_key_file: Option<PathBuf>,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: AsksCommand,
 }
 
-impl Asks {
+impl AsksArgs {
     pub(crate) fn store(&self) -> Result<Option<StoreUrl>, countersign::config::ConfigError> {
         self.store.as_deref().map(str::parse).transpose()
     }
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum AsksCommand {
     /// Create the store, if it does not exist
     Init,
     /// Park an ask, read from stdin: `{"tool","args","questions":[…],"principal"?,"expires_in_s"?,"idempotent"?,
@@ -150,10 +150,10 @@ fn name(text: &str) -> Result<String, &'static str> {
 #[command(no_binary_name = true)]
 struct Words {
     #[command(subcommand)]
-    command: Command,
+    command: AsksCommand,
 }
 
 /// Parses the words of one command of `each`.
-pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
+pub(crate) fn command(words: Vec<String>) -> Result<AsksCommand, String> {
     Words::try_parse_from(words).map(|it| it.command).map_err(|error| error.to_string())
 }

@@ -8,22 +8,22 @@ use countersign::decision::Question;
 use countersign::ledger::{Ask, Quorum};
 use serde_json::{Map, Value, json};
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The maximum size of an ask in bytes: 1 MiB.
 const LIMIT: u64 = 1 << 20;
 
 /// Reads an ask from stdin.
-pub(crate) fn ask() -> Result<Ask, Failure> {
+pub(crate) fn ask() -> Result<Ask, CommandError> {
     let mut text = Vec::new();
     let read = std::io::stdin().lock().take(LIMIT + 1).read_to_end(&mut text);
-    read.map_err(|error| Failure::Usage(format!("the ask cannot be read: {error}")))?;
+    read.map_err(|error| CommandError::Usage(format!("the ask cannot be read: {error}")))?;
     if text.len() as u64 > LIMIT {
-        return Err(Failure::Usage(format!("the ask has more than {LIMIT} bytes")));
+        return Err(CommandError::Usage(format!("the ask has more than {LIMIT} bytes")));
     }
     let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned());
     text.and_then(|text| parse(&text))
-        .map_err(|problem| Failure::Usage(format!("the ask cannot be used: {problem}")))
+        .map_err(|problem| CommandError::Usage(format!("the ask cannot be used: {problem}")))
 }
 
 fn parse(text: &str) -> Result<Ask, String> {
@@ -128,8 +128,10 @@ fn nothing_left(fields: &Map<String, Value>) -> Result<(), String> {
 }
 
 /// Parses arguments, which must be an object without repeated keys and without numbers that lose digits.
-pub(crate) fn args(text: &str) -> Result<Args, Failure> {
-    object(text).map(Args::from).map_err(|problem| Failure::Usage(format!("`--args`: {problem}")))
+pub(crate) fn args(text: &str) -> Result<Args, CommandError> {
+    object(text)
+        .map(Args::from)
+        .map_err(|problem| CommandError::Usage(format!("`--args`: {problem}")))
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
@@ -143,8 +145,8 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Parses any value, without repeated keys and without numbers that lose digits.
-pub(crate) fn value(text: &str, option: &str) -> Result<Value, Failure> {
-    let usage = |problem: String| Failure::Usage(format!("`{option}`: {problem}"));
+pub(crate) fn value(text: &str, option: &str) -> Result<Value, CommandError> {
+    let usage = |problem: String| CommandError::Usage(format!("`{option}`: {problem}"));
     // Checks first that the text is one complete value, so that it can be parsed as the only field of an object.
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map_err(|error| usage(error.to_string()))?;

@@ -15,20 +15,23 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::Context;
-use crate::output::{Failure, Output};
-use cli::{AnswerArgs, Asks, Command};
+use crate::output::{CommandError, CommandOutput};
+use cli::{AnswerArgs, AsksArgs, AsksCommand};
 
-impl Asks {
-    pub(crate) async fn run(self: Box<Self>, context: &Context) -> Result<Output, Failure> {
+impl AsksArgs {
+    pub(crate) async fn run(
+        self: Box<Self>,
+        context: &Context,
+    ) -> Result<CommandOutput, CommandError> {
         // The input is checked first, so that an unusable command creates no store.
         let url = self.store()?;
-        let job = Job::read(self.command)?;
+        let job = ParsedCommand::read(self.command)?;
         let key = self.audit_key_file.map(|path| file(&path)).transpose()?;
         let mut ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         if let Some(key) = key {
             ledger = ledger.audit_key(&key);
         }
-        if let Job::Other(Command::Each) = job {
+        if let ParsedCommand::Other(AsksCommand::Each) = job {
             each(&ledger).await
         } else {
             job.run(&ledger).await
@@ -37,7 +40,7 @@ impl Asks {
 }
 
 /// Runs the commands on stdin one after the other, until its end.
-async fn each(ledger: &Ledger) -> Result<Output, Failure> {
+async fn each(ledger: &Ledger) -> Result<CommandOutput, CommandError> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(words)) = commands.next_line().await {
         let result = match job(&words) {
@@ -45,60 +48,64 @@ async fn each(ledger: &Ledger) -> Result<Output, Failure> {
             Err(failed) => Err(failed),
         };
         let line = match result {
-            Ok(Output { lines, status, .. }) => json!({"status": status, "lines": lines}),
-            Err(Failure::Usage(problem)) => json!({"status": 2, "lines": [], "error": problem}),
-            Err(Failure::Store(problem)) => json!({"status": 1, "lines": [], "error": problem}),
+            Ok(CommandOutput { lines, status, .. }) => json!({"status": status, "lines": lines}),
+            Err(CommandError::Usage(problem)) => {
+                json!({"status": 2, "lines": [], "error": problem})
+            }
+            Err(CommandError::Store(problem)) => {
+                json!({"status": 1, "lines": [], "error": problem})
+            }
         };
         if writeln!(std::io::stdout(), "{line}").is_err() {
             break;
         }
     }
-    Ok(Output::of(0, Vec::new()))
+    Ok(CommandOutput::of(0, Vec::new()))
 }
 
-fn job(words: &str) -> Result<Job, Failure> {
+fn job(words: &str) -> Result<ParsedCommand, CommandError> {
     let words = serde_json::from_str(words)
-        .map_err(|error| Failure::Usage(format!("a command is a list of words: {error}")))?;
-    match cli::command(words).map_err(Failure::Usage)? {
-        Command::Park | Command::Each => {
-            Err(Failure::Usage("stdin is where commands come from".to_owned()))
+        .map_err(|error| CommandError::Usage(format!("a command is a list of words: {error}")))?;
+    match cli::command(words).map_err(CommandError::Usage)? {
+        AsksCommand::Park | AsksCommand::Each => {
+            Err(CommandError::Usage("stdin is where commands come from".to_owned()))
         }
-        command => Job::read(command),
+        command => ParsedCommand::read(command),
     }
 }
 
 /// A command with its input parsed.
-enum Job {
+enum ParsedCommand {
     Park(Box<countersign::ledger::Ask>),
     Decide { id: String, fingerprint: String, who: String, answer: Answer },
     Settle { id: String, token: u64, outcome: serde_json::Value },
     Verify(BTreeMap<String, (i64, String)>),
-    Other(Command),
+    Other(AsksCommand),
 }
 
-impl Job {
-    fn read(command: Command) -> Result<Self, Failure> {
+impl ParsedCommand {
+    fn read(command: AsksCommand) -> Result<Self, CommandError> {
         Ok(match command {
-            Command::Park => Self::Park(Box::new(input::ask()?)),
-            Command::Decide { id, fingerprint, who, answer } => {
+            AsksCommand::Park => Self::Park(Box::new(input::ask()?)),
+            AsksCommand::Decide { id, fingerprint, who, answer } => {
                 Self::Decide { id, fingerprint, who, answer: self::answer(answer)? }
             }
-            Command::Settle { id, token, outcome } => {
+            AsksCommand::Settle { id, token, outcome } => {
                 Self::Settle { id, token, outcome: input::value(&outcome, "--outcome")? }
             }
-            Command::Verify { earlier } => {
+            AsksCommand::Verify { earlier } => {
                 Self::Verify(earlier.map(|path| heads(&path)).transpose()?.unwrap_or_default())
             }
             other => Self::Other(other),
         })
     }
 
-    async fn run(self, ledger: &Ledger) -> Result<Output, Failure> {
+    async fn run(self, ledger: &Ledger) -> Result<CommandOutput, CommandError> {
         match self {
             Self::Park(ask) => {
                 let record = ledger.park(*ask).await?;
                 let (id, fingerprint) = (record.ask.id(), record.fingerprint.as_str());
-                Ok(Output::new(0, json!({"id": id, "fingerprint": fingerprint})))
+                Ok(CommandOutput::new(0, json!({"id": id, "fingerprint": fingerprint})))
             }
             Self::Decide { id, fingerprint, who, answer } => {
                 results::decided(&ledger.decide(&id, &fingerprint, &who, answer).await?)
@@ -112,7 +119,7 @@ impl Job {
     }
 }
 
-fn answer(args: AnswerArgs) -> Result<Answer, Failure> {
+fn answer(args: AnswerArgs) -> Result<Answer, CommandError> {
     if let Some(message) = args.deny {
         return Ok(Answer::Deny { message });
     }
@@ -122,26 +129,28 @@ fn answer(args: AnswerArgs) -> Result<Answer, Failure> {
     Ok(Answer::Approve { args: args.args.map(|args| input::args(&args)).transpose()? })
 }
 
-async fn other(ledger: &Ledger, command: Command) -> Result<Output, Failure> {
+async fn other(ledger: &Ledger, command: AsksCommand) -> Result<CommandOutput, CommandError> {
     match command {
-        Command::List { state, limit } => {
+        AsksCommand::List { state, limit } => {
             let listed = ledger.list(state, limit).await?;
             let lines = listed.records.iter().map(results::ask);
             let output = results::refused(lines.collect(), &listed.refused);
             let is_for_people = output.lines.is_empty() && std::io::stdout().is_terminal();
             Ok(if is_for_people { output.for_people("There are no asks.") } else { output })
         }
-        Command::Show { id } => {
+        AsksCommand::Show { id } => {
             let record = ledger.get(&id).await?;
-            Ok(record.map_or_else(results::unknown, |record| Output::new(0, results::ask(&record))))
+            Ok(record.map_or_else(results::unknown, |record| {
+                CommandOutput::new(0, results::ask(&record))
+            }))
         }
-        Command::Claim { id, worker, lease_s } => {
+        AsksCommand::Claim { id, worker, lease_s } => {
             results::claimed(&ledger.claim(&id, &worker, lease_s).await?)
         }
-        Command::Renew { id, token, lease_s } => {
+        AsksCommand::Renew { id, token, lease_s } => {
             results::renewed(&ledger.renew(&id, token, lease_s).await?)
         }
-        Command::Expire => {
+        AsksCommand::Expire => {
             let mut changed = Vec::new();
             let expired = ledger.expire().await?;
             for id in expired.changed {
@@ -151,48 +160,48 @@ async fn other(ledger: &Ledger, command: Command) -> Result<Output, Failure> {
             let lines = vec![json!({"result": "expired", "changed": changed})];
             Ok(results::refused(lines, &expired.refused))
         }
-        Command::Cancel { id, who } => results::cancelled(&ledger.cancel(&id, &who).await?),
-        Command::Checkpoint => checkpoint(ledger).await,
-        Command::Export => {
+        AsksCommand::Cancel { id, who } => results::cancelled(&ledger.cancel(&id, &who).await?),
+        AsksCommand::Checkpoint => checkpoint(ledger).await,
+        AsksCommand::Export => {
             let mut lines = Vec::new();
             ledger.export(|entry| lines.push(json!(entry))).await?;
-            Ok(Output::of(0, lines))
+            Ok(CommandOutput::of(0, lines))
         }
-        Command::Init
-        | Command::Each
-        | Command::Park
-        | Command::Decide { .. }
-        | Command::Settle { .. }
-        | Command::Verify { .. } => Ok(Output::new(0, json!({"ok": true}))),
+        AsksCommand::Init
+        | AsksCommand::Each
+        | AsksCommand::Park
+        | AsksCommand::Decide { .. }
+        | AsksCommand::Settle { .. }
+        | AsksCommand::Verify { .. } => Ok(CommandOutput::new(0, json!({"ok": true}))),
     }
 }
 
-async fn checkpoint(ledger: &Ledger) -> Result<Output, Failure> {
+async fn checkpoint(ledger: &Ledger) -> Result<CommandOutput, CommandError> {
     Ok(match ledger.checkpoint().await {
         Ok(Checkpoint { entries, head, changed }) => {
             let line = json!({"ok": true, "entries": entries, "head": head, "changed": changed});
-            Output::new(0, line)
+            CommandOutput::new(0, line)
         }
         Err(LedgerError::Broken(broken)) => self::broken(&broken),
         Err(error) => return Err(error.into()),
     })
 }
 
-fn broken(broken: &Broken) -> Output {
+fn broken(broken: &Broken) -> CommandOutput {
     let Broken { run, seq, problem } = broken;
-    Output::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
+    CommandOutput::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
 }
 
 async fn verify(
     ledger: &Ledger,
     earlier: &BTreeMap<String, (i64, String)>,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CommandError> {
     Ok(match ledger.verify(earlier).await {
         Ok(verified) if verified.is_empty() => {
             let note = "there is nothing to verify: the ledger is empty";
-            Output::new(0, json!({"ok": true, "entries": 0, "note": note}))
+            CommandOutput::new(0, json!({"ok": true, "entries": 0, "note": note}))
         }
-        Ok(verified) => Output::new(0, json!({"ok": true, "entries": verified.entries})),
+        Ok(verified) => CommandOutput::new(0, json!({"ok": true, "entries": verified.entries})),
         Err(LedgerError::Broken(broken)) => self::broken(&broken),
         Err(error) => return Err(error.into()),
     })
@@ -200,7 +209,7 @@ async fn verify(
 
 /// The heads to verify against, from a file of `export` or `checkpoint`: the last entry of each log, and all
 /// checkpoints.
-fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failure> {
+fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, CommandError> {
     let text = String::from_utf8_lossy(&file(path)?).into_owned();
     let mut heads = BTreeMap::new();
     for line in text.lines() {
@@ -209,13 +218,16 @@ fn heads(path: &Path) -> Result<BTreeMap<String, (i64, String)>, Failure> {
             continue;
         }
         let entry: Entry = serde_json::from_str(line).map_err(|error| {
-            Failure::Usage(format!("`{}` is not what `export` writes: {error}", path.display()))
+            CommandError::Usage(format!(
+                "`{}` is not what `export` writes: {error}",
+                path.display()
+            ))
         })?;
         heads.insert(entry.run, (entry.seq, entry.hash));
     }
     Ok(heads)
 }
 
-pub(crate) fn file(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::Usage(format!("`{}`: {error}", path.display())))
+pub(crate) fn file(path: &Path) -> Result<Vec<u8>, CommandError> {
+    fs::read(path).map_err(|error| CommandError::Usage(format!("`{}`: {error}", path.display())))
 }

@@ -7,32 +7,32 @@ use countersign::ledger::{
 };
 use serde_json::{Value, json};
 
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
-pub(crate) fn unknown() -> Output {
-    Output::new(7, json!({"result": "unknown"}))
+pub(crate) fn unknown() -> CommandOutput {
+    CommandOutput::new(7, json!({"result": "unknown"}))
 }
 
 /// The error for a result that this build does not know, as the enums are non-exhaustive.
-fn odd(result: &impl serde::Serialize) -> Failure {
-    Failure::Store(format!("the ledger gave {}", json!(result)))
+fn odd(result: &impl serde::Serialize) -> CommandError {
+    CommandError::Store(format!("the ledger gave {}", json!(result)))
 }
 
-pub(crate) fn decided(made: &Decided) -> Result<Output, Failure> {
-    let result = |status, result: &str| Output::new(status, json!({"result": result}));
+pub(crate) fn decided(made: &Decided) -> Result<CommandOutput, CommandError> {
+    let result = |status, result: &str| CommandOutput::new(status, json!({"result": result}));
     Ok(match made {
-        Decided::Won { again } => Output::new(0, json!({"result": "won", "again": again})),
+        Decided::Won { again } => CommandOutput::new(0, json!({"result": "won", "again": again})),
         Decided::Recorded { approvals, needed, again } => {
             let line = json!({"result": "recorded", "approvals": approvals, "needed": needed, "again": again});
-            Output::new(0, line)
+            CommandOutput::new(0, line)
         }
         Decided::Lost(winner) => {
-            Output::new(3, json!({"result": "lost", "winner": self::winner(winner)}))
+            CommandOutput::new(3, json!({"result": "lost", "winner": self::winner(winner)}))
         }
         Decided::Expired => result(4, "expired"),
         Decided::Cancelled => result(5, "cancelled"),
         Decided::Mismatch { fingerprint } => {
-            Output::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
+            CommandOutput::new(6, json!({"result": "mismatch", "fingerprint": fingerprint}))
         }
         Decided::NotAllowed => result(10, "not_allowed"),
         Decided::BlankName => result(2, "blank_name"),
@@ -41,7 +41,7 @@ pub(crate) fn decided(made: &Decided) -> Result<Output, Failure> {
     })
 }
 
-pub(crate) fn claimed(made: &Claimed) -> Result<Output, Failure> {
+pub(crate) fn claimed(made: &Claimed) -> Result<CommandOutput, CommandError> {
     let status = match made {
         Claimed::Claimed { .. } => 0,
         Claimed::Held { .. } => 3,
@@ -52,31 +52,31 @@ pub(crate) fn claimed(made: &Claimed) -> Result<Output, Failure> {
         Claimed::UnknownAsk => return Ok(unknown()),
         other => return Err(odd(other)),
     };
-    Ok(Output::new(status, json!(made)))
+    Ok(CommandOutput::new(status, json!(made)))
 }
 
-pub(crate) fn renewed(made: &Renewed) -> Result<Output, Failure> {
+pub(crate) fn renewed(made: &Renewed) -> Result<CommandOutput, CommandError> {
     match made {
-        Renewed::Renewed { .. } => Ok(Output::new(0, json!(made))),
-        Renewed::StaleToken => Ok(Output::new(3, json!(made))),
+        Renewed::Renewed { .. } => Ok(CommandOutput::new(0, json!(made))),
+        Renewed::StaleToken => Ok(CommandOutput::new(3, json!(made))),
         Renewed::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
 }
 
-pub(crate) fn settled(made: &Settled) -> Result<Output, Failure> {
+pub(crate) fn settled(made: &Settled) -> Result<CommandOutput, CommandError> {
     match made {
-        Settled::Settled { .. } => Ok(Output::new(0, json!(made))),
-        Settled::StaleToken => Ok(Output::new(3, json!(made))),
+        Settled::Settled { .. } => Ok(CommandOutput::new(0, json!(made))),
+        Settled::StaleToken => Ok(CommandOutput::new(3, json!(made))),
         Settled::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
 }
 
-pub(crate) fn cancelled(made: &Cancelled) -> Result<Output, Failure> {
+pub(crate) fn cancelled(made: &Cancelled) -> Result<CommandOutput, CommandError> {
     match made {
-        Cancelled::Cancelled { .. } => Ok(Output::new(0, json!(made))),
-        Cancelled::TooLate { .. } => Ok(Output::new(3, json!(made))),
+        Cancelled::Cancelled { .. } => Ok(CommandOutput::new(0, json!(made))),
+        Cancelled::TooLate { .. } => Ok(CommandOutput::new(3, json!(made))),
         Cancelled::UnknownAsk => Ok(unknown()),
         other => Err(odd(other)),
     }
@@ -109,11 +109,11 @@ fn decision(answer: &Answer) -> Value {
 }
 
 /// Adds the refused rows, each on a line of its own: not everything could be read.
-pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> Output {
+pub(crate) fn refused(mut lines: Vec<Value>, rows: &[RefusedRow]) -> CommandOutput {
     let status = u8::from(!rows.is_empty());
     let problem = |row: &RefusedRow| json!({"id": row.id, "refused": row.error.to_string()});
     lines.extend(rows.iter().map(problem));
-    Output::of(status, lines)
+    CommandOutput::of(status, lines)
 }
 
 /// The question as it was parked: a plain text where it has nothing but a reason.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use countersign::hook::Client;
 
 use super::doctor::Doctor;
-use super::install::{Install, Place};
+use super::install::{Configuration, Install};
 use crate::seconds::limit;
 
 const STATUSES: &str = "\
@@ -22,13 +22,13 @@ a problem.";
 /// Decide about the tool calls of coding agents: Claude Code, Codex CLI, Gemini CLI, Copilot CLI and opencode.
 #[derive(Args)]
 #[command(after_help = STATUSES)]
-pub(crate) struct Hook {
+pub(crate) struct HookArgs {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: HookCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum HookCommand {
     /// Answer a hook of Claude Code
     Claude(Answering),
     /// Answer a hook of Codex CLI
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// Configure a client to call the hook
     Install(Install),
     /// Remove the hook from the configuration of a client
-    Uninstall(Place),
+    Uninstall(Configuration),
     /// Check that a client has the hook, and obeys it
     Doctor(Doctor),
 }
@@ -80,7 +80,7 @@ pub(crate) enum Allow {
     Grant,
 }
 
-impl Command {
+impl HookCommand {
     /// The client whose payload is answered, with the options.
     pub(crate) fn answering(&self) -> Option<(Client, &Answering)> {
         Some(match self {

@@ -9,15 +9,15 @@ use countersign::hook::Client;
 use serde_json::{Value, json};
 
 use super::canary::Canary;
-use super::install::Place;
+use super::install::Configuration;
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 
 /// Check the installation in a client: its version, its configuration, and, with `--live`, that a denial is obeyed.
 #[derive(Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    place: Place,
+    place: Configuration,
     /// Let the client run, with your account, and have it call a tool that must be denied
     #[arg(long)]
     live: bool,
@@ -27,19 +27,19 @@ pub(crate) struct Doctor {
 }
 
 /// One thing that was checked: its name, whether it is in order, and what was found.
-struct Check(&'static str, Option<bool>, String);
+struct Finding(&'static str, Option<bool>, String);
 
 impl Doctor {
-    pub(super) fn run(self, context: &Context) -> Result<Output, Failure> {
+    pub(super) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let client = self.place.client;
         let installation = self.place.installation(context)?;
         let there = installation.has_entry();
         let mut checks = vec![self.version()];
         checks.push(match &there {
             Ok(true) => {
-                Check("configuration", Some(true), installation.path().display().to_string())
+                Finding("configuration", Some(true), installation.path().display().to_string())
             }
-            Ok(false) => Check(
+            Ok(false) => Finding(
                 "configuration",
                 Some(false),
                 format!(
@@ -47,10 +47,10 @@ impl Doctor {
                     installation.path().display()
                 ),
             ),
-            Err(error) => Check("configuration", Some(false), error.to_string()),
+            Err(error) => Finding("configuration", Some(false), error.to_string()),
         });
         if client == Client::Codex {
-            checks.push(Check(
+            checks.push(Finding(
                 "trust",
                 None,
                 "Codex keeps it: an untrusted hook is skipped without a word. Look at /hooks in codex".to_owned(),
@@ -58,12 +58,12 @@ impl Doctor {
         }
         checks.push(match there {
             Ok(true) if self.live => self.canary(context)?,
-            Ok(true) => Check(
+            Ok(true) => Finding(
                 "canary",
                 None,
                 "not proven; `--live` lets the client make a call that must be denied".to_owned(),
             ),
-            _ => Check("canary", None, "not tried, as there is no hook".to_owned()),
+            _ => Finding("canary", None, "not tried, as there is no hook".to_owned()),
         });
         Ok(report(client, &checks))
     }
@@ -72,11 +72,11 @@ impl Doctor {
         self.program.clone().unwrap_or_else(|| self.place.client.name().into())
     }
 
-    fn version(&self) -> Check {
+    fn version(&self) -> Finding {
         let tested = self.place.client.tested_version();
         let output = Command::new(self.program()).arg("--version").stdin(Stdio::null()).output();
         let Ok(output) = output else {
-            return Check(
+            return Finding(
                 "version",
                 Some(false),
                 format!("`{}` cannot be run", self.program().display()),
@@ -84,17 +84,17 @@ impl Doctor {
         };
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let Some((found, numbers)) = version(&text) else {
-            return Check("version", None, format!("unknown; {tested} was tested"));
+            return Finding("version", None, format!("unknown; {tested} was tested"));
         };
         let is_old = Some(numbers) < version(tested).map(|it| it.1);
         let note = if is_old { ": older than any that was tested" } else { "" };
-        Check("version", Some(!is_old), format!("{found} ({tested} was tested){note}"))
+        Finding("version", Some(!is_old), format!("{found} ({tested} was tested){note}"))
     }
 
     /// Lets the client call a tool that must be denied.
-    fn canary(&self, context: &Context) -> Result<Check, Failure> {
+    fn canary(&self, context: &Context) -> Result<Finding, CommandError> {
         let canary = Canary::set(context.directories.state())
-            .map_err(|error| Failure::Store(error.to_string()))?;
+            .map_err(|error| CommandError::Store(error.to_string()))?;
         let folder = canary.folder();
         let target = folder.join(canary.marker());
         let prompt =
@@ -109,7 +109,7 @@ impl Doctor {
         };
         if self.place.project {
             let here =
-                std::env::current_dir().map_err(|error| Failure::Store(error.to_string()))?;
+                std::env::current_dir().map_err(|error| CommandError::Store(error.to_string()))?;
             command.current_dir(here);
         } else {
             command.current_dir(folder);
@@ -117,31 +117,31 @@ impl Doctor {
         let ended = run_for(command, Duration::from_secs(120));
         let (ran, seen) = (target.exists(), canary.was_seen());
         Ok(match (ran, seen, ended) {
-            (true, true, _) => Check(
+            (true, true, _) => Finding(
                 "canary",
                 Some(false),
                 "the client asked the hook, and ran the denied call".to_owned(),
             ),
-            (true, false, _) => Check(
+            (true, false, _) => Finding(
                 "canary",
                 Some(false),
                 "the client ran the call without asking the hook".to_owned(),
             ),
-            (false, true, _) => Check(
+            (false, true, _) => Finding(
                 "canary",
                 Some(true),
                 "the client asked the hook, and obeyed the denial".to_owned(),
             ),
             (false, false, Ok(true)) => {
-                Check("canary", None, "the client made no call: is it logged in?".to_owned())
+                Finding("canary", None, "the client made no call: is it logged in?".to_owned())
             }
-            (false, false, Ok(false)) => Check(
+            (false, false, Ok(false)) => Finding(
                 "canary",
                 None,
                 "the client made no call and failed or took too long".to_owned(),
             ),
             (false, false, Err(error)) => {
-                Check("canary", None, format!("the client cannot be run: {error}"))
+                Finding("canary", None, format!("the client cannot be run: {error}"))
             }
         })
     }
@@ -173,7 +173,7 @@ fn version(text: &str) -> Option<(String, Vec<u64>)> {
     })
 }
 
-fn report(client: Client, checks: &[Check]) -> Output {
+fn report(client: Client, checks: &[Finding]) -> CommandOutput {
     let word = |ok: Option<bool>| match ok {
         Some(true) => "ok",
         Some(false) => "PROBLEM",
@@ -181,12 +181,12 @@ fn report(client: Client, checks: &[Check]) -> Output {
     };
     let lines: Vec<Value> = checks
         .iter()
-        .map(|Check(what, ok, found)| json!({"client": client.name(), "check": what, "ok": ok, "found": found}))
+        .map(|Finding(what, ok, found)| json!({"client": client.name(), "check": what, "ok": ok, "found": found}))
         .collect();
     let text: Vec<_> = checks
         .iter()
-        .map(|Check(what, ok, found)| format!("{what:<14}{:<9}{found}", word(*ok)))
+        .map(|Finding(what, ok, found)| format!("{what:<14}{:<9}{found}", word(*ok)))
         .collect();
     let status = if checks.iter().any(|check| check.1 == Some(false)) { 3 } else { 0 };
-    Output::of(status, lines).for_people(text.join("\n"))
+    CommandOutput::of(status, lines).for_people(text.join("\n"))
 }

@@ -9,12 +9,12 @@ use countersign::hook::{Client, Installation};
 use serde_json::json;
 
 use crate::Context;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, CommandOutput};
 use crate::seconds::limit;
 
 /// Which configuration of which client.
 #[derive(Args)]
-pub(crate) struct Place {
+pub(crate) struct Configuration {
     /// The client: claude, codex, gemini, copilot or opencode
     pub(super) client: Client,
     /// For all sessions of this user (the default)
@@ -32,7 +32,7 @@ pub(crate) struct Place {
 #[derive(Args)]
 pub(crate) struct Install {
     #[command(flatten)]
-    place: Place,
+    place: Configuration,
     /// How long the client waits for an answer, and the hook for a person
     #[arg(long, value_name = "SECONDS", value_parser = limit, default_value = "300")]
     limit: Duration,
@@ -41,22 +41,23 @@ pub(crate) struct Install {
     options: Vec<String>,
 }
 
-impl Place {
-    pub(super) fn installation(&self, context: &Context) -> Result<Installation, Failure> {
+impl Configuration {
+    pub(super) fn installation(&self, context: &Context) -> Result<Installation, CommandError> {
         if let Some(file) = &self.file {
             return Ok(Installation::at(self.client, file));
         }
         if self.project {
             let here = std::env::current_dir();
-            let here = here.map_err(|error| Failure::Store(error.to_string()))?;
+            let here = here.map_err(|error| CommandError::Store(error.to_string()))?;
             return Ok(Installation::of_project(self.client, &here));
         }
         Ok(Installation::of_user(self.client, context.directories.home()))
     }
 
-    pub(super) fn uninstall(&self, context: &Context) -> Result<Output, Failure> {
+    pub(super) fn uninstall(&self, context: &Context) -> Result<CommandOutput, CommandError> {
         let installation = self.installation(context)?;
-        let done = installation.uninstall().map_err(|error| Failure::Store(with_causes(&error)))?;
+        let done =
+            installation.uninstall().map_err(|error| CommandError::Store(with_causes(&error)))?;
         let path = installation.path().display();
         let text = match done.changed {
             true => format!("Removed the hook from {path}"),
@@ -64,21 +65,22 @@ impl Place {
         };
         let line =
             json!({"file": installation.path(), "changed": done.changed, "backup": done.backup});
-        Ok(Output::new(0, line).for_people(text))
+        Ok(CommandOutput::new(0, line).for_people(text))
     }
 }
 
 impl Install {
-    pub(super) fn run(self, context: &Context) -> Result<Output, Failure> {
+    pub(super) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let client = self.place.client;
         let program = std::env::current_exe().and_then(|path| path.canonicalize());
-        let program = program.map_err(|error| Failure::Store(error.to_string()))?;
+        let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
         words.extend(self.options);
         let installation =
             self.place.installation(context)?.with_command(words).with_limit(self.limit);
-        let done = installation.install().map_err(|error| Failure::Store(with_causes(&error)))?;
+        let done =
+            installation.install().map_err(|error| CommandError::Store(with_causes(&error)))?;
         let path = installation.path().display();
         let mut text = match done.changed {
             true => format!("Installed the hook of {client} in {path}"),
@@ -93,7 +95,7 @@ impl Install {
         let line = json!({
             "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next(client),
         });
-        Ok(Output::new(0, line).for_people(text))
+        Ok(CommandOutput::new(0, line).for_people(text))
     }
 }
 

@@ -18,21 +18,23 @@ use countersign::ledger::Ledger;
 use countersign::{BoxError, ToolMiddlewareExt as _};
 
 use crate::Context;
-use crate::output::{Failure, Output};
-use cli::{Allow, Answering, Command};
+use crate::output::{CommandError, CommandOutput};
+use cli::{Allow, Answering, HookCommand};
 use exit::Exit;
 
 /// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
 const MAX_KEPT: u64 = 8 << 20;
 
-impl cli::Hook {
+impl cli::HookArgs {
     /// Runs a command that answers no payload.
-    pub(crate) fn run(self, context: &Context) -> Result<Output, Failure> {
+    pub(crate) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         match self.command {
-            Command::Install(install) => install.run(context),
-            Command::Uninstall(place) => place.uninstall(context),
-            Command::Doctor(doctor) => doctor.run(context),
-            _ => Err(Failure::Usage("a payload is answered by a process of its own".to_owned())),
+            HookCommand::Install(install) => install.run(context),
+            HookCommand::Uninstall(place) => place.uninstall(context),
+            HookCommand::Doctor(doctor) => doctor.run(context),
+            _ => {
+                Err(CommandError::Usage("a payload is answered by a process of its own".to_owned()))
+            }
         }
     }
 }

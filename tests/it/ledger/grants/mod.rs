@@ -22,7 +22,7 @@ use countersign::model::ModelResponse;
 
 use crate::support::{Recorder, Script, call};
 
-fn asks(_: &ToolCall) -> Decision {
+fn asks(_: &RunContext, _: &ToolCall) -> Decision {
     Decision::ask("sends mail").with_key("mail").with_metadata(metadata::GRANTABLE, true)
 }
 
@@ -46,7 +46,10 @@ impl World {
         }
     }
 
-    fn turn(&self, decide: impl Fn(&ToolCall) -> Decision + Clone + Send + Sync + 'static) -> Turn {
+    fn turn(
+        &self,
+        decide: impl Fn(&RunContext, &ToolCall) -> Decision + Clone + Send + Sync + 'static,
+    ) -> Turn {
         let shown = Arc::clone(&self.shown);
         let person = handler_fn_sync(move |_: &RunContext, requests: &DeferredToolRequests| {
             shown.fetch_add(requests.iter().count(), Ordering::SeqCst);
@@ -54,7 +57,7 @@ impl World {
         });
         Turn::new(self.recorder.clone().layered(decide_fn(decide)))
             .ledger(self.ledger.clone())
-            .handler(person)
+            .deferred_tool_handler(person)
     }
 
     async fn run(&self, id: &str, args: Value) -> TurnReport {
@@ -222,12 +225,12 @@ async fn the_grant_is_checked_again_at_the_claim() {
     let grant = world.granted(|grant| grant).await;
     let (ledger, passes) = (world.ledger.clone(), Arc::new(AtomicUsize::new(0)));
     // Revokes the grant on the approved pass: the use is taken, and the execution is not claimed yet.
-    let revoke = move |call: &ToolCall| {
+    let revoke = move |cx: &RunContext, call: &ToolCall| {
         if passes.fetch_add(1, Ordering::SeqCst) == 1 {
             let revoked = futures::executor::block_on(ledger.revoke_grant(&grant.id, "bob"));
             assert_eq!(revoked.unwrap(), RevokedGrant::Revoked { again: false });
         }
-        asks(call)
+        asks(cx, call)
     };
     let report = world.turn(revoke).run(vec![call("c1", "mail", same())]).await.unwrap();
     assert!(report.suspended().is_some(), "a person is asked");
@@ -250,7 +253,7 @@ async fn a_grant_is_its_makers_vote() {
         (other, &["ann"], true),
     ] {
         let ledger = Ledger::new(MemoryStore::new())
-            .asks(move |_, ask| ask.with_principal("zoe").with_quorum(quorum));
+            .ask_policy(move |_, ask| ask.with_principal("zoe").with_quorum(quorum));
         let world = World::over(ledger);
         let asked = world.asked(same()).await;
         let grant = Grant::of(&asked.ask, GrantScope::Session("s1".into())).unwrap();

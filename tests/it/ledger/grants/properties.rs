@@ -3,7 +3,7 @@
 use countersign::decision::Preview;
 use countersign::deferred::metadata;
 use countersign::ledger::{Ask, Grant, GrantScope, Ledger, MemoryStore};
-use countersign::{Decision, Outcome, ToolCall, ToolsExt as _, Turn, decide_fn};
+use countersign::{Decision, Outcome, RunContext, ToolCall, ToolsExt as _, Turn, decide_fn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -91,8 +91,8 @@ async fn runs(twists: Vec<Twist>, any_content: bool) -> bool {
         let (anonymous, agent) = (is(NoRequester), if is(OtherAgent) { "other" } else { "root" });
         let requester =
             move |_: &_, ask: Ask| if anonymous { ask } else { ask.with_principal(who) };
-        let ledger = Ledger::new(store.clone()).with_session(session).asks(requester);
-        let decide = move |_: &ToolCall| decision(&twists);
+        let ledger = Ledger::new(store.clone()).with_session(session).ask_policy(requester);
+        let decide = move |_: &RunContext, _: &ToolCall| decision(&twists);
         Turn::new(recorder.clone().layered(decide_fn(decide))).ledger(ledger).agent(agent)
     };
     let ledger = Ledger::new(store.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ledger::Record;
 
-type Rule = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
+type AskFilter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 
 /// The person who sends a request, and which asks this person may see and decide.
 ///
@@ -13,23 +13,23 @@ type Rule = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 /// (rule L1). It has to come from a login, never from what the client says about itself.
 ///
 /// ```
-/// use countersign::inbox::Principal;
+/// use countersign::inbox::Approver;
 ///
 /// // The on-call team sees the asks of its own agent, and decides about everything but money.
-/// let ann = Principal::new("ann@example.com")
+/// let ann = Approver::new("ann@example.com")
 ///     .with_sees(|record| record.ask.path().starts_with("ops/"))
 ///     .with_decides(|record| record.ask.tool() != "transfer");
 /// assert_eq!(ann.name(), "ann@example.com");
 /// ```
 #[derive(Clone)]
-pub struct Principal {
+pub struct Approver {
     name: Arc<str>,
-    sees: Option<Rule>,
-    decides: Option<Rule>,
+    sees: Option<AskFilter>,
+    decides: Option<AskFilter>,
     audits: bool,
 }
 
-impl Principal {
+impl Approver {
     /// A person with this name who may see and decide every ask, and may verify and export the log.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -83,9 +83,9 @@ impl Principal {
     }
 }
 
-impl fmt::Debug for Principal {
+impl fmt::Debug for Approver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Principal").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Approver").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -93,16 +93,16 @@ impl fmt::Debug for Principal {
 /// [`Inbox::new`](super::Inbox::new).
 ///
 /// ```
-/// use countersign::inbox::Rejection;
-/// assert_eq!(Rejection::unauthorized("log in first").status(), 401);
+/// use countersign::inbox::AuthorizeError;
+/// assert_eq!(AuthorizeError::unauthorized("log in first").status(), 401);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct AuthorizeError {
     status: u16,
     message: String,
 }
 
-impl Rejection {
+impl AuthorizeError {
     /// A rejection with a status from 400 to 599; any other one becomes 500.
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {

@@ -2,14 +2,14 @@
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Truth {
     Yes,
     No,
     /// It cannot be evaluated, for this reason.
     Unknown(&'static str),
 }
 
-impl Answer {
+impl Truth {
     pub(super) fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -51,10 +51,10 @@ pub(super) enum Reading {
 
 impl Reading {
     /// Combines the answers for several values that stand in one place.
-    pub(super) fn over(self, answers: impl IntoIterator<Item = Answer>) -> Answer {
+    pub(super) fn over(self, answers: impl IntoIterator<Item = Truth>) -> Truth {
         match self {
-            Self::Allowing => Answer::all(answers),
-            Self::Strict => Answer::any(answers),
+            Self::Allowing => Truth::all(answers),
+            Self::Strict => Truth::any(answers),
         }
     }
 
