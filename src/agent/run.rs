@@ -196,8 +196,9 @@ impl<'a> Run<'a> {
     /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
     /// # }
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let agent = Agent::new(Polite, FunctionToolset::new()); let mut run =
-    /// agent.run("Hello").without_deferred_tool_handler().iter(); assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let mut run = agent.run("Hello").without_deferred_tool_handler().iter();
+    /// assert!(matches!(run.next().await?, Some(RunStep::ModelRequest)));
     /// let stopped = run.suspended(); // stop here, store it, and continue elsewhere
     /// assert_eq!(agent.ask(stopped).await?.text(), Some("Hi"));
     /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();

@@ -125,9 +125,10 @@ impl Asking<'_> {
         });
         serde_json::from_value(json!({
             "layer": "hook",
-            "key": "origin",
+            // A grant holds for calls of the same directory.
+            "key": format!("origin {directory}"),
             "reason": format!("{}{agent} calls `{}` in {directory}", call.client, call.tool.escape_debug()),
-            "metadata": {"hook": about},
+            "metadata": {"hook": about, "grantable": true},
         }))
         .ok()
     }
@@ -149,6 +150,8 @@ impl Asking<'_> {
                 None => missing = middle,
             }
         }
+        // A no to the last equal call is not answered by an earlier yes (rule G2).
+        let was_denied = last.as_ref().is_some_and(Record::is_denied);
         if let Some(record) = last.filter(is_open) {
             return Ok(record);
         }
@@ -159,6 +162,11 @@ impl Asking<'_> {
             .with_args(ask.args().clone())
             .with_questions(ask.questions().iter().cloned());
         let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
+        if !was_denied
+            && let Some(granted) = self.ledger.answer_by_grant(&new).await.map_err(store)?
+        {
+            return Ok(granted);
+        }
         self.ledger.park(new).await.map_err(store)
     }
 

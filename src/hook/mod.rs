@@ -183,6 +183,10 @@ impl Hook {
                 let ledger = store.await.map_err(|error| {
                     format!("this call needs an approval, and the store of approvals cannot be used: {}", with_causes(&*error))
                 })?;
+                let ledger = match &call.session {
+                    Some(session) => ledger.with_session(key::run(self.client, session)),
+                    None => ledger,
+                };
                 let principal = self.principal.as_deref();
                 let asking = Asking { ledger: &ledger, stack, principal, until };
                 let args = asking.answered(*pending).await?;

@@ -11,6 +11,7 @@ use super::app::App;
 use super::approver::Approver;
 use super::board::is_cut;
 use super::body::Sent;
+use super::granting::{self, Wanted};
 use super::json::set;
 use super::refused::{ApiError, ApiReply};
 use crate::args::Args;
@@ -31,6 +32,7 @@ pub(super) enum PostedDecision {
         fingerprint: String,
         args: Option<String>,
         by: Option<String>,
+        grant: Option<Wanted>,
     },
     Deny {
         fingerprint: String,
@@ -83,15 +85,24 @@ pub(super) async fn decide(
     let (PostedDecision::Approve { by, .. } | PostedDecision::Deny { by, .. }) = &decision;
     is_still(&app, &who, by.as_deref())?;
     let record = find(&app, &who, &params).await?;
-    let (fingerprint, answer) = match decision {
-        PostedDecision::Approve { fingerprint, args, .. } => {
-            (fingerprint, Answer::Approve { args: may_approve(&app, &record, args.as_deref())? })
+    let (fingerprint, answer, granted) = match decision {
+        PostedDecision::Approve { args: Some(_), grant: Some(_), .. } => {
+            let problem = "A grant is for the arguments as they were asked about.";
+            return Err(ApiError::bad("bad_request", problem));
+        }
+        PostedDecision::Approve { fingerprint, args, grant, .. } => {
+            let granted = grant.map(|grant| granting::wanted(&record, &grant)).transpose()?;
+            let args = may_approve(&app, &record, args.as_deref())?;
+            (fingerprint, Answer::Approve { args }, granted)
         }
         PostedDecision::Deny { fingerprint, message, .. } => {
-            (fingerprint, Answer::Deny { message })
+            (fingerprint, Answer::Deny { message }, None)
         }
     };
-    let result = take(&app, &who, &record, &fingerprint, answer).await;
+    let mut result = take(&app, &who, &record, &fingerprint, answer).await;
+    if let (Ok(result), Some(grant)) = (&mut result, granted) {
+        set(result, "grant", granting::make(&app, &who, grant).await);
+    }
     tell(&app, &[record.ask.id().to_owned()]).await;
     result.map(Json)
 }

@@ -6,10 +6,12 @@
 //! use countersign::ledger::Ledger;
 //!
 //! # async fn example(ledger: Ledger) -> std::io::Result<()> {
-//! let inbox = Inbox::new(ledger, async |parts| { // Identify the person by a session, a token, or a header that a
-//! proxy sets. let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
-//! name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first")) }); let app =
-//! Router::new().nest("/inbox", inbox.into_router());
+//! let inbox = Inbox::new(ledger, async |parts| {
+//!     // Identify the person by a session, a token, or a header that a proxy sets.
+//!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
+//!     name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first"))
+//! });
+//! let app = Router::new().nest("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
 //! ```
@@ -24,8 +26,8 @@
 //! |---|---|
 //! | `GET /` | the page |
 //! | `GET /api/asks?limit=&after=&since=&q=&agent=&tool=&run=&requester=&sort=&group=` | the pending asks that the principal may see, a page of `limit` entries behind the place `after`. `sort` is `due` (the default: the soonest deadline first, ten entries of each requester before the eleventh of any other), `oldest` or `newest`; `group=run` keeps the entries of a run together. Equal calls of a run are one entry (`same`). With the `total`, the number that `match`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer; and the rows that are `refused`, as they were changed outside of the ledger |
-//! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out |
-//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
+//! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out; with the grants that can be made with its approval (`offers`) |
+//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?, "grant"?: {"scope": "session" or "project", "seconds"?}}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `POST /api/states` | `{"asks": {id: changed_at}}`: those of at most 500 asks that have changed since |
 //! | `POST /api/decisions` | `{"decisions": [{"id", "verdict", …}], "by"?}`: at most 500 decisions, each bound to its own fingerprint; the answer has a `result` for each |
 //! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: the decision, the deciders, the reasons and the outcome |
@@ -73,12 +75,14 @@ mod config;
 mod decide;
 mod entry;
 mod files;
+mod granting;
 mod guard;
 mod history;
 mod json;
 mod log;
 mod notice;
 mod numbers;
+mod offers;
 mod past;
 mod query;
 mod refused;

@@ -113,7 +113,8 @@ impl Target {
         };
         let mark = Option::<Mark>::deserialize(lease.state()).ok().flatten();
         let (_, lease) = lease.take_state();
-        let known = |item: &&Arc<BoardItem>| mark.as_ref().is_some_and(|mark| mark.has(&item.record));
+        let known =
+            |item: &&Arc<BoardItem>| mark.as_ref().is_some_and(|mark| mark.has(&item.record));
         let known = board.items.iter().filter(known);
         let pending = known.map(|it| (it.record.ask.id().to_owned(), Arc::clone(it))).collect();
         if let Some(mark) = &mark {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::approver::Approver;
 use super::entry::ListEntry;
 use super::json::set;
+use super::offers;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
 use crate::ledger::{AskState, Ledger, LedgerError, Millis, Record, RefusedRow, Vote};
@@ -66,6 +67,7 @@ impl<'a> Looker<'a> {
     pub(super) fn whole(&self, record: &Record) -> Value {
         let mut value = self.shown(record, Limits::none());
         set(&mut value, "args", show::json(record.ask.args()).into());
+        set(&mut value, "offers", offers::offers(record).into());
         value
     }
 
@@ -85,6 +87,7 @@ impl<'a> Looker<'a> {
             "changed_at": record.changed_at,
             "expires_at": record.expires_at,
             "view": view,
+            "grantable": offers::is_offered(record),
             "left_out": view.as_ref().is_some_and(|view| view.left_out),
             "brief": view.as_ref().is_some_and(CallView::is_brief),
             "quorum": self.quorum(record),

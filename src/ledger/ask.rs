@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::grant_scope::GrantScope;
 use super::names::Names;
+use super::project::Project;
 use crate::args::{Args, IntoArgs};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
@@ -58,6 +60,11 @@ pub struct Ask {
     /// Set when a person has denied the same call earlier in this run (rule D11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
+    /// Where the call is made, as the ledger that parks the ask knows it: the scopes of grants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<Project>,
 }
 
 /// How many people must approve an ask, and whether the requester may be one of them. By default one approval is
@@ -116,6 +123,8 @@ impl Ask {
             valid_for: None,
             changed: None,
             denied_before: None,
+            session: None,
+            project: None,
         }
     }
 
@@ -139,6 +148,29 @@ impl Ask {
             denied_before: pending.denied_before.clone(),
             ..Self::new(run_id, path, tool).with_args(pending.shown.clone())
         }
+    }
+
+    /// Sets the identity of the tool, which the fingerprint covers and to which grants are bound; by default its name.
+    /// A surface that parks asks for tools of several sources sets one that tells them apart.
+    #[must_use]
+    pub fn with_identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = identity.into();
+        self
+    }
+
+    /// The scopes in which a grant for such calls can hold: the session and the project in which the call was made, as
+    /// the ledger that parked the ask knows them ([`Ledger::with_session`](super::Ledger::with_session)).
+    #[must_use]
+    pub fn scopes(&self) -> Vec<GrantScope> {
+        let session = self.session.clone().map(GrantScope::Session);
+        session.into_iter().chain(self.project.clone().map(GrantScope::Project)).collect()
+    }
+
+    /// Records where the call is made.
+    pub(super) fn made_in(mut self, session: Option<&str>, project: Option<&Project>) -> Self {
+        self.session = session.map(str::to_owned);
+        self.project = project.cloned();
+        self
     }
 
     /// Sets the arguments that the call will run with.

@@ -9,11 +9,11 @@ use super::broken::{Broken, check};
 use super::checkpoint::checkpoints;
 use super::codec;
 use super::error::LedgerError;
-use super::grant_record;
 use super::handle::Ledger;
 use super::log::{PAGE, event, is_dropped};
 use super::run_record::{self, row_id};
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
+use super::{counter, grant_record};
 
 /// How often verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
@@ -226,6 +226,9 @@ fn about(run: &str, body: &Value) -> Option<String> {
         None if event(body)?.starts_with("grant_") => {
             body.get("grant").and_then(Value::as_str).map(grant_record::row_id)
         }
+        None if event(body)? == "call_counted" => {
+            body.get("counter").and_then(Value::as_str).map(counter::row_id)
+        }
         None => event(body)?.starts_with("run_").then(|| row_id(run)),
     }
 }
@@ -244,6 +247,7 @@ fn compare(
             RowKind::Ask => codec::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
             RowKind::Grant => grant_record::read(found).map(|_| true),
+            RowKind::Counter => counter::read(found).map(|_| true),
             RowKind::Run => run_record::read(found)
                 .map(|it| codec::lease_fits(row, it.claim.as_ref(), it.token, linker)),
         };
@@ -260,6 +264,7 @@ fn compare(
     let kind = match gone.split_once(':') {
         Some(("run", _)) => "run",
         Some(("grant", _)) => "grant",
+        Some(("counter", _)) => "counter",
         _ => "ask",
     };
     Some(format!("{} is gone", named(kind, gone)))

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::ask::{Ask, Millis};
 use super::grant_error::GrantError;
+use super::grant_scope::GrantScope;
 use super::names::Names;
 use super::pattern::{ArgsPattern, FieldPattern};
-use super::project::Project;
 use crate::decision::Question;
 use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, GRANTABLE};
 use crate::outcome::DeferralKind;
@@ -21,19 +21,6 @@ const VALID_FOR: Millis = 12 * 3600 * 1000;
 
 /// The beginning of the names of pins that hold the digests of previews.
 const PREVIEW: &str = "preview of ";
-
-/// Where a grant holds. No scope is wider than a project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "of", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum GrantScope {
-    /// In the run with this id.
-    Run(String),
-    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::with_session)).
-    Session(String),
-    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::with_project)).
-    Project(Project),
-}
 
 /// A question that a grant answers.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,9 @@ use super::ask::{Ask, Millis};
 use super::change::transact;
 use super::codec::{Writing, read as read_ask, there};
 use super::error::LedgerError;
-use super::grant::{self, Grant, GrantScope};
+use super::grant::{self, Grant};
 use super::grant_record::{self, GrantRecord, GrantState, column, note, row_id};
+use super::grant_scope::GrantScope;
 use super::handle::Ledger;
 use super::listing::Listed;
 use super::record::{AskState, Record};
@@ -211,7 +212,8 @@ impl Ledger {
         agent: &str,
     ) -> Result<Option<Record>, LedgerError> {
         log::refuse_name(ask.run(), ask.id())?;
-        answer(self, ask, agent).await
+        let ask = ask.clone().made_in(self.session.as_deref(), self.project.as_ref());
+        answer(self, &ask, agent).await
     }
 
     async fn on_grant<T: Send>(

@@ -13,8 +13,11 @@ pub(super) const CHECKPOINTS: &str = "countersign/checkpoints";
 /// The beginning of the names of the logs of grants, which no run's id may have.
 pub(super) const GRANTS: &str = "countersign/grants/";
 
-/// Refuses ids of runs: the names of the logs of grants, the name of the log of the checkpoints, and the empty id, as paging through the logs begins
-/// behind the empty id and would never list it.
+/// The beginning of the names of the logs of counters, which no run's id may have.
+pub(super) const COUNTERS: &str = "countersign/counters/";
+
+/// Refuses ids of runs: the names of the logs of grants and counters, the name of the log of the checkpoints, and the
+/// empty id, as paging through the logs begins behind the empty id and would never list it.
 pub(super) fn refuse_name(run: &str, id: &str) -> Result<(), LedgerError> {
     let problem = match run {
         "" => "its run has no id: give it one".to_owned(),
@@ -23,6 +26,9 @@ pub(super) fn refuse_name(run: &str, id: &str) -> Result<(), LedgerError> {
         }
         _ if run.starts_with(GRANTS) => {
             format!("`{GRANTS}` begins the log of a grant: give its run another id")
+        }
+        _ if run.starts_with(COUNTERS) => {
+            format!("`{COUNTERS}` begins the log of a counter: give its run another id")
         }
         _ => return Ok(()),
     };

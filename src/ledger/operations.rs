@@ -61,6 +61,7 @@ impl Ledger {
         if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
+        let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
         let new = Transition { by: None, new: Some(ask) };
         let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
         let missing = "the row with its id is the row of a run, not of an ask";

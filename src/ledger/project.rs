@@ -66,6 +66,17 @@ impl Project {
         Ok(Self { host, root })
     }
 
+    /// The project in a directory of this machine, as [`at`](Self::at) makes it.
+    ///
+    /// # Errors
+    /// [`GrantError`] as of [`at`](Self::at), and when this machine has no name.
+    pub fn here(directory: impl AsRef<Path>) -> Result<Self, GrantError> {
+        let named = |path: &str| std::fs::read_to_string(path).ok();
+        let host = named("/proc/sys/kernel/hostname").or_else(|| named("/etc/hostname"));
+        let host = host.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+        Self::at(host.trim(), directory)
+    }
+
     /// The name of the machine.
     #[must_use]
     pub fn host(&self) -> &str {

@@ -193,6 +193,13 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 }
 
 impl Record {
+    /// Whether people have denied the call.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        let answer = self.decision.as_ref().map(|decision| &decision.answer);
+        matches!(answer, Some(Answer::Deny { .. }))
+    }
+
     pub(super) fn new(ask: Ask, valid_for: Option<Millis>, now: Millis) -> Self {
         let expires_at = ask.expires_in.map(|time| now.saturating_add(time));
         Self {

@@ -61,8 +61,8 @@ fn finished(run: &str, rows: &[Found]) -> Option<(Option<RunRecord>, Vec<String>
             RowKind::Run => {
                 record = Some(run_record::read(found).ok().filter(|it| it.is_over_as(run))?)
             }
-            // A grant is not of a run that is ever over.
-            RowKind::Grant => return None,
+            // A grant or a counter is not of a run that is ever over.
+            RowKind::Grant | RowKind::Counter => return None,
             RowKind::Ask => asks.push(codec::read(found).ok()?),
         }
     }

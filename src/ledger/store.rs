@@ -14,12 +14,12 @@ use super::ask::Millis;
 use super::record::AskState;
 use crate::error::BoxError;
 
-/// One row: an ask, a run or a grant as a JSON document, with the columns that lists filter and sort by.
+/// One row: an ask, a run, a grant or a counter as a JSON document, with the columns that lists filter and sort by.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     /// The unique key of the row.
     pub id: String,
-    /// Whether it is an ask, a run or a grant.
+    /// What the row is: an ask, a run, a grant or a counter.
     pub kind: RowKind,
     /// The run it belongs to.
     pub run: String,
@@ -73,7 +73,7 @@ impl Lookup {
     }
 }
 
-/// Whether a row is an ask, a run or a grant.
+/// What a row is: an ask, a run, a grant or a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// The row is an ask.
@@ -82,11 +82,13 @@ pub enum RowKind {
     Run,
     /// The row is a grant.
     Grant,
+    /// The row is a counter of calls.
+    Counter,
 }
 
 impl RowKind {
     /// All kinds, which a filter without a kind selects.
-    pub const ALL: [Self; 3] = [Self::Ask, Self::Run, Self::Grant];
+    pub const ALL: [Self; 4] = [Self::Ask, Self::Run, Self::Grant, Self::Counter];
 
     /// The name of the kind, as stores write it.
     #[must_use]
@@ -95,6 +97,7 @@ impl RowKind {
             Self::Ask => "ask",
             Self::Run => "run",
             Self::Grant => "grant",
+            Self::Counter => "counter",
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct AskKey {
     pub(super) id: String,
     pub(super) principal: String,
     pub(super) tool: String,
+    /// Tells apart the tools of servers and, without a principal, of connections, for grants.
+    pub(super) identity: String,
 }
 
 impl AskKey {
@@ -53,9 +55,10 @@ impl AskKey {
     ) -> Self {
         let scope = digest(&json!([principal, scope, identity]));
         // The fingerprint of an ask has the canonical form of the arguments (rule L0).
-        let fingerprint = Ask::new("mcp", scope, tool).with_args(args.clone()).fingerprint();
+        let fingerprint =
+            Ask::new("mcp", scope.as_str(), tool).with_args(args.clone()).fingerprint();
         let id = fingerprint.chars().take(32).collect();
-        Self { id, principal: principal.to_owned(), tool: tool.to_owned() }
+        Self { id, principal: principal.to_owned(), tool: tool.to_owned(), identity: scope }
     }
 
     fn run(&self, generation: u32) -> String {
@@ -63,7 +66,7 @@ impl AskKey {
     }
 
     fn ask(&self, generation: u32) -> Ask {
-        Ask::new(self.run(generation), PATH, self.tool.as_str())
+        Ask::new(self.run(generation), PATH, self.tool.as_str()).with_identity(&*self.identity)
     }
 }
 
@@ -94,6 +97,11 @@ pub(super) struct Asks {
 impl Asks {
     pub(super) fn new(ledger: Ledger, policy: Arc<AskPolicy>) -> Self {
         let worker = format!("mcp-{}", uuid::Uuid::now_v7());
+        // The session of grants is this server, until it ends.
+        let ledger = match ledger.session() {
+            Some(_) => ledger,
+            None => ledger.with_session(worker.as_str()),
+        };
         Self { ledger, worker, policy, hints: Mutex::default() }
     }
 
@@ -198,9 +206,24 @@ impl Asks {
             .with_questions(questions)
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        match self.ledger.park((self.policy)(cx, ask)).await {
+        let ask = (self.policy)(cx, ask);
+        // A no to the last equal call is not answered by an earlier yes (rule G2).
+        let last = match generation.checked_sub(1) {
+            Some(last) => self.ledger.get(key.ask(last).id()).await?,
+            None => None,
+        };
+        let granted = match last.is_some_and(|last| last.is_denied()) {
+            true => Ok(None),
+            false => self.ledger.answer_by_grant(&ask).await,
+        };
+        let parked = match granted {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => self.ledger.park(ask).await.map(drop),
+            Err(error) => Err(error),
+        };
+        match parked {
             // The run was dropped from the ledger: the next generation is free.
-            Ok(_) | Err(LedgerError::Unkeepable { .. }) => {}
+            Ok(()) | Err(LedgerError::Unkeepable { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         lock(&self.hints).insert(key.id.clone(), generation);

@@ -129,6 +129,7 @@ impl Shared {
                 id: run_key(record.ask.run()),
                 principal: client.principal.clone(),
                 tool: String::new(),
+                identity: String::new(),
             };
             let taken = match (generation, &record.outcome) {
                 (Some(generation), Some(_)) => {

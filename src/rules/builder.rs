@@ -154,7 +154,8 @@ impl RulesBuilder {
         self
     }
 
-    /// Sets where the calls of rules with `at_most` are counted; in memory by default.
+    /// Sets where the calls of rules with `at_most` are counted: in a [`Ledger`](crate::ledger::Ledger) over all
+    /// processes, or in the memory of this process, which is the default.
     pub fn counts(mut self, counts: impl CallCounts) -> Self {
         self.settings.counts = Arc::new(counts);
         self

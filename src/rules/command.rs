@@ -87,11 +87,9 @@ impl CommandView {
 
     /// What the table of programs says about the commands, which questions are bound to.
     pub(super) fn judged(&self) -> String {
-        let parts = self.parts().iter().map(|part| {
-            let reasons: Vec<&str> = part.reasons().iter().map(|reason| reason.text()).collect();
-            format!("{:?} {:?} {reasons:?}", part.argv(), part.effects())
-        });
-        parts.collect::<Vec<_>>().join("\n")
+        let parts = self.parts().iter();
+        let parts = parts.map(|part| format!("\n{:?} {:?}", part.argv(), part.effects()));
+        self.judgement.digest() + &parts.collect::<String>()
     }
 
     /// The simple command that a part belongs to.

@@ -10,6 +10,7 @@ use super::condition::{Condition, FieldPath, Range, Test};
 use super::document::{Item, boolean, entries, json, strings, table};
 use super::glob::{Glob, MAX_PATTERN, PathGlob, is_pattern};
 use super::host::HostPattern;
+use super::misspelling;
 use super::source::Source;
 
 /// The tests of a field, with what the JSON Schema of the file says about them.
@@ -73,6 +74,20 @@ fn fields(
             return source.problem(&span, "fields are nested at most 16 levels deep");
         }
         let pointer = key.strip_prefix('/').filter(|_| path.is_empty());
+        // A misspelt test would pass for a field that no call has.
+        let is_value = !item.get_ref().is_table();
+        let mistake = match (path.as_slice(), pointer) {
+            (_, Some(_)) => None,
+            ([], None) => misspelling::of_field(key, is_value),
+            (field, None) => {
+                let tests = TESTS.iter().map(|(name, ..)| *name);
+                misspelling::of_test(field, key, tests).filter(|_| is_value)
+            }
+        };
+        if let Some(problem) = mistake {
+            source.problem(&span, problem);
+            continue;
+        }
         let added = match pointer {
             Some(pointer) => {
                 pointer.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect()

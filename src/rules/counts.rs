@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
+#[cfg(feature = "ledger")]
+use serde_json::json;
 
 use crate::error::BoxError;
 
@@ -37,10 +39,38 @@ pub trait CallCounts: Send + Sync + 'static {
     fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>>;
 }
 
+/// Counts in the store of the ledger, which all processes share.
+///
+/// ```
+/// use countersign::ledger::{Ledger, MemoryStore};
+/// use countersign::rules::Rules;
+///
+/// let rules = Rules::builder().counts(Ledger::new(MemoryStore::new()));
+/// # let _ = rules;
+/// ```
+#[cfg(feature = "ledger")]
+impl CallCounts for crate::ledger::Ledger {
+    fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>> {
+        Box::pin(async move {
+            // A pass that repeats an earlier one was counted then.
+            if count.is_repeat {
+                return Ok(true);
+            }
+            let counter = json!(["at_most", count.rule, count.principal]).to_string();
+            Ok(self.count_call(&counter, &count.call, count.calls, count.within).await?)
+        })
+    }
+}
+
+/// How many rules and principals [`MemoryCounts`] counts for.
+const MAX_COUNTED: usize = 10_000;
+
 /// When calls were counted, and which.
 type Calls = VecDeque<(SystemTime, String)>;
 
-/// Counts in the memory of this process.
+/// Counts in the memory of this process: another process, and this one after a restart, begins at zero. A program that
+/// ends after each call, such as a hook, needs counts in a store. For at most 10 000 rules and principals calls are
+/// counted; beyond that a call is counted as being beyond its limit.
 ///
 /// ```
 /// use countersign::rules::{MemoryCounts, Rules};
@@ -63,7 +93,11 @@ impl fmt::Debug for MemoryCounts {
 impl MemoryCounts {
     fn counted(&self, count: &Count, now: SystemTime) -> bool {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let counted = calls.entry((count.rule.clone(), count.principal.clone())).or_default();
+        let key = (count.rule.clone(), count.principal.clone());
+        if calls.len() >= MAX_COUNTED && !calls.contains_key(&key) {
+            return count.is_repeat;
+        }
+        let counted = calls.entry(key).or_default();
         let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= count.within);
         while counted.front().is_some_and(|(at, _)| is_old(*at)) {
             counted.pop_front();

@@ -67,6 +67,7 @@ mod import;
 mod journal;
 mod layer;
 mod lint;
+mod misspelling;
 mod paths;
 mod preset;
 mod private_file;

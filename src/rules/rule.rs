@@ -28,6 +28,9 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("at_most", "How many calls the rule may speak about in a span of time."),
 ];
 
+/// The largest limit: the calls of a rule are looked through for each call.
+const MAX_CALLS: u32 = 10_000;
+
 /// A limit on how many calls a rule speaks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AtMost {
@@ -236,7 +239,7 @@ fn at_most(
     }
     for (key, span, item) in entries(found) {
         match key {
-            "calls" => calls = count(source, "`calls`", item),
+            "calls" => calls = limit(source, item),
             "within" => {
                 let text = string(source, "`within`", item)?;
                 within = duration(text);
@@ -278,6 +281,15 @@ fn at_most(
             None
         }
     }
+}
+
+/// The number of calls of a limit.
+fn limit(source: &mut Source, item: &Item<'_>) -> Option<u32> {
+    let calls = count(source, "`calls`", item);
+    if calls.is_some_and(|calls| calls > MAX_CALLS) {
+        source.problem(&item.span(), format!("`calls` is at most {MAX_CALLS}"));
+    }
+    calls
 }
 
 /// A span of time such as `90s`, `15m`, `24h` or `7d`, of at most a year.

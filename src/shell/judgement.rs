@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
@@ -130,7 +131,7 @@ pub struct Part {
     pub(super) directories: Vec<PathBuf>,
     pub(super) program: Option<String>,
     pub(super) file: Option<PathBuf>,
-    pub(super) digest: Option<String>,
+    pub(super) digest: Option<Arc<str>>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
 }

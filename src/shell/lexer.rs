@@ -59,7 +59,10 @@ impl<'a> Lexer<'a> {
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            _ => self.rest().chars().next(),
+        }
     }
 
     pub(super) fn peek_second(&self) -> Option<char> {

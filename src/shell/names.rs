@@ -1,6 +1,7 @@
 //! The lists of names in `names.txt`.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 /// The names under a `[heading]` of the file; none for an unknown heading.
@@ -19,3 +20,20 @@ pub(super) fn names(heading: &str) -> &'static [&'static str] {
     });
     names.get(heading).map_or(&[], Vec::as_slice)
 }
+
+/// Whether a name is one of those under a heading, whatever its case.
+pub(super) fn is_named(heading: &str, name: &str) -> bool {
+    static SETS: OnceLock<HashMap<&str, HashSet<String>>> = OnceLock::new();
+    let sets = SETS.get_or_init(|| {
+        let lower = |heading| names(heading).iter().map(|name| name.to_ascii_lowercase()).collect();
+        SET_HEADINGS.iter().map(|heading| (*heading, lower(heading))).collect()
+    });
+    let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    };
+    sets.get(heading).is_some_and(|set| set.contains(&*lower))
+}
+
+/// The lists that are looked up by whole names.
+const SET_HEADINGS: &[&str] = &["protected", "protocols", "secret files", "secret folders"];

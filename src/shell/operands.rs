@@ -6,7 +6,7 @@ use super::commands::{Word, WordKind};
 use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
-use super::names::names;
+use super::names::is_named;
 use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
@@ -41,6 +41,11 @@ impl Simple<'_> {
                 self.path(judging, word, &Kind::Read);
             }
             Kind::Slug => self.slug(word),
+            Kind::Package => self.package(word),
+            Kind::Here => {
+                self.here(word);
+                self.path(judging, word, &Kind::Read);
+            }
             Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
             Kind::Shell => self.shell(judging, word),
             Kind::Assignment => {
@@ -70,9 +75,9 @@ impl Simple<'_> {
         if self.builds {
             self.code_elsewhere(judging, word);
         }
-        if self.queries && word.text.contains("://") {
+        if !self.inert && is_elsewhere(&word.text) {
             self.effects.push(Effect::Sends(word.text.clone()));
-            self.ask(format!("asks `{}`", word.text));
+            self.ask(format!("may fetch `{}`", word.text));
         }
     }
 
@@ -108,7 +113,7 @@ impl Simple<'_> {
             && judging.settings.workspace.places(text, here).is_none_or(|places| {
                 places.iter().any(|found| {
                     let place = place(found, judging.settings.workspace.root());
-                    !matches!(place, PathClass::Inside | PathClass::Stream)
+                    !matches!(place, PathClass::Inside | PathClass::Protected | PathClass::Stream)
                 })
             });
         if is_secret(text) || outside {
@@ -146,6 +151,32 @@ impl Simple<'_> {
         if word.kind != WordKind::Literal || parts.len() != 2 || !parts.iter().all(known) {
             self.effects.push(Effect::Sends(word.text.clone()));
             self.ask(format!("`{}` may be a repository of another host", word.text));
+        }
+    }
+
+    /// Judges a path that has to look like one, as another word is looked up in a registry. A plain name is the name
+    /// of what is in the directory, except for a program that builds.
+    fn here(&mut self, word: &Word) {
+        let first = word.text.split('/').next().unwrap_or_default();
+        let is_path = matches!(first, "" | "." | "..") || first.starts_with(".#");
+        let is_name = !self.builds && scripts::name(&word.text).is_ok();
+        if !(is_path || is_name) || word.text.contains([':', '@']) {
+            self.ask(format!("`{}` may be looked up elsewhere: write `./`", word.text));
+        }
+    }
+
+    /// Judges the name of a package. `owner/name`, `./x`, `name@npm:other` and URLs are packages of other places.
+    fn package(&mut self, word: &Word) {
+        let name = word.text.strip_prefix('@').unwrap_or(&word.text);
+        let scoped = name.len() < word.text.len();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~^<>=*/@".contains(c);
+        let known = word.kind == WordKind::Literal
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(plain)
+            && name.matches('/').count() == usize::from(scoped);
+        if !known {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("`{}` may be a package of another place", word.text));
         }
     }
 
@@ -195,21 +226,7 @@ impl Simple<'_> {
 
     fn host(&mut self, word: &Word) {
         self.effects.push(Effect::Sends(word.text.clone()));
-        let after_scheme = match word.text.split_once("://") {
-            Some(("http" | "https", rest)) => rest,
-            Some(_) => "",
-            None => &word.text,
-        };
-        let host = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
-        let name = match host.strip_prefix("[::1]") {
-            Some(_) => "localhost",
-            None => host.split(':').next().unwrap_or_default(),
-        };
-        if word.kind != WordKind::Literal
-            || !matches!(name, "localhost" | "127.0.0.1")
-            || host.contains('@')
-            || word.text.contains(['{', '[', '\\'])
-        {
+        if word.kind != WordKind::Literal || !is_this_machine(&word.text) {
             self.ask(format!("sends to `{}`", word.text));
         }
     }
@@ -338,8 +355,37 @@ fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
 /// Whether a text that names a file may be a URL, or a name in a protocol of the program: `http:host/x`, `data:x`.
 fn names_protocol(text: &str) -> bool {
     let before = text.split('/').next().unwrap_or_default();
-    let known = |scheme: &str| names("protocols").contains(&scheme.to_ascii_lowercase().as_str());
+    let known = |scheme: &str| is_named("protocols", scheme);
     text.contains("://") || before.split_once(':').is_some_and(|(scheme, _)| known(scheme))
+}
+
+/// Whether a host or URL names this machine.
+fn is_this_machine(text: &str) -> bool {
+    let after_scheme = match text.split_once("://") {
+        Some(("http" | "https", rest)) => rest,
+        Some(_) => "",
+        None => text,
+    };
+    let host = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = match host.strip_prefix("[::1]") {
+        Some(_) => "localhost",
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    matches!(name, "localhost" | "127.0.0.1")
+        && !host.contains('@')
+        && !text.contains(['{', '[', '\\'])
+}
+
+/// Whether a text is, or contains, the address of something that a program may fetch: a URL of another machine, or
+/// `user@host:path`.
+fn is_elsewhere(text: &str) -> bool {
+    let copied = |text: &str| {
+        text.split_once('@').and_then(|(_, rest)| rest.split_once(':')).is_some_and(|(host, _)| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+            host.contains('.') && host.chars().all(plain)
+        })
+    };
+    text.contains("://") && !is_this_machine(text) || copied(text)
 }
 
 /// Whether a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.

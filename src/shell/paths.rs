@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::globs::{fits, is_glob};
-use super::names::names;
+use super::names::{is_named, names};
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
@@ -274,9 +274,7 @@ pub(super) fn is_secret(path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
     while let Some(part) = parts.next() {
         let last = parts.peek().is_none();
-        if names("secret folders").iter().any(|name| same(name, part))
-            || (last && is_secret_file(part))
-        {
+        if is_named("secret folders", part) || (last && is_secret_file(part)) {
             return true;
         }
     }
@@ -288,10 +286,6 @@ pub(super) fn is_secret(path: &str) -> bool {
         || path.ends_with("/gh/hosts.yml")
 }
 
-fn same(name: &str, part: &str) -> bool {
-    name.eq_ignore_ascii_case(part)
-}
-
 fn is_secret_file(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     for harmless in names("harmless endings") {
@@ -299,7 +293,7 @@ fn is_secret_file(name: &str) -> bool {
             return false;
         }
     }
-    names("secret files").iter().any(|secret| same(secret, name))
+    is_named("secret files", name)
         || names("secret endings").iter().any(|ending| lower.ends_with(ending))
         || lower.starts_with(".env.")
         || lower.starts_with("id_rsa")
@@ -310,8 +304,9 @@ fn is_secret_file(name: &str) -> bool {
 pub(super) fn is_protected(inner: &Path) -> bool {
     let named = |component: Component<'_>| {
         let name = component.as_os_str().to_string_lossy();
-        names("protected").iter().any(|known| same(known, &name))
-            || name.to_ascii_lowercase().ends_with(".git")
+        let ending = name.len().checked_sub(4).and_then(|at| name.get(at..));
+        is_named("protected", &name)
+            || ending.is_some_and(|ending| ending.eq_ignore_ascii_case(".git"))
     };
     inner.components().any(named)
 }

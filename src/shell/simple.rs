@@ -1,10 +1,11 @@
 //! The judgement of lists of commands, and of each simple command in them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::judgement::{Effect, Part, Reason, hex};
+use super::judgement::{Effect, Part, Reason};
 use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, installed_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
@@ -28,8 +29,8 @@ pub(super) struct Simple<'a> {
     pub(super) inside: bool,
     /// Whether it runs code of the workspace, so that a text may be the path of code.
     pub(super) builds: bool,
-    /// Whether it queries a service, so that a text may be the address of another one.
-    pub(super) queries: bool,
+    /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
+    pub(super) inert: bool,
     program: Option<Program>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Simple<'a> {
 struct Program {
     name: String,
     file: Option<PathBuf>,
-    digest: String,
+    digest: Arc<str>,
 }
 
 impl<'a> Simple<'a> {
@@ -77,7 +78,7 @@ impl<'a> Simple<'a> {
             reasons: Vec::new(),
             inside: true,
             builds: false,
-            queries: false,
+            inert: false,
             program: None,
         }
     }
@@ -212,7 +213,8 @@ impl<'a> Simple<'a> {
                 None
             }
         };
-        self.program = Some(Program { name: name.to_owned(), file, digest: hex(&entry.digest()) });
+        self.program =
+            Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
         match matched(entry, args) {
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
@@ -275,7 +277,7 @@ impl<'a> Simple<'a> {
         if *matched.entry.does() == Does::Builds && input {
             self.ask(format!("`{name}` may run what it reads from its input"));
         }
-        self.queries = matches!(matched.entry.does(), Does::Queries(_));
+        self.inert = matched.entry.is(Mark::Inert);
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {

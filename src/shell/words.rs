@@ -84,6 +84,7 @@ impl Lexer<'_> {
                 '=' if word.text.is_empty() && !self.is_lone_equals(word) => {
                     return Err(self.stop("`=` at the beginning of a word"));
                 }
+                _ if is_text(next) => self.run_of_text(word),
                 _ => self.plain(word, next),
             }
         }
@@ -105,6 +106,14 @@ impl Lexer<'_> {
         word.split |= next == '*' || next == '?';
         self.at += next.len_utf8();
         word.text.push(next);
+    }
+
+    /// Takes all characters up to the next one that may mean something.
+    fn run_of_text(&mut self, word: &mut OpenWord) {
+        let rest = self.rest();
+        let run = rest.find(|c| !is_text(c)).and_then(|end| rest.get(..end)).unwrap_or(rest);
+        word.text.push_str(run);
+        self.at += run.len();
     }
 
     /// Whether the word continues after the current character.
@@ -265,4 +274,9 @@ impl Lexer<'_> {
             span: word.start..self.at,
         })
     }
+}
+
+/// Whether a character is plain text wherever it is in a word without quotes.
+fn is_text(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ',' | ':' | '@' | '+')
 }

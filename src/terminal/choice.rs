@@ -1,5 +1,7 @@
 //! The parsing of a typed line into a choice.
 
+use super::offers::Term;
+
 /// A choice at the question about a call: a decision, or another action such as showing the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
@@ -11,7 +13,16 @@ pub(super) enum Choice {
     Edit,
     View,
     Help,
+    /// Approve, and grant such calls.
+    Grant(Term),
 }
+
+/// The help about grants, where they are offered.
+pub(super) const GRANTING: &str =
+    "  s      approve this call, and later ones with exactly these arguments in this session
+  p      the same in this project
+  u 2h   the same for a time: 30m, 2h, 1d
+  What would be granted is shown first.";
 
 /// The calls that a choice is about, of those without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +55,9 @@ impl Choice {
             "" | "n" | "no" => return Some(Self::Deny(Scope::This, text.to_owned())),
             "d" => return Some(Self::Deny(Scope::All, text.to_owned())),
             "x" => return Some(Self::Deny(Scope::Tool, text.to_owned())),
+            "u" => return Term::until(text).map(Self::Grant),
+            "s" => Self::Grant(Term::Session),
+            "p" => Self::Grant(Term::Project),
             "y" | "yes" => Self::Approve(Scope::This),
             "a" => Self::Approve(Scope::All),
             "t" => Self::Approve(Scope::Tool),

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::choice::{Choice, HELP, Scope};
+use super::choice::{Choice, GRANTING, HELP, Scope};
+use super::offers::{Chosen, Offers, Term};
 use super::screen::{Gone, LinePrompt, LineUse, Screen};
 use crate::args::Args;
 use crate::call::ToolCall;
@@ -20,6 +21,8 @@ pub(super) struct Dialogue<'s, 'a, S> {
     screen: &'s mut S,
     requests: &'a DeferredToolRequests,
     items: Vec<DialogueCall<'a>>,
+    offers: Offers,
+    granted: Chosen,
 }
 
 /// A call that is asked about.
@@ -33,6 +36,9 @@ struct DialogueCall<'a> {
     opened: bool,
     answer: Option<ToolApproval>,
 }
+
+/// The answers to the calls of a batch, by call id.
+pub(super) type CallAnswers<'a> = Vec<(&'a str, ToolApproval)>;
 
 /// The decision of a typed line, after edits and confirmations.
 enum LineDecision {
@@ -54,11 +60,18 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
                 DialogueCall { number: i + 1, call, unseen, opened: false, answer: None }
             })
             .collect();
-        Self { screen, requests, items }
+        Self { screen, requests, items, offers: Offers::new(), granted: Chosen::new() }
     }
 
-    /// Asks about every call. `None` when the person stops or the terminal is gone: then nothing is decided.
-    pub(super) fn run(mut self, agent: &str) -> Option<Vec<(&'a str, ToolApproval)>> {
+    /// Offers these grants beside the approval of a call.
+    pub(super) fn offering(mut self, offers: Offers) -> Self {
+        self.offers = offers;
+        self
+    }
+
+    /// Asks about every call. Returns the answers, and the grants to make. `None` when the person stops or the terminal
+    /// is gone: then nothing is decided.
+    pub(super) fn run(mut self, agent: &str) -> Option<(CallAnswers<'a>, Chosen)> {
         if let Err(gone) = self.ask_all(agent) {
             let calls = counted(self.items.len(), "call");
             let why = gone.why();
@@ -68,7 +81,8 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         }
         // An error is ignored: the calls are decided, also where the summary cannot be shown.
         let _ = self.sum_up();
-        self.items.into_iter().map(|item| Some((item.call.id(), item.answer?))).collect()
+        let answers = self.items.into_iter().map(|item| Some((item.call.id(), item.answer?)));
+        Some((answers.collect::<Option<_>>()?, self.granted))
     }
 
     fn ask_all(&mut self, agent: &str) -> Result<(), Gone> {
@@ -155,9 +169,11 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         if several {
             self.show_head(call, number)?;
         }
-        let label = match several {
-            true => "Approve? [y,N,m,e,a,d,t,x,v,?] ",
-            false => "Approve? [y,N,m,e,v,?] ",
+        let label = match (several, self.offers.contains_key(call.id())) {
+            (true, false) => "Approve? [y,N,m,e,a,d,t,x,v,?] ",
+            (true, true) => "Approve? [y,N,m,e,a,d,t,x,s,p,u,v,?] ",
+            (false, false) => "Approve? [y,N,m,e,v,?] ",
+            (false, true) => "Approve? [y,N,m,e,s,p,u,v,?] ",
         };
         loop {
             let Some(line) = self.ask(&LinePrompt::choice(label))? else {
@@ -209,10 +225,43 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             }
             Some(Choice::Edit) => return Ok(self.edit(call)?.map(LineDecision::Edited)),
             Some(Choice::View) => self.view(at)?,
-            Some(Choice::Help) => self.say(HELP)?,
+            Some(Choice::Grant(term)) => return self.grant(at, call, term),
+            Some(Choice::Help) => {
+                self.say(HELP)?;
+                if self.offers.contains_key(call.id()) {
+                    self.say(GRANTING)?;
+                }
+            }
             None => self.say("That is no answer, and nothing was decided; ? helps.")?,
         }
         Ok(None)
+    }
+
+    /// Shows what would be granted, and approves the call with the grant once that is confirmed.
+    fn grant(
+        &mut self,
+        at: usize,
+        call: &ToolCall,
+        term: Term,
+    ) -> Result<Option<LineDecision>, Gone> {
+        let offer = self.offers.get(call.id()).and_then(|offer| offer.of(term)).cloned();
+        let Some(shown) = offer else {
+            self.say("That cannot be granted for this call, and nothing was decided; y approves it once.")?;
+            return Ok(None);
+        };
+        if self.items.get(at).is_none_or(|item| item.unseen) {
+            self.say("Something was left out of the view of this call: v shows all of it, then it can be granted.")?;
+            return Ok(None);
+        }
+        let text = shown.lines(term, self.screen.width()).join("\n");
+        self.screen.show(&text)?;
+        let line = self.ask(&LinePrompt::choice("Grant this? [y,N] "))?;
+        if line.and_then(|line| Choice::parse(&line)) != Some(Choice::Approve(Scope::This)) {
+            self.say("Nothing was granted or decided.")?;
+            return Ok(None);
+        }
+        self.granted.insert(call.id().to_owned(), term);
+        Ok(Some(LineDecision::Approve(Scope::This)))
     }
 
     /// The indices of the calls without an answer that the scope covers; `at` is the call that is asked about.
@@ -351,7 +400,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let Some(view) = view else { return Ok(()) };
         self.screen.show(&view.text(width))?;
         if view.masked {
-            self.say("(v again shows the masked values.)")?;
+            self.say("(v once more shows what is masked.)")?;
         }
         Ok(())
     }
@@ -392,6 +441,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::offers::{Offer, Shown};
     use super::*;
     use crate::Decision;
     use crate::deferred::BatchEntry;
@@ -446,6 +496,41 @@ mod tests {
         run_with(&requests(), lines)
     }
 
+    /// The grants that are made, and what was shown, for one call that can be granted for a session.
+    fn granted(lines: &[Result<&'static str, Gone>]) -> (Vec<Term>, Vec<String>) {
+        let requests = calls([json!({"path": "a.log"})]);
+        let shown = Shown { sentence: "`mail` again".into(), rule: "{}".into() };
+        let offer = Offer { session: Some(shown), project: None };
+        let id = requests.approvals[0].id().to_owned();
+        let mut script = Script { lines: lines.iter().copied().collect(), seen: Vec::new() };
+        let dialogue = Dialogue::new(&mut script, &requests).offering(Offers::from([(id, offer)]));
+        let (answers, granted) = dialogue.run("root").unwrap();
+        assert_eq!(answers.len(), 1);
+        (granted.into_values().collect(), script.seen)
+    }
+
+    /// G3: "each shown as a sentence, as the rule"; "once is the default".
+    #[test]
+    fn a_grant_is_shown_and_confirmed_before_it_is_made() {
+        let (grants, seen) = granted(&[Ok("s"), Ok("y")]);
+        assert_eq!(grants, [Term::Session]);
+        assert!(seen.iter().any(|it| it.contains("`mail` again")), "{seen:?}");
+        assert!(seen.iter().any(|it| it.contains("rule: {}")), "{seen:?}");
+        assert_eq!(granted(&[Ok("s"), Ok(""), Ok("y")]).0, [], "not confirmed: approved once");
+        assert_eq!(granted(&[Ok("p"), Ok("y")]).0, [], "there is no project");
+        assert_eq!(granted(&[Ok("y")]).0, []);
+        let (grants, _) = granted(&[Ok("u 5w"), Ok("u 2h"), Ok("y")]);
+        assert_eq!(grants, [Term::until("2h").unwrap()]);
+    }
+
+    /// A call that nothing offers a grant for: the key decides nothing.
+    #[test]
+    fn a_call_that_cannot_be_granted_is_asked_about_once_more() {
+        let requests = calls([json!({"path": "a.log"})]);
+        let (answers, seen) = run_with(&requests, &[Ok("s"), Ok("n")]);
+        assert!(!answers.is_empty() && seen.iter().any(|it| it.contains("cannot be granted")));
+    }
+
     fn run_with(
         requests: &DeferredToolRequests,
         lines: &[Result<&'static str, Gone>],
@@ -453,7 +538,7 @@ mod tests {
         let mut script = Script { lines: lines.iter().copied().collect(), seen: Vec::new() };
         let decided = Dialogue::new(&mut script, requests).run("root");
         assert!(script.lines.is_empty(), "not asked for: {:?}", script.lines);
-        let Some(decided) = decided else { return (vec!["stopped".to_owned()], script.seen) };
+        let Some((decided, _)) = decided else { return (vec!["stopped".to_owned()], script.seen) };
         let mut answers = Vec::new();
         for (id, answer) in decided {
             answers.push(match answer {

@@ -9,12 +9,14 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyEventKind};
 use crossterm::terminal::size;
 
+use super::dialogue::CallAnswers;
 use super::editor;
 use super::input::{Input, RawMode, failed};
 use super::list::{AfterKey, List};
+use super::offers::{Chosen, Offers};
 use super::screen::Gone;
 use super::teardown::{self, Part};
-use crate::deferred::{DeferredToolRequests, ToolApproval};
+use crate::deferred::DeferredToolRequests;
 use crate::show;
 
 /// The full screen, until this value is dropped. The raw mode ends after the screen.
@@ -35,12 +37,13 @@ impl Full {
 pub(super) fn ask<'a>(
     requests: &'a DeferredToolRequests,
     agent: &str,
+    offers: Offers,
     arming: Duration,
     abandoned: Arc<AtomicBool>,
-) -> io::Result<Option<Vec<(&'a str, ToolApproval)>>> {
+) -> io::Result<Option<(CallAnswers<'a>, Chosen)>> {
     let command = editor::command();
     let mut screen = FullScreen {
-        list: List::new(requests, agent, arming, command.is_some()),
+        list: List::new(requests, agent, arming, command.is_some()).offering(offers),
         input: Input::new(abandoned),
         command,
         colored: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
@@ -53,7 +56,7 @@ pub(super) fn ask<'a>(
     match ended {
         Ok(()) => {
             tell(&format!("Approved: {yes}. Denied: {no}."));
-            Ok(screen.list.batch.answers())
+            Ok(screen.list.ended())
         }
         Err(gone) => {
             let calls = yes + no + open;

@@ -18,6 +18,8 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   d                 deny it; m denies it with a message for the model
   e                 edit the arguments, then approve them
   u                 take the answer back
+  s, p, U           approve it, and exactly such calls in this session, in this
+                    project, or for a time; what is granted is shown first
   A, D              approve or deny every listed call without an answer
   x                 select this call, or no longer: a, d and m are then about
                     all selected calls; Esc selects none
@@ -48,6 +50,11 @@ impl List<'_> {
             }
             Mode::Edited(args) => {
                 let all = self.edited_details(args, width - 1);
+                rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
+                self.details(all, body)
+            }
+            Mode::Grant(term) => {
+                let all = self.grant_details(*term, width - 1);
                 rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 self.details(all, body)
             }
@@ -161,6 +168,7 @@ impl List<'_> {
             Purpose::Message => "Deny, and tell the model: ".to_owned(),
             Purpose::Search => "List calls with: ".to_owned(),
             Purpose::Args => "args: ".to_owned(),
+            Purpose::Until => "Grant for how long (30m, 2h, 1d): ".to_owned(),
             Purpose::ApproveMany(calls) => format!("Type `all {calls}` to approve: "),
             Purpose::DenyMany(calls) => format!("Type `yes` to deny {calls} calls: "),
         };
@@ -182,6 +190,7 @@ impl List<'_> {
                 };
                 (keys, format!("  e edit  {view}  j/k move  x select  / search  ? help"))
             }
+            Mode::Grant(_) => ("a grant and approve", "  Esc back  Space more".to_owned()),
             Mode::Edited(_) => {
                 ("a approve as edited".to_owned(), "  e edit  Esc back  Space more".to_owned())
             }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::batch::{CallList, Opened};
-use super::dialogue::{MANY_APPROVED, MANY_DENIED, denied, object};
+use super::dialogue::{CallAnswers, MANY_APPROVED, MANY_DENIED, denied, object};
 use super::line::{Line, LineStep};
+use super::offers::{Chosen, Offers, Shown, Term};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
@@ -34,6 +35,8 @@ pub(super) struct List<'a> {
     external_editor: bool,
     /// The denial that is to be confirmed.
     denial: ToolApproval,
+    offers: Offers,
+    granted: Chosen,
 }
 
 /// The mode of the list, by which keys are interpreted.
@@ -44,6 +47,8 @@ pub(super) enum Mode {
     Typing(Purpose, Line),
     /// The selected call with edited arguments.
     Edited(Args),
+    /// What would be granted with the approval of the selected call.
+    Grant(Term),
 }
 
 /// The purpose of a typed line.
@@ -54,6 +59,8 @@ pub(super) enum Purpose {
     Search,
     /// The arguments, on one line.
     Args,
+    /// How long a grant is valid.
+    Until,
     /// The confirmation to approve so many calls: their number.
     ApproveMany(usize),
     /// The confirmation to deny so many calls.
@@ -93,7 +100,24 @@ impl<'a> List<'a> {
             usable: false,
             external_editor,
             denial: false.into(),
+            offers: Offers::new(),
+            granted: Chosen::new(),
         }
+    }
+
+    /// Offers these grants beside the approval of a call.
+    pub(super) fn offering(mut self, offers: Offers) -> Self {
+        self.offers = offers;
+        self
+    }
+
+    /// The answers, once every call has one, and the grants to make.
+    pub(super) fn ended(mut self) -> Option<(CallAnswers<'a>, Chosen)> {
+        let answers = self.batch.answers()?;
+        let approved =
+            |id: &str| answers.iter().any(|(call, answer)| *call == id && *answer == true.into());
+        self.granted.retain(|id, _| approved(id));
+        Some((answers, self.granted))
     }
 
     /// How long keys decide nothing yet; `None` once they do.
@@ -102,7 +126,7 @@ impl<'a> List<'a> {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Makes the deciding keys inert, because the call has appeared or moved (rule S3).
+    /// Makes the deciding keys inert, as what they are about has appeared or moved (rule S3).
     pub(super) fn rearm(&mut self) {
         self.inert_until = Instant::now() + self.arming;
     }
@@ -116,7 +140,7 @@ impl<'a> List<'a> {
         self.early += keys;
         self.rearm();
         let keys = counted(self.early, "key");
-        self.message = format!("Ignored {keys}: the call had just appeared.");
+        self.message = format!("Ignored {keys}: what they would decide had just appeared.");
         false
     }
 
@@ -124,14 +148,14 @@ impl<'a> List<'a> {
         match &mut self.mode {
             Mode::Typing(Purpose::ApproveMany(_) | Purpose::DenyMany(_), _) => {}
             Mode::Typing(_, line) => line.insert(text),
-            Mode::List | Mode::Help | Mode::Edited(_) => {
+            Mode::List | Mode::Help | Mode::Edited(_) | Mode::Grant(_) => {
                 self.is_armed(text.chars().count());
                 "Pasted text decides nothing.".clone_into(&mut self.message);
             }
         }
     }
 
-    /// Handles a key. If it has changed the call that the deciding keys would decide, they become inert.
+    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -159,6 +183,10 @@ impl<'a> List<'a> {
             _ if control => AfterKey::Stay,
             Mode::List => self.list_key(key.code),
             Mode::Edited(_) => self.edited_key(key.code),
+            Mode::Grant(term) => {
+                let term = *term;
+                self.grant_key(key.code, term)
+            }
         };
         if self.about() != before {
             self.rearm();
@@ -174,6 +202,7 @@ impl<'a> List<'a> {
             Mode::Help => 1,
             Mode::Typing(..) => 2,
             Mode::Edited(_) => 3,
+            Mode::Grant(_) => 4,
         };
         let opened = self.batch.selected().map(|entry| entry.opened);
         (mode, self.batch.at, opened, self.batch.chosen())
@@ -208,7 +237,15 @@ impl<'a> List<'a> {
             KeyCode::Char('u') => {
                 if let Some(entry) = self.batch.selected_mut() {
                     entry.answer = None;
+                    for call in &entry.calls {
+                        self.granted.remove(call.id());
+                    }
                 }
+            }
+            KeyCode::Char('s') => self.grant(Term::Session),
+            KeyCode::Char('p') => self.grant(Term::Project),
+            KeyCode::Char('U') if self.can_grant() => {
+                self.mode = Mode::Typing(Purpose::Until, Line::new(""));
             }
             KeyCode::Char(c @ ('a' | 'A' | 'd' | 'D' | 'm')) if self.is_armed(1) => self.decide(c),
             KeyCode::Char('a' | 'A' | 'd' | 'D' | 'm') => {}
@@ -266,6 +303,82 @@ impl<'a> List<'a> {
         let at = self.batch.at;
         self.batch.answer(at, answer);
         self.batch.go_to_open();
+    }
+
+    /// Whether a grant is offered for the selected call, and all of the call was seen; else the message says why not.
+    fn can_grant(&mut self) -> bool {
+        let call = self.batch.selected().and_then(|entry| entry.calls.first());
+        let why = match call.and_then(|call| self.offers.get(call.id())) {
+            None => Some("No grant is offered for this call: a approves it once."),
+            Some(_) if !self.batch.chosen().is_empty() => {
+                Some("A grant is made from one call: Esc selects none.")
+            }
+            Some(_) => self.unseen(),
+        };
+        if let Some(why) = why {
+            why.clone_into(&mut self.message);
+        }
+        why.is_none()
+    }
+
+    /// Shows what would be granted.
+    fn grant(&mut self, term: Term) {
+        if !self.can_grant() {
+            return;
+        }
+        match self.offered(term) {
+            Some(_) => {
+                self.mode = Mode::Grant(term);
+                self.batch.scrolled = 0;
+            }
+            None => "That cannot be granted for this call: a approves it once."
+                .clone_into(&mut self.message),
+        }
+    }
+
+    fn offered(&self, term: Term) -> Option<&Shown> {
+        let call = self.batch.selected()?.calls.first()?;
+        self.offers.get(call.id())?.of(term)
+    }
+
+    /// What would be granted, as rows.
+    pub(super) fn grant_details(&self, term: Term, width: usize) -> Vec<String> {
+        let mut rows = self.batch.details(width);
+        rows.extend(self.offered(term).map(|shown| shown.lines(term, width)).unwrap_or_default());
+        rows
+    }
+
+    fn grant_key(&mut self, key: KeyCode, term: Term) -> AfterKey {
+        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
+        match key {
+            KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
+            KeyCode::PageUp | KeyCode::Char('k') => self.scroll(-page),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::End => self.scroll(isize::MAX),
+            KeyCode::Esc => {
+                self.mode = Mode::List;
+                "Nothing was granted or decided.".clone_into(&mut self.message);
+            }
+            KeyCode::Char('a') if self.is_armed(1) => {
+                if !self.end_shown {
+                    "Not granted: not all of it was on the screen. Space or End shows the rest."
+                        .clone_into(&mut self.message);
+                } else {
+                    let call = self.batch.selected().and_then(|entry| entry.calls.first());
+                    if let Some(id) = call.map(|call| call.id().to_owned()) {
+                        self.granted.insert(id, term);
+                    }
+                    self.mode = Mode::List;
+                    self.answer(&true.into());
+                }
+            }
+            KeyCode::Char('a') => {}
+            _ => {
+                "a grants this and approves the call, Esc goes back.".clone_into(&mut self.message)
+            }
+        }
+        AfterKey::Stay
     }
 
     fn approve_all(&mut self) {
@@ -395,6 +508,11 @@ impl<'a> List<'a> {
             Purpose::Args => self.edited(text),
             Purpose::Message if !self.batch.chosen().is_empty() => self.deny_all(denied(text)),
             Purpose::Message => self.answer(&denied(text)),
+            Purpose::Until => match Term::until(text.trim()) {
+                Some(term) => self.grant(term),
+                None => "A time is a number with m, h or d, such as 30m, 2h or 1d, at most 90d."
+                    .clone_into(&mut self.message),
+            },
             Purpose::Search => {
                 text.trim().clone_into(&mut self.batch.search);
                 if self.batch.listed().is_empty() {

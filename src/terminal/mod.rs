@@ -18,14 +18,17 @@ mod dialogue;
 mod editor;
 mod frame;
 mod full;
+mod granting;
 mod input;
 mod layout;
 mod line;
 mod list;
+mod offers;
 mod screen;
 mod teardown;
 mod tty;
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +41,10 @@ use crate::call::RunContext;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{AnswerError, BoxError};
 use crate::handler::{DeferredToolHandler, Stopped, deny_blocked};
+use crate::ledger::Ledger;
 use crate::outcome::ToolDenied;
 use dialogue::{Dialogue, askable};
+use offers::{Chosen, Offers};
 use teardown::Signals;
 use tty::Terminal;
 
@@ -58,6 +63,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `a`, `d`, `m` | approve the call, deny it, deny it with a message for the model |
 /// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
 /// | `u` | takes the answer back |
+/// | `s`, `p`, `U` | with [grants](Self::with_grants): approve it, and exactly such calls in this session, in this project, or for a time |
 /// | `A`, `D` | approve or deny every listed call without an answer |
 /// | `x` | selects the call, or no longer; `a`, `d` and `m` are then about all selected calls; Esc selects none |
 /// | `/`, `v`, `?` | search the list, show all of the call (again: the masked values), show help |
@@ -71,7 +77,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
 /// none, with [`line_by_line`](Self::line_by_line), and with the environment variable `COUNTERSIGN_LINES`, as for a
 /// screen reader. There `y`, `n`, `m`, `e`, `v` and `?` with Enter are about the call, and `a`, `d`, `t`, `x` about all
-/// calls or all of a tool. `NO_COLOR` switches colors off.
+/// calls or all of a tool; `s`, `p` and `u 2h` grant. `NO_COLOR` switches colors off.
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
@@ -102,6 +108,7 @@ pub struct TerminalHandler {
     answered_by: Arc<str>,
     arming: Duration,
     line_by_line: bool,
+    grants: Option<Ledger>,
 }
 
 /// Asks line by line where this is set and not empty, as for a screen reader.
@@ -115,6 +122,7 @@ impl TerminalHandler {
             answered_by: "terminal".into(),
             arming: Duration::from_millis(600),
             line_by_line: false,
+            grants: None,
         }
     }
 
@@ -145,6 +153,25 @@ impl TerminalHandler {
     #[must_use]
     pub fn line_by_line(mut self) -> Self {
         self.line_by_line = true;
+        self
+    }
+
+    /// Offers grants: exactly such calls for the session of this ledger, for its project, or until a time (rule G3). It
+    /// is the ledger of the run, with its [session](Ledger::with_session) and [project](Ledger::with_project). A grant
+    /// is shown as a sentence and as the rule, and confirmed, before it is made. Approving once needs one key, as
+    /// without grants. The grant is by the name of [`answered_by`](Self::answered_by).
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::terminal::TerminalHandler;
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new()).with_session("2026-11-20 09:00");
+    /// let handler = TerminalHandler::new().answered_by("ann").with_grants(ledger.clone());
+    /// # let _ = handler;
+    /// ```
+    #[must_use]
+    pub fn with_grants(mut self, ledger: Ledger) -> Self {
+        self.grants = Some(ledger);
         self
     }
 
@@ -182,28 +209,30 @@ impl TerminalHandler {
         &self,
         agent: &str,
         requests: &DeferredToolRequests,
+        offers: Offers,
         abandoned: Arc<AtomicBool>,
-    ) -> Result<DeferredToolResults, BoxError> {
+    ) -> Result<(DeferredToolResults, Chosen), BoxError> {
         let signals = Signals::new();
         let decided = if self.has_full_screen() {
-            full::ask(requests, agent, self.arming, abandoned)
+            full::ask(requests, agent, offers, self.arming, abandoned)
         } else {
-            Terminal::open(self.arming, abandoned)
-                .map(|mut terminal| Dialogue::new(&mut terminal, requests).run(agent))
+            Terminal::open(self.arming, abandoned).map(|mut terminal| {
+                Dialogue::new(&mut terminal, requests).offering(offers).run(agent)
+            })
         };
         drop(signals);
-        let decided = match decided {
+        let (decided, granted) = match decided {
             Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
-                return Ok(self.deny_unasked(requests, &why)?);
+                return Ok((self.deny_unasked(requests, &why)?, Chosen::new()));
             }
         };
         let mut answers = deny_blocked(requests);
         for (id, answer) in decided {
             answers = answers.approval(id, answer);
         }
-        Ok(answers.answered_by(&self.answered_by).leave_rest().build()?)
+        Ok((answers.answered_by(&self.answered_by).leave_rest().build()?, granted))
     }
 }
 
@@ -229,12 +258,24 @@ impl DeferredToolHandler for TerminalHandler {
         let turn = TERMINAL.lock().await;
         let waiting = NoLongerNeeded(Arc::default());
         let abandoned = Arc::clone(&waiting.0);
+        let asks = match &self.grants {
+            Some(ledger) => granting::asks(ledger, cx.run_id(), requests).await?,
+            None => BTreeMap::new(),
+        };
+        let offers = granting::offers(&asks);
         let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
-            this.ask(&agent, &requests, abandoned)
+            this.ask(&agent, &requests, offers, abandoned)
         });
-        asked.await?
+        let (answers, granted) = asked.await??;
+        if let Some(ledger) = &self.grants {
+            for line in granting::make(ledger, &asks, &granted, &self.answered_by).await {
+                // An error is ignored: the terminal may be gone, and the calls are decided.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+        Ok(answers)
     }
 }
 

@@ -170,7 +170,7 @@ fn hostile() -> impl Strategy<Value = String> {
 fn asked(name: &str, args: &serde_json::Value, text: &str) -> CallView {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (reason, key) = (text.to_owned(), name.to_owned());
-    let policy = decide_fn(move |_: &countersign::ToolCall| {
+    let policy = decide_fn(move |_, _| {
         Decision::ask(reason.clone()).with_metadata(key.clone(), reason.clone())
     });
     let turn = Turn::new(Recorder::new([name]).layered(policy));

@@ -1,11 +1,12 @@
 //! `countersign grants`: the answers that people have given in advance.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
-use countersign::ledger::{GrantRecord, GrantState, Ledger, RevokedGrant};
+use countersign::ledger::{Grant, GrantRecord, GrantScope, GrantState, Ledger, RevokedGrant};
 use countersign::show;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::output::{CommandError, CommandOutput};
 /// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
 Exit statuses: 0 done, also where a grant was revoked before; 1 the store cannot be used, or a row of it is refused; 2 bad
-usage; 3 the grant has expired; 7 no such grant. Times in JSON are milliseconds since 1970.";
+usage, or a call that cannot be granted; 3 the grant has expired; 6 the ask has another fingerprint; 7 no such grant or ask. Times in JSON are milliseconds since 1970.";
 
 /// Grants: calls that a person has approved in advance.
 #[derive(Args)]
@@ -39,6 +40,8 @@ enum GrantsCommand {
         #[arg(long)]
         all: bool,
     },
+    /// Make a grant for calls that equal the call of an ask. The ask itself is decided as before
+    Make(Make),
     /// Show one grant with the whole rule that it is
     Show { id: String },
     /// Revoke a grant: it answers nothing more, in no process
@@ -59,6 +62,47 @@ enum GrantsCommand {
     },
 }
 
+#[derive(Args)]
+struct Make {
+    /// The id of the ask
+    ask: String,
+    /// The fingerprint of the ask that was shown
+    #[arg(long)]
+    fingerprint: String,
+    /// Where the grant holds: in the session or in the project of the call
+    #[arg(long = "in", value_name = "SCOPE")]
+    scope: GrantPlace,
+    /// How long it is valid: 90s, 30m, 2h, 7d; 12 hours by default
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
+    /// How many calls it answers
+    #[arg(long)]
+    uses: Option<u32>,
+    /// Who makes it; by default the principal of the configuration
+    #[arg(long = "as", value_name = "NAME")]
+    who: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum GrantPlace {
+    Session,
+    Project,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).unwrap_or_default();
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => 0_u64,
+    };
+    let all = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
+    let all = all.filter(|all| (1..=366 * 24 * 3600).contains(all)).map(Duration::from_secs);
+    all.ok_or_else(|| "a time is a number with s, m, h or d, of at most a year".to_owned())
+}
+
 impl Grants {
     pub(crate) async fn run(
         self: Box<Self>,
@@ -72,6 +116,7 @@ impl Grants {
         let named = |who: Option<String>| who.unwrap_or_else(|| context.config.principal());
         match self.command {
             GrantsCommand::List { all } => list(&ledger, all).await,
+            GrantsCommand::Make(wanted) => make(&ledger, wanted, context.config.principal()).await,
             GrantsCommand::Show { id } => match ledger.grant(&id).await? {
                 Some(record) => Ok(shown(&record, ledger.now().await?)),
                 None => Ok(unknown()),
@@ -133,6 +178,38 @@ fn shown(record: &GrantRecord, now: i64) -> CommandOutput {
     object["rule"] = record.grant.rule();
     let rule = show::escape(&record.grant.rule().to_string());
     CommandOutput::new(0, object).for_people(format!("{}\n{rule}", line(record, now)))
+}
+
+async fn make(
+    ledger: &Ledger,
+    wanted: Make,
+    principal: String,
+) -> Result<CommandOutput, CommandError> {
+    let Some(record) = ledger.get(&wanted.ask).await? else {
+        return Ok(CommandOutput::new(7, json!({"result": "unknown_ask"})));
+    };
+    if record.fingerprint != wanted.fingerprint {
+        let found = json!({"result": "mismatch", "fingerprint": record.fingerprint});
+        return Ok(CommandOutput::new(6, found));
+    }
+    let meant = |scope: &GrantScope| match scope {
+        GrantScope::Session(_) => wanted.scope == GrantPlace::Session,
+        GrantScope::Project(_) => wanted.scope == GrantPlace::Project,
+        _ => false,
+    };
+    let none = || CommandError::Usage("the call was made in no such session or project".to_owned());
+    let scope = record.ask.scopes().into_iter().find(meant).ok_or_else(none)?;
+    let refused = |error: countersign::ledger::GrantError| CommandError::Usage(with_causes(&error));
+    let mut grant = Grant::of(&record.ask, scope).map_err(refused)?;
+    if let Some(time) = wanted.time {
+        grant = grant.with_valid_for(time);
+    }
+    if let Some(uses) = wanted.uses {
+        grant = grant.with_uses(uses);
+    }
+    let who = wanted.who.unwrap_or(principal);
+    let made = ledger.make_grant(grant, &[&who]).await?;
+    Ok(shown(&made, ledger.now().await?))
 }
 
 async fn list(ledger: &Ledger, all: bool) -> Result<CommandOutput, CommandError> {

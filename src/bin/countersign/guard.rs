@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
+use countersign::ledger::Project;
 use countersign::mcp::{Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
@@ -80,15 +81,21 @@ impl GuardArgs {
                 std::env::current_dir().map_err(|error| CommandError::Usage(error.to_string()))?
             }
         };
+        // A home directory or `/` is no project: then grants hold for the session only.
+        let ledger = match Project::here(&project) {
+            Ok(project) => ledger.with_project(project),
+            Err(_) => ledger,
+        };
         let launch = self.launch()?;
-        let mut guard = Guard::new(self.named(), launch, ledger)
+        let mut guard = Guard::new(self.named(), launch, ledger.clone())
             .principal(context.config.principal())
             .project(project.to_string_lossy());
         if self.name.is_some() {
             guard = guard.identified_by_name();
         }
         if !self.rules.is_empty() {
-            let rules = self.rules.iter().fold(Rules::builder(), |rules, file| rules.file(file));
+            let rules = Rules::builder().counts(ledger.clone());
+            let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
             let rules = rules
                 .root(&project)
                 .load()

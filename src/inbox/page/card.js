@@ -126,7 +126,7 @@ export function card(first, host) {
   /** A form in place of the buttons: while it is open, there is no other way to answer. */
   const open = (kind, label, button, field, act) => {
     const back = el("button", { type: "button", on: { click: () => close(button) } }, "Back");
-    field.addEventListener("input", () => host.drafts().put(key, { id, tool: view.tool, kind, text: field.value }));
+    if (kind !== "grant") field.addEventListener("input", () => host.drafts().put(key, { id, tool: view.tool, kind, text: field.value }));
     more.replaceChildren(el("label", { for: field.id }, label), field, problem, el("div", { class: "row" }, act, back));
     more.hidden = false;
     update(ask);
@@ -154,14 +154,38 @@ export function card(first, host) {
     return field;
   };
 
+  const openGrant = (offers) => {
+    const field = el("select", { id: `grant-${id}` }, ...offers.flatMap(({ scope, says }) => [
+      el("option", { value: `${scope}:3600` }, `For one hour: ${says}`),
+      el("option", { value: `${scope}:${12 * 3600}` }, `For 12 hours: ${says}`),
+    ]));
+    const rule = el("pre", { class: "code" });
+    const show = () => { rule.textContent = offers.find(({ scope }) => field.value.startsWith(scope)).rule; };
+    field.addEventListener("change", show);
+    show();
+    const act = el("button", { type: "button", class: "primary", on: { click: () => {
+      const [scope, seconds] = field.value.split(":");
+      send({ verdict: "approve", grant: { scope, seconds: Number(seconds) } });
+    } } }, "Approve, and grant this");
+    open("grant", "Later calls that are approved without a question", always, field, act);
+    field.after(rule);
+    return field;
+  };
+
   const yes = el("button", { type: "button", class: "primary", on: { click: () => approve() } }, "Approve");
   const edit = el("button", { type: "button", on: { click: async () => {
     const whole = await host.whole(id);
     problem.textContent = whole ? "" : "The arguments cannot be loaded.";
     if (whole && more.hidden) openEdit(readable(whole.args)).focus();
   } } }, "Change …");
+  const always = el("button", { type: "button", hidden: true, on: { click: async () => {
+    const whole = await host.whole(id);
+    const offers = whole?.offers ?? [];
+    problem.textContent = offers.length > 0 ? "" : "No grant can be made now.";
+    if (offers.length > 0 && more.hidden) openGrant(offers).focus();
+  } } }, "Always …");
   const no = el("button", { type: "button", class: "danger", on: { click: () => openDeny("").focus() } }, "Deny …");
-  const actions = el("div", { class: "row actions" }, yes, edit, no);
+  const actions = el("div", { class: "row actions" }, yes, edit, always, no);
   const meta = el("p", { class: "meta" }, `Agent ${ask.agent} · ${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `,
     el("time", { title: time(ask.parked_at) }));
   const talk = el("div", {});
@@ -221,6 +245,9 @@ export function card(first, host) {
     }
     const { may_approve: may, voted } = ask.quorum;
     edit.disabled = !may || view.blocked || view.kind !== "approval";
+    always.hidden = !ask.grantable || members.length > 1;
+    always.disabled = yes.disabled || edit.disabled;
+    always.setAttribute("aria-label", `Always approve ${view.headline}`);
     no.disabled = !ask.quorum.may_decide;
     yes.disabled = edit.disabled || voted || !opened;
     actions.hidden = !more.hidden;

@@ -1,5 +1,7 @@
 //! The arguments of a program, matched against its entry as the program would parse them.
 
+use std::borrow::Cow;
+
 use super::super::commands::{Word, WordKind};
 use super::entry::{Choice, Entry, Kind, Mark, PathClass};
 
@@ -9,7 +11,7 @@ pub(in crate::shell) struct Matched<'t, 'w> {
     /// The entry of the program, or of its sub-command.
     pub(in crate::shell) entry: &'t Entry,
     /// The operands and the values of options, in order.
-    pub(in crate::shell) operands: Vec<Argument<'t>>,
+    pub(in crate::shell) operands: Vec<Argument<'t, 'w>>,
     /// The words of other commands that the program runs.
     pub(in crate::shell) inner: Vec<(&'t Kind, &'w [Word])>,
     /// Whether an option makes the command rewrite files.
@@ -26,9 +28,9 @@ pub(in crate::shell) struct Matched<'t, 'w> {
 
 /// An operand, or the value of an option.
 #[derive(Debug)]
-pub(in crate::shell) struct Argument<'t> {
+pub(in crate::shell) struct Argument<'t, 'w> {
     pub(in crate::shell) kind: &'t Kind,
-    pub(in crate::shell) word: Word,
+    pub(in crate::shell) word: Cow<'w, Word>,
     /// Whether it is the value of an option after the first operand, in a word of its own. Programs that stop at the
     /// first operand, as those of BSD do, read it as an operand.
     pub(in crate::shell) late: bool,
@@ -88,7 +90,7 @@ pub(in crate::shell) fn matched<'t, 'w>(
 
 struct ArgumentReading<'t, 'w> {
     entry: &'t Entry,
-    operands: Vec<Argument<'t>>,
+    operands: Vec<Argument<'t, 'w>>,
     seen: Vec<String>,
     /// The index of the next operand in the entry's list.
     next: usize,
@@ -180,7 +182,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     }
 
     /// Matches an operand. Returns whether the remaining words belong to another command.
-    fn operand(&mut self, word: &Word, from: &'w [Word]) -> Result<bool, Unmatched> {
+    fn operand(&mut self, word: &'w Word, from: &'w [Word]) -> Result<bool, Unmatched> {
         let entry = self.entry;
         let Some(slot) = entry.operands.get(self.next) else {
             return Err(Unmatched::Operand(word.text.clone()));
@@ -211,7 +213,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 return Err(Unmatched::Operand(word.text.clone()));
             }
             for slot in later.iter().skip(1) {
-                self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
+                let word = Cow::Borrowed(word);
+                self.operands.push(Argument { kind: &slot.kind, word, late: false });
             }
         }
         if matches!(slot.kind, Kind::Run | Kind::RunAppended) {
@@ -222,7 +225,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.next += 1;
         }
         self.had_operand = true;
-        self.operands.push(Argument { kind: &slot.kind, word: word.clone(), late: false });
+        let word = Cow::Borrowed(word);
+        self.operands.push(Argument { kind: &slot.kind, word, late: false });
         Ok(false)
     }
 
@@ -231,7 +235,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
         let text = word.text.as_str();
         let opens = match kind {
-            Kind::Read | Kind::Local | Kind::List => true,
+            Kind::Read | Kind::Local | Kind::List | Kind::Here => true,
             Kind::OneOf(words) => {
                 words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
             }
@@ -255,11 +259,11 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             let from = name.len() + 1;
             return match choice {
                 Choice::Value(kind, place) => {
-                    self.take(name, kind, *place, word.tail(from), false)?;
+                    self.take(name, kind, *place, Cow::Owned(word.tail(from)), false)?;
                     Ok(rest)
                 }
                 Choice::Optional(kind) | Choice::Last(kind) => {
-                    self.take(name, kind, PathClass::Own, word.tail(from), false)?;
+                    self.take(name, kind, PathClass::Own, Cow::Owned(word.tail(from)), false)?;
                     Ok(rest)
                 }
                 Choice::Flag if text.starts_with("--") && value == "true" => {
@@ -290,7 +294,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             }
             if let Choice::Value(kind, _) | Choice::Optional(kind) = choice {
                 let value = word.tail(beginning.len());
-                self.operands.push(Argument { kind, word: value, late: false });
+                self.operands.push(Argument { kind, word: Cow::Owned(value), late: false });
             } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
                 return Err(unknown());
             }
@@ -331,8 +335,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 if first.may_split() || second.may_split() {
                     return Err(Unmatched::MayBeOption(second.text.clone()));
                 }
-                self.take(name, &Kind::Text, PathClass::Own, first.clone(), false)?;
-                self.take(name, kind, PathClass::Own, second.clone(), false)?;
+                self.take(name, &Kind::Text, PathClass::Own, Cow::Borrowed(first), false)?;
+                self.take(name, kind, PathClass::Own, Cow::Borrowed(second), false)?;
                 return Ok(rest);
             }
             Choice::Value(..) | Choice::Last(_) => {
@@ -351,7 +355,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                     // Where the option is a flag to the program, after all, this is the next option.
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
-                self.take(name, kind, place, value.clone(), self.had_operand)?;
+                self.take(name, kind, place, Cow::Borrowed(value), self.had_operand)?;
                 return Ok(rest);
             }
         }
@@ -389,7 +393,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         name: &str,
         kind: &'t Kind,
         place: PathClass,
-        word: Word,
+        word: Cow<'w, Word>,
         late: bool,
     ) -> Result<(), Unmatched> {
         if place == PathClass::FirstOperand {
@@ -401,7 +405,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.next = self.next.max(1);
         }
         if self.is_no_operand(kind, &word) {
-            return Err(Unmatched::Operand(word.text));
+            return Err(Unmatched::Operand(word.text.clone()));
         }
         self.seen.push(name.to_owned());
         self.operands.push(Argument { kind, word, late });
@@ -423,12 +427,12 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                     // `-o:FILE` is a way of some compilers.
                     let colon = matches!(kind, Kind::Output | Kind::Write | Kind::Read)
                         && text.get(end..).is_some_and(|value| value.starts_with(':'));
-                    let value = word.tail(end + usize::from(colon));
+                    let value = Cow::Owned(word.tail(end + usize::from(colon)));
                     self.take(&name, kind, *place, value, false)?;
                     return Ok(rest);
                 }
                 Choice::Optional(kind) | Choice::Last(kind) if end < text.len() => {
-                    self.take(&name, kind, PathClass::Own, word.tail(end), false)?;
+                    self.take(&name, kind, PathClass::Own, Cow::Owned(word.tail(end)), false)?;
                     return Ok(rest);
                 }
                 _ if words => return Err(unknown()),

@@ -1,9 +1,10 @@
 //! The entry of a program or sub-command.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::super::commands::{Word, WordKind};
+use super::super::judgement::hex;
 use super::ProgramExample;
 
 /// The effect of a program that is run with options of its entry.
@@ -65,6 +66,10 @@ pub(in crate::shell) enum Kind {
     Host,
     /// The name of a repository at the usual host: `owner/name`.
     Slug,
+    /// The name of a package in the usual registry: `name`, `@scope/name`, `name@version`.
+    Package,
+    /// A file or directory that is read, and written so that it cannot be a name to look up: `./x`, `/x` or `.`.
+    Here,
     /// Code, or the name of code to run.
     Code,
 }
@@ -133,6 +138,8 @@ pub(in crate::shell) enum Mark {
     Posix,
     /// Works in the repository of its directory.
     Repository,
+    /// Only prints, compares or searches for its texts, so that a URL in one is not opened.
+    Inert,
     /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
 }
@@ -170,14 +177,17 @@ pub(in crate::shell) struct Entry {
     pub(super) described: bool,
     /// A digest of all lines of the table that describe the program.
     pub(super) digest: Digest,
+    /// The same in hexadecimal, made when it is first needed.
+    pub(super) hex: OnceLock<Arc<str>>,
 }
 
 /// A SHA-256 digest of lines of the table.
 pub(in crate::shell) type Digest = [u8; 32];
 
 impl Entry {
-    pub(in crate::shell) fn digest(&self) -> Digest {
-        self.digest
+    /// The digest of what describes the program, in hexadecimal.
+    pub(in crate::shell) fn digest(&self) -> &Arc<str> {
+        self.hex.get_or_init(|| hex(&self.digest).into())
     }
 
     pub(in crate::shell) fn does(&self) -> &Does {

@@ -1,7 +1,7 @@
 //! The parser of the table's files.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
@@ -56,8 +56,11 @@ impl Reader<'_> {
         }
         let (key, value) = line.split_once(':').ok_or("a line without `key:`")?;
         let value = value.trim();
-        self.text.push_str(line);
-        self.text.push('\n');
+        // Examples describe nothing.
+        if !matches!(key, "safe" | "unsafe") {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
         match key {
             "does" => self.entry.does = does(value)?,
             "operands" => {
@@ -225,6 +228,7 @@ impl Reader<'_> {
     fn finish(&mut self) {
         let mut entry = std::mem::take(&mut self.entry);
         entry.digest = Sha256::digest(&self.text).into();
+        entry.hex = OnceLock::new();
         entry.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
         for (number, name) in std::mem::take(&mut self.names).into_iter().enumerate() {
             if let [group] = name.as_slice()
@@ -244,7 +248,9 @@ impl Reader<'_> {
             // What describes a sub-command describes its program.
             if let Some(entry) = self.entries.get_mut(&first) {
                 let all = Sha256::new().chain_update(before.unwrap_or_default());
-                Arc::make_mut(entry).digest = all.chain_update(digest).finalize().into();
+                let entry = Arc::make_mut(entry);
+                entry.digest = all.chain_update(digest).finalize().into();
+                entry.hex = OnceLock::new();
             }
         }
     }
@@ -327,6 +333,8 @@ fn kind(word: &str) -> Result<Kind, String> {
         "variable" => Kind::Variable,
         "host" => Kind::Host,
         "slug" => Kind::Slug,
+        "package" => Kind::Package,
+        "here" => Kind::Here,
         "code" => Kind::Code,
         "sed" => Kind::Script(Script::Sed),
         "awk" => Kind::Script(Script::Awk),
@@ -352,6 +360,7 @@ fn mark(word: &str) -> Result<Mark, String> {
         "builtin" => Mark::Builtin,
         "posix" => Mark::Posix,
         "repository" => Mark::Repository,
+        "inert" => Mark::Inert,
         "no-help" => Mark::NoHelp,
         _ => return Err(format!("`{word}` is not a mark")),
     })

@@ -3,6 +3,7 @@
 mod audit;
 mod changed;
 mod claiming;
+mod counting;
 mod deciding;
 mod ending;
 mod grants;
@@ -48,6 +49,7 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     ending::check(&new().await).await;
     limits::check(&new().await).await;
     grants::check(&new().await).await;
+    counting::check(&new().await).await;
     audit::check(&new().await).await;
     changed::check(&new().await).await;
 }

@@ -315,3 +315,37 @@ async fn nothing_is_answered_without_a_declared_capability() {
         assert_eq!(response["error"]["code"], -32601, "{method}: {response}");
     }
 }
+
+// Rule G1: a grant for the session of the server answers equal calls; other arguments and another server are asked about.
+#[tokio::test]
+async fn a_grant_answers_equal_calls_of_the_session() {
+    let ledger = ledger();
+    let asking = |tools: countersign::FunctionToolset| {
+        tools.layered(countersign::decide_fn(|_, _| {
+            countersign::Decision::ask("pays")
+                .with_key("pay")
+                .with_metadata(countersign::deferred::metadata::GRANTABLE, true)
+        }))
+    };
+    let (tools, paid) = payments();
+    let mut client = Client::earlier(server(asking(tools), &ledger), ERAS[0], json!({})).await;
+    let waits = client.call("pay", json!({"euros": 5})).await;
+    assert!(told(&waits).1, "{waits}");
+    let pending = ledger.list(Some(AskState::Pending), 2).await.unwrap().records.remove(0);
+    let scope = pending.ask.scopes().remove(0);
+    let grant = countersign::ledger::Grant::of(&pending.ask, scope).unwrap();
+    ledger.make_grant(grant, &["bob"]).await.unwrap();
+    let again = client.call("pay", json!({"euros": 5})).await;
+    assert!(told(&again).1, "a pending call stays with the people: {again}");
+    let yes = Answer::Approve { args: None };
+    ledger.decide(pending.ask.id(), &pending.fingerprint, "bob", yes).await.unwrap();
+    for count in 1..=3 {
+        let response = client.call("pay", json!({"euros": 5})).await;
+        assert_eq!((told(&response), times(&paid)), (("paid 5".to_owned(), false), count));
+    }
+    assert!(told(&client.call("pay", json!({"euros": 6})).await).1);
+    // Another server is another session.
+    let (tools, _) = payments();
+    let mut other = Client::earlier(server(asking(tools), &ledger), ERAS[0], json!({})).await;
+    assert!(told(&other.call("pay", json!({"euros": 5})).await).1);
+}

@@ -148,6 +148,71 @@ fn assert_denied(client: &str, ended: &Ended, why: &str) {
 }
 
 #[test]
+fn a_limit_counts_over_the_processes_of_a_hook() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'few'\nallow = 'shell'\n\
+                at_most = { calls = 2, within = '1h', else = 'deny' }\n";
+    std::fs::write(rules, text).unwrap();
+    for id in ["c1", "c2"] {
+        assert_allowed(&user.hook(&Call { id, ..CALL }, "20"));
+    }
+    assert_denied("claude", &user.hook(&Call { id: "c3", ..CALL }, "20"), "at most 2 calls");
+}
+
+/// G1: a grant for the session answers later calls of the hook, each a process, and no other call.
+#[test]
+fn a_grant_answers_equal_calls_of_its_session() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    std::fs::write(rules, "version = 1\n").unwrap();
+    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let text = |name: &str| ask[name].as_str().unwrap().to_owned();
+    let (id, fingerprint) = (text("id"), text("fingerprint"));
+    let make = ["grants", "make", &id, "--in", "session", "--as", "ann", "--fingerprint"];
+    assert_eq!(user.run(&[&make[..], &["0"]].concat()).status, 6, "another fingerprint");
+    let made = user.run(&[&make[..], &[&fingerprint, "--for", "2h", "--json"]].concat());
+    assert_eq!(made.status, 0, "{made:?}");
+    let grant = made.lines()[0]["id"].as_str().unwrap().to_owned();
+    // The pending call stays with the people; the ones after it are answered.
+    user.decide(&ask, &["--approve"]);
+    for id in ["c1", "c2", "c3"] {
+        assert_allowed(&user.hook(&Call { id, ..CALL }, "20"));
+    }
+    for other in [
+        Call { session: "s2", ..CALL },
+        Call { directory: "/src/other", ..CALL },
+        Call { command: "make install2", ..CALL },
+        Call { client: "codex", ..CALL },
+    ] {
+        assert_denied(other.client, &user.hook(&other, "4"), "waits for approval");
+    }
+    let revoked = user.run(&["grants", "revoke", &grant, "--as", "bob"]);
+    assert_eq!(revoked.status, 0, "{revoked:?}");
+    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "4"), "waits for approval");
+}
+
+/// G2: a grant does not answer a call that a person has denied.
+#[test]
+fn a_grant_does_not_answer_a_call_that_was_denied() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    std::fs::write(rules, "version = 1\n").unwrap();
+    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let text = |name: &str| ask[name].as_str().unwrap().to_owned();
+    let make = ["grants", "make", &text("id"), "--in", "session", "--fingerprint"];
+    assert_eq!(user.run(&[&make[..], &[&text("fingerprint")]].concat()).status, 0);
+    user.decide(&ask, &["--deny", "not this one"]);
+    assert_denied("claude", &user.hook(&CALL, "20"), "not this one");
+    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "4"), "waits for approval");
+}
+
+#[test]
 fn an_approval_in_time_answers_the_call() {
     let user = User::new();
     for client in CLIENTS {

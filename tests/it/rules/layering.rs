@@ -103,3 +103,25 @@ fn a_call_that_was_counted_is_not_counted_again() {
         (Allow, Allow, Ask, Allow)
     );
 }
+
+/// R6: "with the program entries it used": a change of the table that changes nothing about a command keeps an approval.
+#[test]
+fn a_question_is_bound_to_the_programs_that_a_command_names() {
+    use countersign::shell::Programs;
+
+    let built_in = Programs::built_in();
+    let pins = |programs: &Programs, command: &str| {
+        let text = "version = 1\n[[rule]]\nid = 'all'\nask = 'shell'";
+        let rules = super::builder(text).programs(programs.clone()).load().unwrap();
+        let given = super::args(json!({"command": command}));
+        rules.decide(&countersign::rules::RuleCall::new("shell", &given)).pins().to_vec()
+    };
+    let changed = built_in.with("[wc]\noperands: list...\n").unwrap();
+    let with_an_example = built_in.with("[frob]\noperands: text\nsafe: frob a\n").unwrap();
+    assert!(!pins(&built_in, "wc -l a && cat b").is_empty());
+    assert_eq!(pins(&built_in, "cat b"), pins(&changed, "cat b"));
+    assert_ne!(pins(&built_in, "wc a && cat b"), pins(&changed, "wc a && cat b"));
+    assert_eq!(pins(&built_in, "wc a && cat b"), pins(&with_an_example, "wc a && cat b"));
+    // A program that becomes known is judged anew.
+    assert_ne!(pins(&built_in, "frob a"), pins(&with_an_example, "frob a"));
+}

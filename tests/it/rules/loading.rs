@@ -30,7 +30,7 @@ fn every_problem_has_its_line_and_column() {
         (rule("allow = []"), "empty list"),
         (rule("allow = 'Bash(ls)'"), "conditions on arguments belong into `where`"),
         (rule("allow = 'mcp:docs'"), "write `mcp:docs/*`"),
-        (rule("allow = 'x'\nwhere.command.run = 'ls'"), ""),
+        (rule("allow = 'x'\nwhere.command.run = 'ls'"), "is `runs` meant?"),
         (rule("allow = 'x'\nwhere.command = 'ls *'"), "use `runs` or `is`"),
         (rule("allow = 'x'\nwhere.command.runs = 'sudo'"), "`sudo` runs whatever"),
         (rule("allow = 'x'\nwhere.command.is = 'safe'"), "`safe` is no class"),
@@ -44,13 +44,44 @@ fn every_problem_has_its_line_and_column() {
         (rule("allow = 'x'\n[test]\nallow = ['y']"), "wants allow, and the rules decide: ask"),
         ("version = 1\ndefault = 'allow'".into(), "danger_default_allow"),
     ] {
-        if wanted.is_empty() {
-            // `run` is no test, and so the name of a field inside of the field.
-            continue;
-        }
         let error = refused(&text).to_string();
         assert!(error.contains(wanted), "{text}\n{error}");
         assert!(error.starts_with("mine.toml:"), "{error}");
+    }
+}
+
+#[test]
+fn a_misspelt_test_does_not_pass_for_a_field() {
+    for (conditions, column, wanted) in [
+        ("where.path.wihtin = '.'", 12, "`wihtin` is no test of a field: is `within` meant?"),
+        ("where.path.Within = '.'", 12, "is `within` meant?"),
+        ("where.path = { inside = '.' }", 16, "is `within` meant?"),
+        ("where.url.hosts = 'a.example'", 11, "is `host` meant?"),
+        ("where.amount.max = 5", 14, "is `at_most` meant?"),
+        ("where.amount.atleast = 5", 14, "is `at_least` meant?"),
+        ("where.a.b.regex = 'x'", 11, "`\"/a/b/regex\"`"),
+        ("where.command.iss = 'read-only'", 15, "is `is` meant?"),
+        ("where.command.runs_ = 'ls'", 15, "is `runs` meant?"),
+        ("except.path.matchs = 'x'", 13, "is `matches` meant?"),
+        ("where.any_paths = '**/.env'", 7, "is `any_path` meant"),
+        ("where.any_path.wihtin = '.'", 16, "is `within` meant?"),
+        ("where.within = '.'", 7, "needs a field in front of it"),
+        ("where.path = { within = '.', matchs = 'x' }", 30, "is `matches` meant?"),
+    ] {
+        let error = refused(&rule(&format!("ask = 'x'\n{conditions}"))).to_string();
+        assert!(error.starts_with(&format!("mine.toml:5:{column}: ")), "{conditions}\n{error}");
+        assert!(error.contains(wanted), "{conditions}\n{error}");
+    }
+    // Fields of fields, and a pointer to a field with such a name.
+    for conditions in [
+        "where.user.age = '> 17'",
+        "where.server.hostname = 'a.example'",
+        "where.range.max.below = 5",
+        "where.\"/path/wihtin\" = '.'",
+        "where.\"/within\" = '.'",
+        "where.body.post.path = 'src/**'",
+    ] {
+        super::rules(&rule(&format!("allow = 'x'\n{conditions}")));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Permissions as a file (rules R1 to R7).
 
 mod corpus;
+mod counting;
 mod deciding;
 mod layering;
 mod loading;

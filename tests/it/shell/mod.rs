@@ -2,6 +2,7 @@
 
 mod claims;
 mod corpus;
+mod fetching;
 mod judging;
 mod parsing;
 mod properties;

@@ -6,21 +6,22 @@ mod doctor;
 mod exit;
 mod install;
 mod rules;
+mod store;
 
 use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use countersign::ToolMiddlewareExt as _;
 use countersign::config::{Config, Directories, StoreUrl};
 use countersign::error::with_causes;
 use countersign::hook::{Client, Hook, HookReply};
-use countersign::ledger::Ledger;
-use countersign::{BoxError, ToolMiddlewareExt as _};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use cli::{Allow, Answering, HookCommand};
 use exit::Exit;
+use store::LazyStore;
 
 /// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
 const MAX_KEPT: u64 = 8 << 20;
@@ -84,16 +85,13 @@ fn decided(
         Some(root) => root.clone(),
         None => std::env::current_dir().map_err(|error| error.to_string())?,
     };
-    if let Some(rules) = rules::load(&answering.rules, &directories, &root)? {
+    let store = LazyStore::new(config, directories.clone(), url, &root);
+    if let Some(rules) = rules::load(&answering.rules, &directories, &root, store.clone())? {
         hook = hook.layered(rules.into_layer());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let store = async {
-        let ledger: Ledger = config.open_store(&directories, url.as_ref()).await?;
-        Ok::<_, BoxError>(ledger)
-    };
-    Ok(runtime.block_on(hook.answer(&payload, until, store)))
+    Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
 }
 
 /// Reads all of stdin, and keeps at most this much of it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use countersign::config::Directories;
 use countersign::error::with_causes;
-use countersign::rules::Rules;
+use countersign::rules::{CallCounts, Rules};
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory. `None` when there are none:
 /// then every call is asked about.
@@ -12,6 +12,7 @@ pub(super) fn load(
     files: &[PathBuf],
     directories: &Directories,
     root: &Path,
+    counts: impl CallCounts,
 ) -> Result<Option<Rules>, String> {
     let of_user = directories.config().join("rules.toml");
     let files = match files {
@@ -21,6 +22,7 @@ pub(super) fn load(
     };
     let mut rules = Rules::builder()
         .root(root)
+        .counts(counts)
         .home(directories.home())
         .protect(directories.config())
         .protect(directories.state());

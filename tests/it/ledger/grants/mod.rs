@@ -1,5 +1,6 @@
 //! Grants: what a person's answer in advance answers, and what it never does (rules G1, G2).
 
+mod offered;
 mod properties;
 
 use std::sync::Arc;
