@@ -205,7 +205,9 @@ impl List<'_> {
                 };
                 (keys, format!("  e edit  {view}  j/k move  x select  / search  ? help"))
             }
-            Mode::Grant(_) => ("a grant and approve", "  Esc back  Space more".to_owned()),
+            Mode::Grant(_) => {
+                ("a grant and approve".to_owned(), "  Esc back  Space more".to_owned())
+            }
             Mode::Edited(_) => {
                 ("a approve as edited".to_owned(), "  e edit  Esc back  Space more".to_owned())
             }

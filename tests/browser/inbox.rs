@@ -323,7 +323,7 @@ async fn park_previews(place: &Place) {
     for (n, (tool, decision)) in decisions.into_iter().enumerate() {
         let body = async |_: RunContext, _: Map<String, Value>| Ok::<_, ToolError>("done");
         let tools = FunctionToolset::new().tool(tool_fn(tool, "Does something", body));
-        let tools = tools.layered(decide_fn(move |_| decision.clone()).named("Policy"));
+        let tools = tools.layered(decide_fn(move |_, _| decision.clone()).named("Policy"));
         let call = ToolCall::new("c1", tool, json!({"n": n / 5}));
         let report = Turn::new(tools).run(vec![call]).await.unwrap();
         let pending = report.into_suspended().expect("it is asked about");

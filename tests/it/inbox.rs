@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use countersign::deferred::Answer;
-use countersign::inbox::{Inbox, Principal, Rejection, Webhook};
+use countersign::inbox::{Approver, AuthorizeError, Inbox, Webhook};
 use countersign::ledger::{Ask, Ledger, Record};
 use countersign::sqlite::SqliteStore;
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Instance {
         let ledger = Ledger::new(SqliteStore::open(path).await.unwrap());
         let (stop, stopped) = oneshot::channel();
         let webhook = Webhook::new(url, b"a secret of 16 bytes").unwrap();
-        let inbox = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann")));
+        let inbox = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann")));
         let inbox = inbox.with_webhook(webhook).with_shutdown(async {
             let _ = stopped.await;
         });

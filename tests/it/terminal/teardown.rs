@@ -18,9 +18,9 @@ const GIVEN_BACK: [&str; 2] = ["\u{1b}[?1049l", "\u{1b}[?2004l"];
 /// Runs at the terminal: while a question is open, the program panics, or only a task of it does.
 pub(crate) async fn panicking(case: &str) -> Value {
     let recorder = Recorder::new(["delete_file"]);
-    let tools = recorder.clone().layered(decide_fn(|_| Decision::ask("sure?")));
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")));
     let calls = vec![call("c1", "delete_file", json!({"path": "a.log"}))];
-    let turn = Turn::new(tools).handler(TerminalHandler::new());
+    let turn = Turn::new(tools).deferred_tool_handler(TerminalHandler::new());
     let turn = turn.run(calls);
     let bug = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
