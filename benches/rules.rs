@@ -45,7 +45,7 @@ fn load(text: &str) -> Rules {
     builder.load().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn args(value: Value) -> Map<String, Value> {
+fn args(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
@@ -53,10 +53,10 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let rules = load(&file(50, false));
     let calls = [
-        ("a call that rules name", "read_file", args(json!({"path": "src/lib.rs"}))),
-        ("a call of ten rules", "tool_3", args(json!({"path": "src/13/a.rs", "amount": 20}))),
-        ("a call that no rule names", "unknown", args(json!({"path": "src/lib.rs"}))),
-        ("a command of 200 bytes", "shell", args(json!({"command": COMMAND}))),
+        ("a call that rules name", "read_file", args(&json!({"path": "src/lib.rs"}))),
+        ("a call of ten rules", "tool_3", args(&json!({"path": "src/13/a.rs", "amount": 20}))),
+        ("a call that no rule names", "unknown", args(&json!({"path": "src/lib.rs"}))),
+        ("a command of 200 bytes", "shell", args(&json!({"command": COMMAND}))),
     ];
     let mut group = criterion.benchmark_group("50 rules");
     group

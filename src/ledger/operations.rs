@@ -583,8 +583,10 @@ impl Ledger {
     /// ledger.save_run("run-1", json!({"step": 1}), None).await?;
     /// ledger.save_run("run-1", json!({"step": 9}), None).await?; // created once: this changes nothing
     ///
-    /// let Taken::Taken { token, state } = ledger.take_run("run-1", "worker-1", Duration::from_secs(30)).await? else { panic!() };
-    /// assert_eq!(state["step"], 1);
+    /// let lease = Duration::from_secs(30);
+    /// let Acquired::Lease(run) = ledger.acquire_run_as("run-1", "worker-1", lease).await? else { panic!() };
+    /// let token = run.token();
+    /// assert_eq!(run.state()["step"], 1);
     /// assert_eq!(ledger.save_run("run-1", json!({"step": 2}), Some(token)).await?, Saved::Saved);
     /// assert_eq!(ledger.save_run("run-1", json!({"step": 3}), Some(token + 1)).await?, Saved::StaleToken);
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();

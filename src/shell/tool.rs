@@ -45,6 +45,7 @@ pub struct ShellArgs {
 /// Behind a classifier, what was judged is what runs:
 ///
 /// ```
+/// use countersign::decision::ToolDecision;
 /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, ShellTool, Workspace};
 /// use countersign::{Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt, Turn};
 /// use serde_json::json;
