@@ -65,7 +65,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 );
             }
         }
-        let turn = Turn::new(tools.clone()).ledger(ledger.clone()).deferred_tool_handler(person.clone());
+        let turn =
+            Turn::new(tools.clone()).ledger(ledger.clone()).deferred_tool_handler(person.clone());
         for call in turn.run(calls).await?.calls() {
             let by = call.answered().and_then(|answer| answer.by()).unwrap_or("the rules");
             println!(

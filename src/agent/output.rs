@@ -195,7 +195,7 @@ fn wrap(mut inner: Value) -> Value {
 
 /// Redirects `#` references: a recursive type refers to its own schema as the root.
 ///
-/// A schema `{"type": "object", "properties": {"next": {"$ref": "#"}}}` says that a list goes on with a list. Wrapped,
+/// A schema `{"type": "object", "properties": {"next": {"$ref": "#"}}}` says that a list continues with a list. Wrapped,
 /// `#` would be the wrapper, so each such reference is turned to the place of the inner schema.
 fn refer_to_wrapped(schema: &mut Value) {
     match schema {

@@ -158,7 +158,7 @@ pub(super) fn put_before(before: Vec<TurnReport>, ended: &mut Result<RunResult, 
 ///
 /// let error = Agent::new(Down, FunctionToolset::new()).run_sync("Hello").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Model);
-/// // Nothing is lost: the snapshot has the history, and `Agent::ask` goes on from it.
+/// // Nothing is lost: the snapshot has the history, and `Agent::ask` continues from it.
 /// assert_eq!(error.into_suspended().history().len(), 1);
 /// ```
 pub struct RunError(Box<Inner>);

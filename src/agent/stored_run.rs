@@ -19,9 +19,9 @@ use crate::turn::{SuspendedRun, TurnReport};
 /// | result | who has the run | what the caller does |
 /// |---|---|---|
 /// | `Resumed` | this worker had it, and the end is saved | nothing |
-/// | `NotKept` | another worker, or nobody knows | logs it; the executions are recorded |
+/// | `NotKept` | another worker, or no one knows | logs it; the executions are recorded |
 /// | `Held` | another worker | nothing: that worker takes up decisions of meanwhile |
-/// | `Over`, `GivenUp` | nobody any more | shows the end |
+/// | `Over`, `GivenUp` | no one | shows the end |
 /// | `UnknownRun` | it is not parked (yet) | tries again later, if it has just begun |
 #[derive(Debug)]
 #[non_exhaustive]

@@ -11,7 +11,7 @@
 //!
 //! Everything else in the message is not read. The text of a message of the assistant, for example, can say anything.
 //!
-//! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that nobody
+//! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that no one
 //! has made.
 
 use std::collections::BTreeMap;

@@ -138,7 +138,7 @@ impl MessageStream {
 
     /// A denial for a client whose user has not denied the call: `tool-output-denied` would be taken as the user's own.
     ///
-    /// Two tabs show one chat. A denial in the first is, for the second, a denial by somebody else, which clients have
+    /// Two tabs show one chat. A denial in the first is, for the second, a denial by another person, which clients have
     /// no chunk for; it is shown as an error with the reason.
     fn denial_to_others(&self, chunk: &Chunk) -> Option<Chunk> {
         let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };

@@ -80,7 +80,7 @@ where
         .with_state(RouterState { chats, authorize })
 }
 
-/// The person is known before the body is read, so somebody who is not logged in cannot make the server read four
+/// The person is known before the body is read, so a person who is not logged in cannot make the server read four
 /// megabytes.
 async fn submit(
     State(server): State<RouterState>,

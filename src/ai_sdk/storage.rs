@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | who has the state | the server | the client, in a data part of the last message |
 //! | two servers at once | one has the lease, the other says 409 | both go on |
-//! | an old state is posted | refused: the chat has gone on | accepted |
+//! | an old state is posted | refused: the chat has continued | accepted |
 //! | needs | a store | keys |
 //!
 //! The last line but one is why the second is called `danger_sealed`: an approval that runs once in the ledger runs

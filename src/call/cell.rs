@@ -37,7 +37,7 @@
 //! # Why there are two counters beside the state
 //!
 //! `started` can be read without the lock, by layers that ask for each outcome. `bodies` counts running bodies, which
-//! may be more than zero in every state: blocking code goes on after its future was dropped. A sequential tool waits
+//! may be more than zero in every state: blocking code continues after its future was dropped. A sequential tool waits
 //! for `bodies` to fall to zero (rule T1), not for the state.
 
 use std::future::poll_fn;

@@ -7,7 +7,7 @@
 //! | dropped, its end not seen | repeats | no | no |
 //!
 //! The third column is the reason for the type: what a person has approved is one execution. A retry layer that the
-//! host put around the tool may repeat a call that nobody was asked about, since the host has decided that; it may not
+//! host put around the tool may repeat a call that no one was asked about, since the host has decided that; it may not
 //! repeat an approved one, because the approver has not.
 
 use std::sync::Arc;

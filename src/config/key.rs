@@ -1,6 +1,6 @@
 //! The sealing key, and the key of the log.
 //!
-//! The key decides whose links and sessions are believed, so nobody else may read it, and there must be one: two
+//! The key decides whose links and sessions are believed, so no one else may read it, and there must be one: two
 //! processes that start at the same time and each make a key would refuse each other's tokens. A hard link to the final
 //! name fails where the name exists, which makes one of them the winner; the other reads the winner's key. Renaming
 //! would replace it.

@@ -47,7 +47,7 @@ pub(super) fn create(path: &Path) -> io::Result<Option<File>> {
 /// An error when another user can change what is at this path.
 ///
 /// The real path is checked, with all links followed, and each directory above it: `/srv/shared/ann/config.toml` is not
-/// safe where everybody can rename `ann`.
+/// safe where everyone can rename `ann`.
 #[cfg(unix)]
 pub(super) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
     let real = path.canonicalize().map_err(|error| ConfigError::file(path, error))?;

@@ -2,7 +2,7 @@
 //!
 //! A short answer and a broken one look the same in a stream, but for its end. So only a stream that ends with a stop
 //! reason is a response. Without this rule, a call whose arguments were cut off at `{"path": "/tmp` could be repaired
-//! by some parser into a call that nobody has made.
+//! by some parser into a call that no one has made.
 
 use std::collections::HashMap;
 

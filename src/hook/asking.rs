@@ -5,7 +5,7 @@
 //! | what happens | the ask | the call |
 //! |---|---|---|
 //! | the first call | parked, number 1 | waits for as long as the client waits |
-//! | nobody answers in time | stays pending | denied: call again when it is approved |
+//! | no one answers in time | stays pending | denied: call again when it is approved |
 //! | an equal call comes | joined | waits for the same answer |
 //! | approved | claimed, once | runs |
 //! | denied | closed, after the denial was told | denied |
@@ -29,7 +29,7 @@ use crate::turn::SuspendedTurn;
 /// How long a claim lasts without an event that the call has ended. An hour, as nothing renews it; the client's event
 /// may come later, and then still counts.
 ///
-/// The hook process is gone when the tool runs, so nobody can renew the claim.
+/// The hook process is gone when the tool runs, so no one can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
 /// How many open asks a requester may have; more calls are denied without asking (rule D11).

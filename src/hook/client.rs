@@ -79,7 +79,7 @@ impl Client {
     /// How long the client waits for a hook whose configuration has no time limit. All of them run the tool when a hook
     /// takes longer, except opencode, which has no limit of its own.
     ///
-    /// So the hook has to answer before the limit, with a denial if nobody has: an answer that comes too late is an
+    /// So the hook has to answer before the limit, with a denial if no one has: an answer that comes too late is an
     /// allow.
     ///
     /// ```

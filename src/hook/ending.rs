@@ -64,7 +64,7 @@ fn is_same_call(one: &str, other: &str) -> bool {
 /// Ends the leases of all calls of a session whose end was not seen, so that their outcome is unknown.
 ///
 /// Ending the lease and claiming once makes the ledger record that the outcome is unknown, which otherwise happens an
-/// hour later, when somebody looks.
+/// hour later, when a person looks.
 pub(super) async fn session(
     client: Client,
     session: &str,

@@ -140,7 +140,7 @@ impl Hook {
     /// Every problem is a denial that this client obeys: a payload that cannot be read, an unknown event, a layer that
     /// fails, a store that cannot be opened. Problems with events that decide nothing are remarks on stderr.
     ///
-    /// A call that nobody answers, with a store that holds the ask:
+    /// A call that no one answers, with a store that holds the ask:
     ///
     /// ```
     /// use std::time::Instant;

@@ -16,7 +16,7 @@
 //! cannot be changed, as the client has no place for it; such a change is an error and not lost.
 //!
 //! Claude's `{"file_path": "notes.md"}` in `/src` becomes `{"path": "/src/notes.md"}`, and goes back as `notes.md` if
-//! nobody has changed it, or under `file_path` with the new path if somebody has.
+//! the user has not changed it, or under `file_path` with the new path if they have.
 
 use std::path::Path;
 

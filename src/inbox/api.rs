@@ -72,7 +72,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
 
 /// The principal that is logged in, and the configuration of the page.
 ///
-/// The only route that answers somebody who is not logged in, with nothing but the way to the login.
+/// The only route that answers a person who is not logged in, with nothing but the way to the login.
 async fn me(
     State(app): State<Arc<App>>,
     who: Result<Approver, ApiError>,
@@ -99,7 +99,7 @@ async fn me(
 /// of the ledger.
 ///
 /// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more.
-/// Rows that were changed outside of the ledger have no readable owner, so everybody is told that there are some, and
+/// Rows that were changed outside of the ledger have no readable owner, so everyone is told that there are some, and
 /// nothing of what they say (rule L8).
 async fn pending(
     State(app): State<Arc<App>>,

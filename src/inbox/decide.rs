@@ -4,7 +4,7 @@
 //!
 //! | check | refused with | because |
 //! |---|---|---|
-//! | the page's person is still logged in | `somebody_else` | a second login in another tab would sign the first person's click |
+//! | the page's person is still logged in | `wrong_person` | a second login in another tab would sign the first person's click |
 //! | the ask is known and may be seen | `unknown_ask` | both look the same, so that ids tell nothing |
 //! | it is an approval, and not blocked | `not_an_approval`, `blocked` | rule A5 |
 //! | edited arguments are JSON, and the tool takes them | `bad_args` | a decision is final |

@@ -1,7 +1,7 @@
 //! The query of a request for a list, read strictly.
 //!
 //! An unknown field or value is an error, as a filter that is silently ignored shows more than was asked for, and
-//! somebody who has filtered for one run would approve all of the page.
+//! a person who has filtered for one run would approve all of the page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

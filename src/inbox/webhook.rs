@@ -445,7 +445,7 @@ impl EventBatch {
 
 /// A block of text in which Slack reads no markup.
 ///
-/// Plain text, so that a tool named `*bold* <!channel>` is shown as that, and calls nobody.
+/// Plain text, so that a tool named `*bold* <!channel>` is shown as that, and calls no one.
 fn plain(text: &str) -> Value {
     // A block has at most 3 000 characters.
     let text: String = text.chars().take(2_990).collect();

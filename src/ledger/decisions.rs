@@ -7,7 +7,7 @@
 //! |---|---|
 //! | decided | the decision, by the people who gave it |
 //! | pending | none: the call stays pending |
-//! | expired, no decision | a denial by the policy "nobody decided in time" |
+//! | expired, no decision | a denial by the policy "no one decided in time" |
 //! | expired, with a decision | the approval, which the next claim finds too old (rule A8) |
 //! | cancelled, or closed without a decision | a denial by the policy |
 //! | claimed | none: another worker executes the call and settles it |

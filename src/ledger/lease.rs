@@ -15,7 +15,7 @@
 //! | tool calls | claimed by their own asks | refused by their own claims (rule L2) |
 //!
 //! A lease that is merely over, and that no other process has acquired, can still be renewed and saved with: the work
-//! was done, and nobody else has begun it.
+//! was done, and no one else has begun it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! unknown end is dropped only with a run that has *ended*, since a worker may still settle it before that. Chats have
 //! no end, and grants have logs of their own.
 //!
-//! The store compares the end of the log once more when it removes: a run that got a new entry in between is left
+//! The store compares the end of the log again when it removes: a run that got a new entry in between is left
 //! alone, and found again by the next call.
 
 use std::time::Duration;

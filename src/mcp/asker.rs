@@ -10,7 +10,7 @@
 //! | any other surface of the ledger | always |
 //!
 //! A client of the newest revision gets the question as the result of its request and comes again with the answer; an
-//! earlier one is asked while its request is held. Where nobody answers in time, the request ends with the id of the
+//! earlier one is asked while its request is held. Where no one answers in time, the request ends with the id of the
 //! ask and nothing more: no link with a token, as the text goes to the model, which must not be able to approve (rule
 //! M2).
 

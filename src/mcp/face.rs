@@ -8,11 +8,11 @@
 //! | transport | `authorize` | principal | shares asks with |
 //! |---|---|---|---|
 //! | HTTP | gives a name | the name | all requests of that name |
-//! | HTTP | not set | `anonymous`, with a number of the connection | nobody else |
+//! | HTTP | not set | `anonymous`, with a number of the connection | no one else |
 //! | stdio | | [`Server::principal`](super::Server::principal) | all clients of that name |
 //!
 //! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would
-//! run the call of somebody else (rule M3).
+//! run the call of another person (rule M3).
 
 use std::borrow::Cow;
 use std::sync::Arc;

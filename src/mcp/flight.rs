@@ -1,7 +1,7 @@
 //! A served call in flight, the replies to its client, and the ways to ask that client.
 //!
 //! A flight can outlive its request. In the newest revision a server asks back by the result of the request, so the
-//! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and goes on from
+//! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and continues from
 //! where it was: it is not started again, which would run its first half twice.
 
 use std::future::Future;

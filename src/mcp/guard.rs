@@ -116,7 +116,7 @@ impl Guard {
     /// Sets the name of the person that stdio clients act for.
     ///
     /// Asks are made in this name, and a policy that forbids approving one's own calls compares with it. It is not
-    /// proved: a client on stdio is whoever has started the guard.
+    /// proved: a client on stdio is the program that has started the guard.
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = name.into();
         self

@@ -25,7 +25,7 @@
 //!
 //! # What a server can do, and what it cannot
 //!
-//! A server is somebody else's program, whose texts reach the model and the person. It can refuse, fail, take long, and
+//! A server is another party's program, whose texts reach the model and the person. It can refuse, fail, take long, and
 //! lie about what it did. It cannot:
 //!
 //! | attempt | what happens |

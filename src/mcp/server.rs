@@ -121,7 +121,7 @@ impl Server {
     /// Sets the address of the inbox, for clients that can open one. The link decides nothing.
     ///
     /// `?ask=<id>` is appended, or `&ask=<id>` where the URL has a query. The page has to ask who the person is:
-    /// whoever has the link can open it, and nothing more.
+    /// anyone who has the link can open it, and nothing more.
     pub fn inbox(mut self, url: impl Into<String>) -> Self {
         self.inbox = Some(url.into());
         self

@@ -127,7 +127,7 @@ impl Shared {
     /// Records the answer of the client's person to an ask. It counts as the requester's.
     ///
     /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
-    /// used: the second request gets the outcome if nobody else did, and otherwise an error. It never runs the call
+    /// used: the second request gets the outcome if no one else did, and otherwise an error. It never runs the call
     /// again.
     async fn decide(
         &self,
@@ -337,7 +337,7 @@ impl Shared {
 
     /// Settles the claims, and returns their asks if the call has ended.
     ///
-    /// | what came of the call | the claim |
+    /// | the result of the call | the claim |
     /// |---|---|
     /// | an outcome | settled with it |
     /// | it did not start, and was denied, deferred or is to be retried | released: the approval can be used again |

@@ -93,7 +93,7 @@ impl Routes {
     /// The client to ask, if it is certain which one: that of the only call in flight.
     ///
     /// Before the newest revision a server's question does not say which call it belongs to. With two calls in flight
-    /// it could be shown to the wrong person, so then nobody is asked.
+    /// it could be shown to the wrong person, so then no one is asked.
     pub(super) fn only_asker(&self) -> Option<Elicit> {
         let asking = lock(&self.asking);
         let mut askers = asking.values();

@@ -2,7 +2,7 @@
 //!
 //! An agent behind a tool runs outside of the stack of its parent, so the layers of that stack would never see what the
 //! agent does with the call that they allowed. Each layer that the call has passed is therefore put around the agent's
-//! tools once more, as an `Ancestor`, with its decision only. The other hooks stay with the parent: `after_tool_call`
+//! tools again, as an `Ancestor`, with its decision only. The other hooks stay with the parent: `after_tool_call`
 //! of the parent's layer sees the result of the *agent*, and must not see the results of the agent's tools as if they
 //! were the parent's.
 //!

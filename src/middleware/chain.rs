@@ -5,7 +5,7 @@
 //! The members decide in order, each on the arguments that the members before it passed on. A change by the first
 //! member needs nothing more, as no member has decided on the old arguments. A change by a later one makes the
 //! decisions before it old, so all members decide again on the final arguments, in a second round with a context that
-//! says so ([`RunContext::is_repeat`]). If a later member changes them once more, the call is denied, by the name of
+//! says so ([`RunContext::is_repeat`]). If a later member changes them again, the call is denied, by the name of
 //! that member.
 //!
 //! | members | round 1 | round 2 | result |

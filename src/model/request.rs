@@ -123,7 +123,7 @@ impl ModelRequest {
     /// let request = ModelRequest::new(Vec::<Message>::new()).with_instructions("Be brief.");
     /// assert_eq!(request.instructions(), Some("Be brief."));
     /// assert!(request.messages().is_empty() && request.tools().is_empty() && !request.is_streamed());
-    /// request.text_delta("nobody listens, and nothing happens");
+    /// request.text_delta("no one listens, and nothing happens");
     /// ```
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {

@@ -9,7 +9,7 @@
 //! | step | the one who waits | the one who writes |
 //! |---|---|---|
 //! | 1 | subscribes to the run here | commits |
-//! | 2 | reads the end of the log | notifies, when somebody holds the shared lock |
+//! | 2 | reads the end of the log | notifies, when a connection holds the shared lock |
 //! | 3 | waits | |
 //!
 //! If the commit comes before the read, the read finds it; if it comes after, the subscription is older than the

@@ -163,7 +163,7 @@ pub(super) async fn outcome(
 /// | no entry, or one with another name | rolled back: with it committed, the place would be ours |
 /// | no entries were written, all rows are as we wrote them | committed |
 /// | no entries were written, all rows are as before | rolled back |
-/// | no entries were written, anything else | unknown: somebody wrote afterwards |
+/// | no entries were written, anything else | unknown: another transaction wrote afterwards |
 ///
 /// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the
 /// connection has gone.

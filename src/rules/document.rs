@@ -1,6 +1,6 @@
 //! Reads values of a TOML document, with the place of each problem.
 //!
-//! Each function returns `None` after it has added a problem with the place of the value, so that the reader goes on
+//! Each function returns `None` after it has added a problem with the place of the value, so that the reader continues
 //! and finds the next problem: a person who edits a file should not have to load it once for each mistake.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The floor: questions that are built in, are asked every time, and that no file switches off (rule R5).
 //!
-//! The floor is about what decides: whoever may write the rules, the settings of version control, or the configuration
+//! The floor is about what decides: anyone who may write the rules, the settings of version control, or the configuration
 //! of an agent, may allow everything else. A file of rules cannot switch it off, since a file that could would be the
 //! first thing to write.
 //!

@@ -109,7 +109,7 @@ impl SealKeys {
     /// # Errors
     /// As [`seal_ask`](Self::seal_ask).
     ///
-    /// Without edits a token approves what its mail showed. With edits, whoever gets hold of the link can choose the
+    /// Without edits a token approves what its mail showed. With edits, anyone who gets hold of the link can choose the
     /// arguments.
     pub fn seal_ask_with_edits(
         &self,

@@ -155,7 +155,7 @@ impl SealKeys {
     /// [`SealError::Unsealable`] when the claims cannot be serialised as JSON or are too large for a token, or when the
     /// purpose is the library's.
     ///
-    /// The claims are signed and not encrypted: whoever has the token can read them.
+    /// The claims are signed and not encrypted: anyone who has the token can read them.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -222,7 +222,7 @@ impl SealKeys {
     /// The claims of a token and its expiry, unchecked: for a caller that learns the store's time only within a
     /// transaction.
     ///
-    /// Whoever calls it has to compare the expiry, by a clock that is read in the transaction of the decision (rule
+    /// A caller has to compare the expiry, by a clock that is read in the transaction of the decision (rule
     /// L4).
     pub(super) fn open_at_any_time<T: DeserializeOwned>(
         &self,

@@ -1,6 +1,6 @@
 //! Runs parsed commands without a shell.
 //!
-//! What was judged is a tree, and running a text through a shell would parse it once more, by another parser. So the
+//! What was judged is a tree, and running a text through a shell would parse it again, by another parser. So the
 //! tree itself is run: programs are started with the words as they are, joined by pipes that this process makes.
 //! Everything that only a shell could do (expansion, subshells) is refused before the first program starts.
 //!
@@ -186,12 +186,12 @@ impl Collected {
 }
 
 /// The target of a program's standard output or error.
-enum Target {
+enum OutputTarget {
     Pipe(PipeWriter),
     File(File),
 }
 
-impl Target {
+impl OutputTarget {
     fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Pipe(writer) => Self::Pipe(writer.try_clone()?),
@@ -236,7 +236,7 @@ impl RunningPipeline<'_> {
                 true => (self.output()?, Stdio::null()),
                 false => {
                     let (reader, writer) = pipe()?;
-                    (Target::Pipe(writer), reader.into())
+                    (OutputTarget::Pipe(writer), reader.into())
                 }
             };
             children.push(self.start(command, std::mem::replace(&mut input, next), output));
@@ -278,8 +278,8 @@ impl RunningPipeline<'_> {
     }
 
     /// The output of the whole call.
-    fn output(&self) -> io::Result<Target> {
-        self.writer.try_clone().map(Target::Pipe)
+    fn output(&self) -> io::Result<OutputTarget> {
+        self.writer.try_clone().map(OutputTarget::Pipe)
     }
 
     /// Starts a program. The error is the exit status that counts in its place.
@@ -287,7 +287,7 @@ impl RunningPipeline<'_> {
         &mut self,
         command: &SimpleCommand,
         input: Stdio,
-        output: Target,
+        output: OutputTarget,
     ) -> Result<Child, i32> {
         let name = command.words.first().map(|word| word.text.clone()).unwrap_or_default();
         let started = self.try_start(command, &name, input, output);
@@ -303,7 +303,7 @@ impl RunningPipeline<'_> {
         command: &SimpleCommand,
         name: &str,
         input: Stdio,
-        output: Target,
+        output: OutputTarget,
     ) -> io::Result<Child> {
         let mut process = Command::new(name);
         process.args(command.words.iter().skip(1).map(Word::text)).current_dir(&self.directory);
@@ -323,12 +323,12 @@ impl RunningPipeline<'_> {
         &self,
         redirection: &Redirection,
         input: &mut Stdio,
-        outputs: &mut [Target; 2],
+        outputs: &mut [OutputTarget; 2],
     ) -> io::Result<()> {
         let [out, errors] = outputs;
         let path = |word: &Word| self.directory.join(&word.text);
         let append = |path: PathBuf| {
-            OpenOptions::new().append(true).create(true).open(path).map(Target::File)
+            OpenOptions::new().append(true).create(true).open(path).map(OutputTarget::File)
         };
         let text = |text: &str| text_input(text).map(Stdio::from);
         match &redirection.target {
@@ -336,13 +336,13 @@ impl RunningPipeline<'_> {
             RedirectionTarget::HereDocument(body) => *input = text(body)?,
             RedirectionTarget::HereString(word) => *input = text(&format!("{}\n", word.text))?,
             RedirectionTarget::WriteAll(word) => {
-                *out = Target::File(created(&path(word))?);
+                *out = OutputTarget::File(created(&path(word))?);
                 *errors = out.try_clone()?;
             }
             RedirectionTarget::Write(word) | RedirectionTarget::Append(word) => {
                 let target = match redirection.target {
                     RedirectionTarget::Append(_) => append(path(word))?,
-                    _ => Target::File(created(&path(word))?),
+                    _ => OutputTarget::File(created(&path(word))?),
                 };
                 *(if redirection.fd == Some(2) { errors } else { out }) = target;
             }

@@ -13,7 +13,7 @@
 //! | `=ls` | `zsh` replaces it by the path of `ls` | refused |
 //! | `a{b,c}` | `dash` has no braces | refused |
 //! | `$a[1]` | an element in `zsh`, a pattern in `bash` | refused |
-//! | `echo x &` | a job goes on after the command | refused |
+//! | `echo x &` | a job continues after the command | refused |
 //! | `!x` | history, in an interactive shell | refused, except `! ` before a pipeline |
 //! | `a\`⏎`b` | one word or two, by where it stands | refused in the middle of a word |
 //!

@@ -2,7 +2,7 @@
 //!
 //! # Which directories a command may run in
 //!
-//! Any `cd` may fail, and a text goes on after it unless `&&` says otherwise. So a command is judged in *every*
+//! Any `cd` may fail, and a text continues after it unless `&&` says otherwise. So a command is judged in *every*
 //! directory in which it may run:
 //!
 //! | text, starting in `/w` | `x` may run in |

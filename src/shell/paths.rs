@@ -29,7 +29,7 @@ type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 /// ```
 /// use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
 ///
-/// let workspace = Workspace::lexical("/w").with_directory("sub").with_home("/home/ann");
+/// let workspace = Workspace::lexical("/w").with_directory("sub").with_home("/people/ann");
 /// let classifier = Classifier::new(workspace, Preset::Developer).with_search_path(SearchPath::unchecked());
 /// let judge = |text| classifier.judge(text, Dialect::Bash).to_string();
 /// assert_eq!(judge("cat ../README.md"), "allow", "relative paths start in /w/sub");

@@ -92,7 +92,7 @@ fn anywhere(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
 /// Finds a secret at this place of a command: only a token that is passed as a credential, and that ends where a word
 /// ends. Everything else could be what is executed.
 ///
-/// A token that goes on after its end (`ghp_…;rm -rf ~`) is not masked, so that no command hides behind one.
+/// A token that continues after its end (`ghp_…;rm -rf ~`) is not masked, so that no command hides behind one.
 fn credential(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     // Only the end of the text before is needed, and reading all of it at every word would take quadratic time.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);

@@ -2,7 +2,7 @@
 //! two processes that opened one path could each have a ledger of their own.
 //!
 //! A worked case: process A has opened `asks.db`; a script restores a backup by `mv backup.db asks.db`; process B opens
-//! `asks.db`. A goes on with the removed file, B with the new one. A person approves in B, A never sees it; a call is
+//! `asks.db`. A continues with the removed file, B with the new one. A person approves in B, A never sees it; a call is
 //! claimed in both, and runs twice. So each operation compares what is at the path with what was opened.
 //!
 //! The identity is the device and the inode. A file that is copied back over the same inode (`cp backup.db asks.db`) is

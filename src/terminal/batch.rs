@@ -14,7 +14,7 @@
 //! | the details, opened in full | their last row was on the screen |
 //!
 //! Having been seen is kept when the person moves on and comes back, as the call cannot change while the batch is open.
-//! It is only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what somebody wants to see,
+//! It is only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what a person wants to see,
 //! a drawing what was there.
 
 use std::collections::HashSet;
@@ -185,7 +185,7 @@ impl<'a> CallList<'a> {
 
     /// Opens the selected call: all of it, then with what is masked, then short again.
     ///
-    /// Masked values need a second key, so that somebody who wants the whole of a long call does not show a password to
+    /// Masked values need a second key, so that a person who wants the whole of a long call does not show a password to
     /// the room.
     pub(super) fn open(&mut self) {
         self.scrolled = 0;

@@ -3,7 +3,7 @@
 //! The dialogue runs on any [`Screen`], so the tests play a person with a list of lines, and every rule about what an
 //! answer means is checked without a terminal. Its order is:
 //!
-//! 1. the whole batch is shown, equal calls once, so that the first question is asked by somebody who knows the last;
+//! 1. the whole batch is shown, equal calls once, so that the first question is asked by a person who knows the last;
 //! 2. each call without an answer is asked about, by its number;
 //! 3. an answer for several calls takes those that were seen whole, and says how many it left out;
 //! 4. the numbers of approved and denied calls are said.
@@ -382,7 +382,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Reads other arguments, and shows the call with them before they are approved. `None` to return to the question.
     ///
-    /// The edited call is shown in full before it is approved, as the arguments that somebody has typed are the ones
+    /// The edited call is shown in full before it is approved, as the arguments that a person has typed are the ones
     /// that run, and a slip in a path reads worse than it types. Text that is no JSON object is given back to be
     /// corrected. An edit that changes nothing is not an approval: the question returns.
     fn edit(&mut self, call: &ToolCall) -> Result<Option<Args>, Gone> {
@@ -458,7 +458,7 @@ pub(super) fn denied(text: &str) -> ToolApproval {
     }
 }
 
-/// An empty line is an error and not `{}`. Somebody who clears the line wants to start again, and most tools would
+/// An empty line is an error and not `{}`. A person who clears the line wants to start again, and most tools would
 /// accept arguments that are all missing.
 pub(super) fn object(text: &str) -> Result<Args, String> {
     match text.trim() {

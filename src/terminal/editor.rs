@@ -2,7 +2,7 @@
 //!
 //! The arguments may hold secrets and the person may be away for an hour, so:
 //!
-//! - the file is created new, with mode 600, under a name that nobody can guess or prepare (`create_new` fails where a
+//! - the file is created new, with mode 600, under a name that no one can guess or prepare (`create_new` fails where a
 //!   link stands already);
 //! - it is removed when the value is dropped, also when the run is dropped or the editor fails;
 //! - the editor is killed when the answer is not needed any more, as it would go on reading the terminal that the next

@@ -21,20 +21,20 @@ use super::input::{Input, RawMode, failed};
 use super::list::{AfterKey, List};
 use super::offers::{Chosen, Offers};
 use super::screen::Gone;
-use super::teardown::{self, Part};
+use super::teardown::{self, TerminalMode};
 use crate::deferred::DeferredToolRequests;
 use crate::show;
 
 /// The full screen, until this value is dropped. The raw mode ends after the screen.
 struct Full {
-    _screen: Part,
+    _screen: TerminalMode,
     _raw: RawMode,
 }
 
 impl Full {
     fn enter() -> io::Result<Self> {
         let raw = RawMode::enter()?;
-        Ok(Self { _screen: Part::full()?, _raw: raw })
+        Ok(Self { _screen: TerminalMode::full()?, _raw: raw })
     }
 }
 

@@ -14,7 +14,7 @@ use crossterm::event::{self, Event};
 use crossterm::terminal::is_raw_mode_enabled;
 
 use super::screen::Gone;
-use super::teardown::{self, Part, Signals};
+use super::teardown::{self, TerminalMode, Signals};
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
 ///
@@ -82,10 +82,10 @@ pub(super) fn failed(error: &io::Error) -> Gone {
 }
 
 /// Raw mode with bracketed paste, until this value is dropped.
-pub(super) struct RawMode(#[expect(dead_code, reason = "it is dropped")] Part);
+pub(super) struct RawMode(#[expect(dead_code, reason = "it is dropped")] TerminalMode);
 
 impl RawMode {
     pub(super) fn enter() -> io::Result<Self> {
-        Part::keys(!is_raw_mode_enabled()?).map(Self)
+        TerminalMode::keys(!is_raw_mode_enabled()?).map(Self)
     }
 }

@@ -111,7 +111,7 @@ impl Line {
     /// The text before and after the cursor, as far as it fits into `columns`; `<` and `>` stand for the rest.
     ///
     /// The cursor is always inside. The text behind it has at least a quarter of the room where it needs that much, so
-    /// that somebody who edits the middle of a long line sees both sides. Widths are counted as shown, so `\u{202e}`
+    /// that a person who edits the middle of a long line sees both sides. Widths are counted as shown, so `\u{202e}`
     /// takes eight columns and not one that turns the rest of the row around.
     pub(super) fn window(&self, columns: usize) -> (String, String) {
         let room = columns.saturating_sub(2);

@@ -14,7 +14,7 @@
 //!
 //! A worked case: call 3 is selected, `a` is pressed twice. The first approves call 3 and selects call 4, which makes
 //! the keys inert; the second `a` is dropped with "Ignored 1 key". Without the wait it would approve call 4, which
-//! nobody has read.
+//! no one has read.
 
 use std::time::{Duration, Instant};
 

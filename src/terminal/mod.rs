@@ -149,7 +149,7 @@ impl TerminalHandler {
     /// Sets the name that is recorded with the answers; `terminal` by default.
     ///
     /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves
-    /// nothing: whoever sits at the terminal is taken for that person.
+    /// nothing: anyone who sits at the terminal is taken for that person.
     ///
     /// ```
     /// use countersign::terminal::TerminalHandler;

@@ -28,10 +28,10 @@ static REPORTED: Mutex<Option<Instant>> = Mutex::new(None);
 /// a person has seen the report.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A part of the terminal, until this value is dropped.
-pub(super) struct Part(u8);
+/// Modes of the terminal, until this value is dropped.
+pub(super) struct TerminalMode(u8);
 
-impl Part {
+impl TerminalMode {
     /// Keys as they are pressed, and pasted text as such. `raw` is false where the raw mode was on before: it stays on then.
     pub(super) fn keys(raw: bool) -> io::Result<Self> {
         before_panics();
@@ -52,7 +52,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for TerminalMode {
     fn drop(&mut self) {
         LOST.fetch_and(!self.0, Ordering::SeqCst);
         leave(TAKEN.fetch_and(!self.0, Ordering::SeqCst) & self.0);

@@ -36,7 +36,7 @@ impl Terminal {
     /// characters.
     ///
     /// Waits for quiet before each question (rule S3), and drops what was pressed. The first question of a batch
-    /// appears while the person may be typing elsewhere, so it waits the full time; later ones come when somebody sits
+    /// appears while the person may be typing elsewhere, so it waits the full time; later ones come when a person sits
     /// there and has just answered. Ctrl-C always works.
     fn arm(&mut self) -> Result<usize, Gone> {
         let quiet = if self.asked { self.arming / 3 } else { self.arming };

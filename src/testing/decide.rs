@@ -22,7 +22,7 @@ const HOLDS: &str = "countersign::testing::decide";
 /// `Display` is one line, for `assert_eq!`: `ALLOW`, `ASK by Changes: deletes a file`, `DENY by Secrets: not .env`.
 ///
 /// Policies are best tested as tables, one line for each call, with the whole text of the decision: a rule that asks
-/// for another reason than before is a change that somebody should see.
+/// for another reason than before is a change that a person should see.
 #[derive(Debug, Clone)]
 pub struct StackDecision {
     decision: ToolDecision,

@@ -16,7 +16,7 @@
 //!
 //! # Why a recorded decision skips the validation
 //!
-//! The tool may have another schema by now, under which the arguments of a recorded approval do not fit. As the
+//! The tool may have another schema in the meantime, under which the arguments of a recorded approval do not fit. As the
 //! decision is final, an error would be returned at every attempt, and the run could never go on. So the approved pass
 //! is made, and the gate refuses the arguments, with a text for the model.
 

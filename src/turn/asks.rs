@@ -11,7 +11,7 @@
 //! | 1 | A | the first question |
 //! | 2 | B | the approved pass asked something new |
 //! | 1, again | A | the same call in another process, with the same questions |
-//! | 1, other questions | the next free number | a worker parked A and died; by now the call looks different |
+//! | 1, other questions | the next free number | a worker parked A and died; in the meantime the call looks different |
 //!
 //! The last row is the loop in [`park_pending`](TurnRun::park_pending): the store says that the ask under this id is
 //! another one, the number is raised, and the replaced ask is closed with the run. A person who still sees it answers

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Waiting for the *body* is more than waiting for the call. A timeout outside gives a call up while its blocking
-//! function goes on, and the next call would then overlap with it (rule T1).
+//! function continues, and the next call would then overlap with it (rule T1).
 //!
 //! # An agent behind a call
 //!

@@ -21,7 +21,7 @@
 //!
 //! # Why a pass is at most two traversals
 //!
-//! If the gate finds arguments on which not every layer has decided, the same call passes the stack once more with
+//! If the gate finds arguments on which not every layer has decided, the same call passes the stack again with
 //! these arguments (rule D3). A third time would be a loop with a layer that changes them each time, so the call is
 //! denied instead, by the names of the layers that changed them.
 

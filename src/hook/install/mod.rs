@@ -102,7 +102,7 @@ impl Installation {
     /// The installation for the sessions in a project, whose directory this is. A program that can write the
     /// project can remove it.
     ///
-    /// It also counts for everybody who opens the project, as the file is usually committed.
+    /// It also counts for everyone who opens the project, as the file is usually committed.
     ///
     /// ```
     /// use std::path::Path;

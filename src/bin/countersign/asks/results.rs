@@ -1,6 +1,6 @@
 //! The output and the exit status of each result.
 //!
-//! Every result has an exit status of its own, so a shell script can tell "somebody else has decided" from "the store
+//! Every result has an exit status of its own, so a shell script can tell "another person has decided" from "the store
 //! is gone" without reading JSON. A result that this build does not know (the enums may grow) is an error and never a
 //! success.
 
