@@ -87,3 +87,118 @@ impl Agent {
     /// });
     /// # let _ = tool;
     /// ```
+    #[must_use]
+    pub fn as_tool_fn<A>(
+        &self,
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        prompt: impl Fn(&RunContext, A) -> String + Send + Sync + 'static,
+    ) -> Tool
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+    {
+        let prompt = move |cx: &RunContext, args: &Args| Ok(prompt(cx, args.deserialize::<A>()?));
+        let agent = AgentTool { agent: self.clone(), prompt: Box::new(prompt) };
+        Tool::of_agent::<A>(name, description, behind(agent))
+    }
+}
+
+type MakePrompt = dyn Fn(&RunContext, &Args) -> Result<String, String> + Send + Sync;
+
+struct AgentTool {
+    agent: Agent,
+    prompt: Box<MakePrompt>,
+}
+
+impl AgentTool {
+    fn turn(&self, task: &SubAgentTask) -> Turn {
+        let deps = self.agent.deps.clone().over(&task.info.deps);
+        let turn = self.agent.turn.clone().inside(task).with_deps(deps);
+        turn.shared_handler(self.agent.handler.clone().map(|handler| {
+            let narrowed: Arc<dyn ErasedHandler> = Arc::new(Narrowed(handler));
+            narrowed
+        }))
+    }
+
+    async fn work(&self, mut task: SubAgentTask) -> SubAgentResult {
+        let turn = self.turn(&task);
+        let (agent, output) = (&self.agent, self.agent.output.clone().or_deferred());
+        let run = match task.resume.take() {
+            Some((run, answers)) => {
+                let waits = run.waits();
+                Run::resume(agent, run, waits.then_some(answers))
+            }
+            None => match (self.prompt)(&turn.context(), &task.args) {
+                Ok(prompt) => Run::prompt(agent, prompt),
+                Err(problem) => {
+                    let end = SubAgentEnd::Done(Outcome::retry(problem));
+                    return SubAgentResult { end, turns: Vec::new() };
+                }
+            },
+        };
+        let run = run.output(output).watched_by(&task.watchers);
+        let running = boxed(|| run.start_with(turn, Some(task.info.usage)).run_to_end());
+        match running.await {
+            Ok(result) => {
+                let end = match result.output {
+                    RunOutput::Text(text) => SubAgentEnd::Done(Outcome::returned(text)),
+                    RunOutput::Structured(value) => SubAgentEnd::Done(Outcome::returned(value)),
+                    RunOutput::Deferred(run) => SubAgentEnd::Suspended(run),
+                };
+                SubAgentResult { end, turns: result.turns }
+            }
+            Err(error) => {
+                let (kind, run, turns) = error.into_parts();
+                SubAgentResult { end: SubAgentEnd::Failed(kind, Box::new(run)), turns }
+            }
+        }
+    }
+}
+
+impl SubAgent for AgentTool {
+    fn run(&self, task: SubAgentTask) -> BoxFuture<'_, SubAgentResult> {
+        Box::pin(self.work(task))
+    }
+
+    fn check<'a>(
+        &'a self,
+        info: RunInfo,
+        durability: Option<Arc<dyn Durability>>,
+        run: &'a SuspendedRun,
+        answers: &'a DeferredToolResults,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let Some(suspended) = run.turn().cloned() else { return Ok(()) };
+            let deps = self.agent.deps.clone().over(&info.deps);
+            let turn = self.agent.turn.clone().with_deps(deps);
+            let turn = match durability.filter(|_| turn.durability().is_none()) {
+                Some(durability) => turn.durable(durability),
+                None => turn,
+            };
+            turn.check(suspended, answers).await
+        })
+    }
+}
+
+/// The handler of a sub-agent: calls that it approves are left to the parent's handler.
+struct Narrowed(Arc<dyn ErasedHandler>);
+
+impl DeferredToolHandler for Narrowed {
+    fn name(&self) -> std::borrow::Cow<'static, str> {
+        self.0.name()
+    }
+
+    async fn handle(
+        &self,
+        cx: &RunContext,
+        requests: &DeferredToolRequests,
+    ) -> Result<DeferredToolResults, BoxError> {
+        Ok(self.0.handle(cx, requests).await?.leave_approved())
+    }
+}
+
+impl fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AgentTool").field(&self.agent).finish()
+    }
+}

@@ -1,6 +1,6 @@
 //! The state that the handlers of the inbox share.
 //!
-//! [`Principal`] is an extractor, so a handler that needs a person cannot be written without one: a route without it is
+//! [`Approver`] is an extractor, so a handler that needs a person cannot be written without one: a route without it is
 //! visible in its signature.
 
 use std::sync::Arc;

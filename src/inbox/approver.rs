@@ -33,8 +33,8 @@ impl Approver {
     /// A person with this name who may see and decide every ask, and may verify and export the log.
     ///
     /// ```
-    /// use countersign::inbox::Principal;
-    /// assert_eq!(Principal::new("ann").with_audit(false).name(), "ann");
+    /// use countersign::inbox::Approver;
+    /// assert_eq!(Approver::new("ann").with_audit(false).name(), "ann");
     /// ```
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -51,7 +51,7 @@ impl Approver {
     /// ```
     /// use axum::body::Body;
     /// use axum::http::Request;
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
     /// use tower::ServiceExt;
     ///
@@ -60,7 +60,7 @@ impl Approver {
     /// let ledger = Ledger::new(MemoryStore::new());
     /// let parked = ledger.park(Ask::new("run-1", "root/c1", "transfer")).await?;
     /// let app = Inbox::new(ledger, async |_| {
-    ///     Ok::<_, Rejection>(Principal::new("bob").with_sees(|record| record.ask.tool() != "transfer"))
+    ///     Ok::<_, AuthorizeError>(Approver::new("bob").with_sees(|record| record.ask.tool() != "transfer"))
     /// })
     /// .into_router();
     /// // For bob there is no such ask, also by its id.
@@ -139,9 +139,9 @@ impl AuthorizeError {
     /// A rejection with a status from 400 to 599; any other one becomes 500.
     ///
     /// ```
-    /// use countersign::inbox::Rejection;
-    /// assert_eq!(Rejection::new(429, "too many requests").status(), 429);
-    /// assert_eq!(Rejection::new(200, "not a rejection").status(), 500);
+    /// use countersign::inbox::AuthorizeError;
+    /// assert_eq!(AuthorizeError::new(429, "too many requests").status(), 429);
+    /// assert_eq!(AuthorizeError::new(200, "not a rejection").status(), 500);
     /// ```
     #[must_use]
     pub fn new(status: u16, message: impl Into<String>) -> Self {

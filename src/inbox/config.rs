@@ -29,7 +29,7 @@ use crate::ledger::{Ledger, Record};
 /// ```
 /// use axum::body::{Body, to_bytes};
 /// use axum::http::Request;
-/// use countersign::inbox::{Inbox, Principal, Rejection};
+/// use countersign::inbox::{Approver, AuthorizeError, Inbox};
 /// use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
 /// use tower::ServiceExt;
 ///
@@ -38,7 +38,7 @@ use crate::ledger::{Ledger, Record};
 /// let ledger = Ledger::new(MemoryStore::new());
 /// let parked = ledger.park(Ask::new("run-1", "root/c1", "delete_file")).await?;
 /// let id = parked.ask.id();
-/// let app = Inbox::new(ledger.clone(), async |_| Ok::<_, Rejection>(Principal::new("ann"))).into_router();
+/// let app = Inbox::new(ledger.clone(), async |_| Ok::<_, AuthorizeError>(Approver::new("ann"))).into_router();
 ///
 /// let listed = app.clone().oneshot(Request::get("/api/asks").body(Body::empty())?).await?;
 /// let text = String::from_utf8(to_bytes(listed.into_body(), 1 << 20).await?.to_vec())?;
@@ -98,14 +98,14 @@ impl Inbox {
     /// ```
     /// use axum::body::Body;
     /// use axum::http::Request;
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ledger, MemoryStore};
     /// use tower::ServiceExt;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let ledger = Ledger::new(MemoryStore::new());
-    /// let app = Inbox::new(ledger, async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    /// let app = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
     ///     .with_hosts(["inbox.example"])
     ///     .into_router();
     /// let ask = |host: &str| Request::get("/api/me").header("host", host).body(Body::empty());
@@ -121,10 +121,10 @@ impl Inbox {
     /// Sets the title of the page; `Approvals` by default.
     ///
     /// ```
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
-    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, Rejection>(Principal::new("ann")))
+    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
     ///     .with_title("Approvals of staging")
     ///     .with_link("Runbook", "https://wiki.example/approvals")
     ///     .with_login("/login")
@@ -168,11 +168,11 @@ impl Inbox {
     /// [`Toolset::validate`](crate::Toolset::validate).
     ///
     /// ```
-    /// use countersign::inbox::{Inbox, Principal, Rejection};
+    /// use countersign::inbox::{Approver, AuthorizeError, Inbox};
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
-    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, Rejection>(Principal::new("ann")))
-    ///     .with_check(|tool, args| match (tool, args.str("path")) {
+    /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
+    ///     .with_check(|call| match (call.name(), call.args().str("path")) {
     ///         ("delete_file", None) => Err("it needs a `path`".to_owned()),
     ///         _ => Ok(()),
     ///     });

@@ -152,7 +152,8 @@ impl Server {
     /// use countersign::ledger::Ask;
     /// use countersign::{FunctionToolset, mcp};
     ///
-    /// let server = mcp::serve(FunctionToolset::new()).asks(|ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
+    /// let server = mcp::serve(FunctionToolset::new())
+    ///     .ask_policy(|_cx, ask: Ask| ask.with_valid_for(Duration::from_secs(3600)));
     /// # let _ = server;
     /// ```
     pub fn ask_policy(

@@ -14,7 +14,7 @@ use crossterm::event::{self, Event};
 use crossterm::terminal::is_raw_mode_enabled;
 
 use super::screen::Gone;
-use super::teardown::{self, TerminalMode, Signals};
+use super::teardown::{self, Signals, TerminalMode};
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
 ///
