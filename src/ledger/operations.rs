@@ -585,7 +585,7 @@ impl Ledger {
     ///
     /// let lease = Duration::from_secs(30);
     /// let Acquired::Lease(run) = ledger.acquire_run_as("run-1", "worker-1", lease).await? else { panic!() };
-    /// let token = run.token();
+    /// let token = run.keeper().token();
     /// assert_eq!(run.state()["step"], 1);
     /// assert_eq!(ledger.save_run("run-1", json!({"step": 2}), Some(token)).await?, Saved::Saved);
     /// assert_eq!(ledger.save_run("run-1", json!({"step": 3}), Some(token + 1)).await?, Saved::StaleToken);
@@ -630,7 +630,7 @@ impl Ledger {
     ///
     /// let Acquired::Lease(run) = ledger.acquire_run_as("run-1", "w1", lease).await? else { panic!() };
     /// assert_eq!(run.state(), &json!({"step": 1}));
-    /// let token = run.token();
+    /// let token = run.keeper().token();
     /// assert!(matches!(ledger.acquire_run_as("run-1", "w2", lease).await?, Acquired::Held { .. }));
     /// assert_eq!(ledger.renew_run("run-1", token, lease).await?, Saved::Saved);
     /// assert_eq!(ledger.end_run("run-1", token, json!("done")).await?, Saved::Saved);

@@ -13,7 +13,7 @@
 //! | 3 | waits | |
 //!
 //! If the commit comes before the read, the read finds it; if it comes after, the subscription is older than the
-//! notification. After a lost connection all are woken once, as what was sent meanwhile reached nobody.
+//! notification. After a lost connection all are woken once, as what was sent meanwhile reached no one.
 
 use std::collections::HashMap;
 use std::fmt;

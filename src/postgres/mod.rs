@@ -68,7 +68,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A store of the ledger in PostgreSQL, with a connection pool of its own.
 ///
-/// Dropping it closes its connections, and a task that waits in [`Ledger::changed`](crate::ledger::Ledger::changed) on
+/// Dropping it closes its connections, and a task that waits in [`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change) on
 /// another store of the same database continues. `Debug` and the errors name the database and the host, and never the
 /// password (rule S2).
 ///

@@ -271,13 +271,6 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Adds metadata to the definitions for which the selector is `true`.
     ///
-    /// ```
-    /// use countersign::{FunctionToolset, ToolsExt};
-    /// let tools = FunctionToolset::new()
-    ///     .with_metadata(|_cx, definition| definition.name().starts_with("read_"), "safe", true);
-    /// # let _ = tools;
-    /// ```
-    ///
     /// Metadata is for the host: predicates, middleware ([`RunContext::tool_definition`]), handlers and surfaces read
     /// it, and the model does not get it. A value of the same key replaces that of the toolset or of a wrapper inside.
     ///
@@ -288,7 +281,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let set = ExternalToolset::new("fs", ["rm", "ls"].map(|name| ToolDefinition::new(name, json!({"type": "object"}))));
-    /// let tools = set.with_metadata(|it| it.name() == "rm", "danger", 3);
+    /// let tools = set.with_metadata(|_cx, it| it.name() == "rm", "danger", 3);
     /// let listed = tools.definitions(&RunContext::default()).await?;
     /// assert_eq!((listed[0].metadata().get("danger"), listed[1].metadata().len()), (Some(&json!(3)), 0));
     /// # Ok::<(), countersign::BoxError>(()) }).unwrap();

@@ -194,7 +194,7 @@ impl Turn {
     /// ```
     /// use countersign::{FunctionToolset, Outcome, Turn};
     ///
-    /// let turn = Turn::new(FunctionToolset::new()).error_outcome(|failed| {
+    /// let turn = Turn::new(FunctionToolset::new()).error_outcome(|_cx, _call, failed| {
     ///     let text = failed.error.to_string();
     ///     (!failed.execution.started()).then(|| Outcome::failed(format!("The tool did not run: {text}.")))
     /// });
