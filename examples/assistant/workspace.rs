@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 /// Copies the messy workspace, and the folder that its link points to, to a new temporary directory.
 pub(crate) fn copy() -> io::Result<PathBuf> {
-    copy_into(&tempfile::Builder::new().prefix("countersign-").tempdir()?.keep())
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/assistant");
+    copy_into(&example, &tempfile::Builder::new().prefix("countersign-").tempdir()?.keep())
 }
 
-/// As [`copy`], to an existing, empty directory.
-pub(crate) fn copy_into(place: &Path) -> io::Result<PathBuf> {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/assistant");
+/// As [`copy`], from the folder of the example to an existing, empty directory.
+pub(crate) fn copy_into(example: &Path, place: &Path) -> io::Result<PathBuf> {
     for part in ["outside", "workspace"] {
         copy_folder(&example.join(part), &place.join(part))?;
     }

@@ -18,3 +18,14 @@ fn the_compiler_says_how_to_make_a_function_a_tool() {
         cases.compile_fail(format!("{case}.rs"));
     }
 }
+
+/// The common mistakes with layers and arguments.
+#[test]
+fn the_compiler_says_how_to_write_a_layer() {
+    let cases = trybuild::TestCases::new();
+    for case in
+        ["args_of_a_value", "async_decide_fn", "layered_middleware", "rate_limit_without_buffer"]
+    {
+        cases.compile_fail(format!("{case}.rs"));
+    }
+}

@@ -32,7 +32,8 @@ impl Places {
         let place = self.folder.join(name);
         if !place.exists() {
             let half = tempfile::tempdir_in(&self.folder)?;
-            let workspace = workspace::copy_into(half.path())?;
+            let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assistant");
+            let workspace = workspace::copy_into(&shipped, half.path())?;
             for name in ["a.txt", "b.txt", "c.txt"] {
                 // All have the same content: an approval is pinned to it, and would not cover another one.
                 fs::write(workspace.join(name), "To try things on.\n")?;

@@ -360,7 +360,7 @@ fn without_a_session_only_an_answer_in_time_counts() {
     let mut payload = CALL.before();
     payload.as_object_mut().unwrap().remove("session_id");
     let child = user.start_hook("claude", "1", &[], payload.to_string().as_bytes());
-    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "not in time");
+    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "in time");
     assert_eq!(user.states(), ["cancelled"]);
     let child = user.start_hook("claude", "30", &[], payload.to_string().as_bytes());
     user.decide(&user.pending_are(1)[0], &["--approve"]);

@@ -32,7 +32,10 @@ fn every_problem_has_its_line_and_column() {
         (rule("allow = 'mcp:docs'"), "write `mcp:docs/*`"),
         (rule("allow = 'x'\nwhere.command.run = 'ls'"), "is `runs` meant?"),
         (rule("allow = 'x'\nwhere.command = 'ls *'"), "use `runs` or `is`"),
-        (rule("allow = 'x'\nwhere.command.runs = 'sudo'"), "`sudo` runs whatever"),
+        (
+            rule("allow = 'x'\nwhere.command.runs = 'sudo'"),
+            "`sudo` runs the program in its arguments",
+        ),
         (rule("allow = 'x'\nwhere.command.is = 'safe'"), "`safe` is no class"),
         (rule("allow = 'x'\nwhere.url.host = '*example.com'"), "is no host"),
         (rule("allow = 'x'\nwhere.a.above = 'b'"), "needs a number"),
