@@ -15,15 +15,15 @@ use crate::surface_contract;
 
 /// The scenarios of every surface, and the tests of the inbox that show them.
 const CONTRACT: [(&str, &str); 10] = [
-    ("arming", "nothing_moves_under_the_hand_and_what_has_just_appeared_does_not_count"),
+    ("arming", "nothing_moves_under_the_pointer_and_new_controls_are_inert"),
     ("shifting", "a_key_does_what_its_button_does_and_no_sooner"),
-    ("elision", "nothing_is_approved_that_was_not_shown"),
-    ("edits", "a_call_has_one_set_of_buttons_and_what_is_half_written_stays"),
-    ("drafts", "a_call_has_one_set_of_buttons_and_what_is_half_written_stays"),
-    ("floods", "a_flood_hides_no_call_and_equal_calls_are_answered_together"),
+    ("elision", "nothing_is_approved_unseen"),
+    ("edits", "a_call_has_one_set_of_buttons_and_drafts_survive"),
+    ("drafts", "a_call_has_one_set_of_buttons_and_drafts_survive"),
+    ("floods", "a_flood_hides_no_call_and_equal_calls_are_one_entry"),
     ("bulk", "many_are_decided_at_once_and_nothing_that_came_meanwhile_or_was_not_shown"),
-    ("stop", "a_server_that_is_killed_and_started_again_loses_nothing"),
-    ("hostile text", "what_a_model_writes_stays_text"),
+    ("stop", "a_server_that_is_killed_and_restarted_loses_nothing"),
+    ("hostile text", "text_of_a_model_stays_text"),
     ("previews", "a_change_is_shown_as_a_change_and_what_is_not_stored_is_approved_by_itself"),
 ];
 
