@@ -6,7 +6,7 @@
 //! give.
 //!
 //! ```sh
-//! cargo run -q --example conformance < tests/conformance/scenarios/static_approved_object.json
+//! cargo run -q --example conformance --features schema < tests/conformance/scenarios/static_approved_object.json
 //! ```
 //!
 //! [`play`] is the caller, [`tools`] the tools and wrappers, [`handlers`] and [`model`] the scripted handlers and
