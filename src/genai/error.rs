@@ -49,11 +49,12 @@ pub(super) struct Whose {
 /// }
 ///
 /// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let unreachable = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key")); let client =
-/// Client::builder().append_provider_config(AdapterKind::OpenAI, unreachable).build()?; let model =
-/// GenaiModel::with_client(client, "gpt-4o-mini"); let error =
-/// model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err(); assert_eq!(error.to_string(),
-/// "openai (gpt-4o-mini): no connection"); assert!(is_worth_another_try(&error));
+/// let unreachable = (Endpoint::from_static("http://127.0.0.1:1/v1/"), AuthData::from_single("a key"));
+/// let client = Client::builder().append_provider_config(AdapterKind::OpenAI, unreachable).build()?;
+/// let model = GenaiModel::with_client(client, "gpt-4o-mini");
+/// let error = model.respond(ModelRequest::new(vec![Message::user("Hello")])).await.unwrap_err();
+/// assert_eq!(error.to_string(), "openai (gpt-4o-mini): no connection");
+/// assert!(is_worth_another_try(&error));
 /// # Ok::<(), BoxError>(()) })?;
 /// # Ok::<(), BoxError>(())
 /// ```

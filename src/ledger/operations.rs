@@ -773,13 +773,10 @@ impl Ledger {
     }
 
     /// The time of the store's clock, in milliseconds since 1970. Deadlines, leases and the age of approvals are
-    /// compared with this clock (rule L4).
+    /// compared with this clock (rule L4), and a surface shows the time that is left by it, not by its own.
     ///
     /// # Errors
     /// [`LedgerError`] when the store cannot be reached.
-    ///
-    /// The clock that deadlines and leases are compared with (rule L4). A surface shows the time that is left by this
-    /// clock, and not by its own.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};

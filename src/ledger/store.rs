@@ -157,8 +157,6 @@ pub struct Entry {
 ///
 /// A store makes all of them or none. The order within is: the check of `drop`, rows, entries, removal. Entries of one
 /// run are linked in the order of the list, each to the one before it.
-///
-/// All of it or nothing, in one transaction. A store applies the parts in the order rows, log, removals.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Writes {
     /// Rows to insert, or to replace by their ids.

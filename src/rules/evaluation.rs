@@ -279,10 +279,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// A rule about whole calls: an exception about commands has to hold for each of them.
-    ///
-    /// An exception of a strict rule makes it milder and has to be certain; one about commands has to hold for each of
-    /// them, as a rule about the whole call is silent for the whole call.
+    /// Evaluates a strict rule about whole calls. An exception makes it milder and has to be certain; one about
+    /// commands has to hold for each of them, as the rule is then silent for the whole call.
     fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Truth) {
         let excepted = rule.exceptions.iter().find(|exception| {
             let of_commands = exception.iter().any(Condition::is_of_commands);

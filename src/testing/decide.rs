@@ -11,10 +11,8 @@ use crate::outcome::Outcome;
 use crate::tools::{Tools, ToolsExt as _};
 use crate::turn::{CallReport, Turn};
 
-/// The name of the outermost layer, which keeps the tool from running.
-///
-/// An ASK of the outermost layer keeps the tool from running and lets every layer inside decide, which a DENY would
-/// not.
+/// The name of the outermost layer. Its ASK keeps the tool from running and lets every layer inside decide, which a DENY
+/// would not.
 const HOLDS: &str = "countersign::testing::decide";
 
 /// What a stack has decided about one call, and which layers decided so: the result of [`decide`].

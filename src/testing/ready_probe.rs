@@ -42,8 +42,8 @@ use tower::{Layer, Service};
 /// use countersign::testing::ReadyProbe;
 /// use tower::{Layer, Service, service_fn};
 ///
-/// let mut service = ReadyProbe::new().layer(service_fn(|n: u32| std::future::ready(Ok::<_, ()>(n)))); let _ =
-/// service.call(1); // panics: it was not polled
+/// let mut service = ReadyProbe::new().layer(service_fn(|n: u32| std::future::ready(Ok::<_, ()>(n))));
+/// let _ = service.call(1); // panics: it was not polled
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReadyProbe {
