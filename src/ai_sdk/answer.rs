@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct Kept {
+    struct WithAnswer {
         #[serde(with = "stored")]
         held: Option<Answer>,
     }
@@ -141,7 +141,7 @@ mod tests {
             json!({"held": {"result": {"kind": "tool-failed", "message": "no signal"}}}),
             json!({"held": null}),
         ] {
-            let kept: Kept = serde_json::from_value(stored.clone()).unwrap();
+            let kept: WithAnswer = serde_json::from_value(stored.clone()).unwrap();
             assert_eq!(serde_json::to_value(&kept).unwrap(), stored);
         }
     }

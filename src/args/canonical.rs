@@ -106,27 +106,8 @@ fn write_number(out: &mut String, number: &Number) {
 }
 
 fn write_string(out: &mut String, text: &str) {
-    // RFC 8785 escapes these characters and no others.
-    let is_escaped = |c: char| c < ' ' || c == '"' || c == '\\';
-    let mut rest = text;
-    out.push('"');
-    while let Some(at) = rest.find(is_escaped) {
-        let (plain, escaped) = rest.split_at(at);
-        out.push_str(plain);
-        let mut chars = escaped.chars();
-        match chars.next() {
-            Some('\u{8}') => out.push_str("\\b"),
-            Some('\t') => out.push_str("\\t"),
-            Some('\n') => out.push_str("\\n"),
-            Some('\u{c}') => out.push_str("\\f"),
-            Some('\r') => out.push_str("\\r"),
-            Some(c) if c < ' ' => _ = write!(out, "\\u{:04x}", u32::from(c)),
-            c => out.extend(['\\'].into_iter().chain(c)),
-        }
-        rest = chars.as_str();
-    }
-    out.push_str(rest);
-    out.push('"');
+    // serde_json escapes what RFC 8785 escapes, in the same way. Writing a text as JSON has no error.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// The canonical text of an array, written item by item, so that the items are not copied into a [`Value`] first.

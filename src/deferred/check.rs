@@ -94,9 +94,6 @@ pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
 ) -> Result<(), AnswerError> {
-    if fit(requests, results) {
-        return Ok(());
-    }
     let approvals: HashSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
     let externals: HashSet<_> = requests.calls.iter().map(ToolCall::id).collect();
     let approval = |id: &str| approvals.contains(id);
@@ -138,18 +135,6 @@ pub(super) fn check_answers(
         1 => found.pop().map_or(Ok(()), Err),
         _ => Err(AnswerError::Several { problems: found }),
     }
-}
-
-/// Whether each call has one answer in the right category or is left, and no other call is named: the usual case, in
-/// which no sets of ids are needed to find what is wrong.
-fn fit(requests: &DeferredToolRequests, results: &DeferredToolResults) -> bool {
-    let one = |of: bool, not_of: bool, id: &str| !not_of && of != results.is_left(id);
-    let (approvals, calls) = (&results.approvals, &results.calls);
-    let approved = |id: &str| one(approvals.contains_key(id), calls.contains_key(id), id);
-    let called = |id: &str| one(calls.contains_key(id), approvals.contains_key(id), id);
-    requests.approvals.iter().all(|call| approved(call.id()))
-        && requests.calls.iter().all(|call| called(call.id()))
-        && requests.iter().count() == answered(results).chain(results.left()).count()
 }
 
 fn answered(results: &DeferredToolResults) -> impl Iterator<Item = &str> {

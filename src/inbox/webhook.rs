@@ -215,8 +215,7 @@ impl Webhook {
         let mut mac = self.mac.clone();
         mac.update(self.url.as_str().as_bytes());
         let digest = mac.finalize().into_bytes();
-        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        format!("webhook {hex}")
+        format!("webhook {}", hex(digest.iter().take(16)))
     }
 
     /// Sends messages until the lease is lost, and stores what was told.
@@ -271,10 +270,10 @@ impl Webhook {
         let at =
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
         let mac = over(self.mac.clone(), &at, body.as_bytes()).finalize().into_bytes();
-        let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        let signature = format!("t={at},v1={}", hex(mac.iter()));
         let request = self.client.post(self.url.clone()).body(body.to_owned());
         let request = request.header(CONTENT_TYPE, "application/json").header(DELIVERY, id);
-        let reply = request.header(SIGNATURE, format!("t={at},v1={hex}")).send().await?;
+        let reply = request.header(SIGNATURE, signature).send().await?;
         Ok(reply.status())
     }
 }
@@ -290,6 +289,10 @@ fn over(mut mac: Hmac<Sha256>, at: &str, body: &[u8]) -> Hmac<Sha256> {
     mac.update(b".");
     mac.update(body);
     mac
+}
+
+fn hex<'b>(bytes: impl Iterator<Item = &'b u8>) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {

@@ -24,6 +24,7 @@
 //! to do (rule L7). Reading has no recursion limit of serde_json's, since the depth of the text was counted before.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -228,6 +229,21 @@ pub(super) fn as_logged(found: &Found) -> Result<Option<Value>, LedgerError> {
         Some(_) => Err(LedgerError::changed(&found.row.id, DIFFERS)),
         None => Ok(Some(body)),
     }
+}
+
+/// Reads the record of a row of this kind, which its document has under the name of the kind, after the row was compared
+/// with the last log entry about it (rule L8). For the kinds without a lease, all of whose entries have a digest.
+pub(super) fn logged<T: DeserializeOwned>(found: &Found, kind: RowKind) -> Result<T, LedgerError> {
+    let (row, name) = (&found.row, kind.as_str());
+    if row.kind != kind {
+        return Err(LedgerError::unreadable(&row.id, &format!("it is not the row of a {name}")));
+    }
+    if as_logged(found)?.is_some() {
+        return Err(LedgerError::changed(&row.id, "it is not in the log"));
+    }
+    let mut doc = value(row, "/no-claim")?;
+    let record = doc.get_mut(name).map(Value::take).unwrap_or_default();
+    serde_json::from_value(record).map_err(|error| LedgerError::unreadable(&row.id, &error))
 }
 
 /// The problem of a row that does not match the last entry about it.

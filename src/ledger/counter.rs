@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ask::Millis;
 use super::change::transact;
-use super::codec::{VERSION, Writing, as_logged, digest, keepable, there, value};
+use super::codec::{VERSION, Writing, digest, keepable, logged, there};
 use super::error::LedgerError;
 use super::handle::{Ledger, millis};
 use super::log::COUNTERS;
@@ -118,17 +118,7 @@ fn note(
 
 /// Reads a counter from its row, after the row was compared with the last log entry about it (rule L8).
 pub(super) fn read(found: &Found) -> Result<Counter, LedgerError> {
-    let row = &found.row;
-    if row.kind != RowKind::Counter {
-        return Err(LedgerError::unreadable(&row.id, "it is not the row of a counter"));
-    }
-    if as_logged(found)?.is_some() {
-        return Err(LedgerError::changed(&row.id, "it is not in the log"));
-    }
-    let mut doc = value(row, "/no-claim")?;
-    let counter = doc.get_mut("counter").map(Value::take).unwrap_or_default();
-    let counter: Counter = serde_json::from_value(counter)
-        .map_err(|error| LedgerError::unreadable(&row.id, &error))?;
+    let (row, counter) = (&found.row, logged::<Counter>(found, RowKind::Counter)?);
     let id = crate::args::digest(&json!(["counter", 1, counter.name]));
     let own = (row_id(&id), format!("{COUNTERS}{id}"), counter.begun_at);
     if own != (row.id.clone(), row.run.clone(), row.created_at) || row.due_at.is_some() {

@@ -8,10 +8,10 @@
 //! grants that may answer a call by the column it has an index for, without knowing what a grant is.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ask::Millis;
-use super::codec::{VERSION, Writing, as_logged, digest, keepable, value};
+use super::codec::{VERSION, Writing, digest, keepable, logged};
 use super::error::LedgerError;
 use super::grant::Grant;
 use super::log::GRANTS;
@@ -202,17 +202,7 @@ pub(super) fn note(
 
 /// Reads a grant from its row, after the row was compared with the last log entry about it (rule L8).
 pub(super) fn read(found: &Found) -> Result<GrantRecord, LedgerError> {
-    let row = &found.row;
-    if row.kind != RowKind::Grant {
-        return Err(LedgerError::unreadable(&row.id, "it is not the row of a grant"));
-    }
-    if as_logged(found)?.is_some() {
-        return Err(LedgerError::changed(&row.id, "it is not in the log"));
-    }
-    let mut doc = value(row, "/no-claim")?;
-    let grant = doc.get_mut("grant").map(Value::take).unwrap_or_default();
-    let record: GrantRecord =
-        serde_json::from_value(grant).map_err(|error| LedgerError::unreadable(&row.id, &error))?;
+    let (row, record) = (&found.row, logged::<GrantRecord>(found, RowKind::Grant)?);
     let own = (row_id(&record.id), log_of(&record.id), state_of(&record), record.made_at);
     let columns = (row.id.clone(), row.run.clone(), row.state.clone(), row.created_at);
     if own != columns || row.due_at.is_some() || !row.requester.is_empty() {

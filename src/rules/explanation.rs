@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::call::RuleCall;
-use super::ruling::{NearMiss, Ruling, Spoke};
+use super::ruling::{NearMiss, Ruling, Spoke, lower};
 use crate::decision::ToolDecision;
 
 /// The decision about a call, every rule that spoke, and every rule that nearly did. It serializes as
@@ -39,10 +39,6 @@ pub struct Explanation {
     decision: ToolDecision,
     by: Vec<Spoke>,
     near: Vec<NearMiss>,
-}
-
-fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(decision.word())
 }
 
 impl Explanation {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::call::RuleCall;
 use super::handle::Rules;
 use super::journal::JournalEntry;
+use super::ruling::lower;
 use crate::decision::ToolDecision;
 
 /// One call whose decision changes.
@@ -27,10 +28,6 @@ pub struct ChangedDecision {
     pub to: ToolDecision,
     /// Why the new rules decide so.
     pub because: String,
-}
-
-fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(decision.word())
 }
 
 impl ChangedDecision {

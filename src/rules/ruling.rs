@@ -86,7 +86,11 @@ pub struct NearMiss {
     pub part: Option<String>,
 }
 
-fn lower<S: serde::Serializer>(decision: &ToolDecision, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a decision as its word, in lower case.
+pub(super) fn lower<S: serde::Serializer>(
+    decision: &ToolDecision,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(decision.word())
 }
 

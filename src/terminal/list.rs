@@ -231,7 +231,7 @@ impl<'a> List<'a> {
         if self.early == 0 {
             self.message.clear();
         }
-        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
+        let page = self.page();
         match key {
             KeyCode::Down | KeyCode::Char('j') => self.batch.go(1),
             KeyCode::Up | KeyCode::Char('k') => self.batch.go(-1),
@@ -289,6 +289,25 @@ impl<'a> List<'a> {
             'A' => self.approve_all(),
             _ => self.deny_all(false.into()),
         }
+    }
+
+    /// The rows that a page of the details has.
+    fn page(&self) -> isize {
+        isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+
+    /// Scrolls, where one call fills the screen and the keys of the list move in it. Returns whether the key was for that.
+    fn scrolls(&mut self, key: KeyCode) -> bool {
+        let page = self.page();
+        match key {
+            KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
+            KeyCode::PageUp | KeyCode::Char('k') => self.scroll(-page),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::End => self.scroll(isize::MAX),
+            _ => return false,
+        }
+        true
     }
 
     pub(super) fn scroll(&mut self, rows: isize) {
@@ -372,13 +391,8 @@ impl<'a> List<'a> {
     }
 
     fn grant_key(&mut self, key: KeyCode, term: Term) -> AfterKey {
-        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
         match key {
-            KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
-            KeyCode::PageUp | KeyCode::Char('k') => self.scroll(-page),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::End => self.scroll(isize::MAX),
+            _ if self.scrolls(key) => {}
             KeyCode::Esc => {
                 self.mode = Mode::List;
                 "Nothing was granted or decided.".clone_into(&mut self.message);
@@ -470,13 +484,8 @@ impl<'a> List<'a> {
     }
 
     fn edited_key(&mut self, key: KeyCode) -> AfterKey {
-        let page = isize::try_from(self.room.saturating_sub(1).max(1)).unwrap_or(1);
         match key {
-            KeyCode::PageDown | KeyCode::Char(' ' | 'j') => self.scroll(page),
-            KeyCode::PageUp | KeyCode::Char('k') => self.scroll(-page),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::End => self.scroll(isize::MAX),
+            _ if self.scrolls(key) => {}
             KeyCode::Char('e') => return self.edit(),
             KeyCode::Esc => {
                 self.mode = Mode::List;

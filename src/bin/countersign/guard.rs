@@ -12,13 +12,13 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
-use countersign::ledger::Project;
 use countersign::mcp::{Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::project::in_project;
 
 /// The end of `--help`.
 const AFTER: &str = "\
@@ -84,11 +84,7 @@ impl GuardArgs {
                 std::env::current_dir().map_err(|error| CommandError::Usage(error.to_string()))?
             }
         };
-        // A home directory or `/` is no project: then grants hold for the session only.
-        let ledger = match Project::here(&project) {
-            Ok(project) => ledger.with_project(project),
-            Err(_) => ledger,
-        };
+        let ledger = in_project(ledger, &project);
         let launch = self.launch()?;
         let mut guard = Guard::new(self.named(), launch, ledger.clone())
             .principal(context.config.principal())

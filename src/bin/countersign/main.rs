@@ -10,6 +10,7 @@ mod hook;
 mod inbox;
 mod output;
 mod pins;
+mod project;
 mod rules;
 mod seconds;
 

@@ -1,14 +1,16 @@
 //! The store of a hook, which is opened for the calls that need it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use countersign::BoxError;
 use countersign::config::{Config, Directories, StoreUrl};
-use countersign::ledger::{Ledger, Project};
+use countersign::ledger::Ledger;
 use countersign::rules::{CallCounts, Count};
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
+
+use crate::project::in_project;
 
 /// A store that is opened once, for an ASK or for a rule that counts calls. Other calls are answered without it.
 #[derive(Clone)]
@@ -18,8 +20,8 @@ struct Inner {
     config: Config,
     directories: Directories,
     url: Option<StoreUrl>,
-    /// The project in which grants hold. A home directory is none.
-    project: Option<Project>,
+    /// The directory of the project in which grants hold.
+    root: PathBuf,
     opened: OnceCell<Ledger>,
 }
 
@@ -30,18 +32,15 @@ impl LazyStore {
         url: Option<StoreUrl>,
         root: &Path,
     ) -> Self {
-        let project = Project::here(root).ok();
-        Self(Arc::new(Inner { config, directories, url, project, opened: OnceCell::new() }))
+        let root = root.to_owned();
+        Self(Arc::new(Inner { config, directories, url, root, opened: OnceCell::new() }))
     }
 
     pub(super) async fn ledger(&self) -> Result<&Ledger, BoxError> {
-        let Inner { config, directories, url, project, opened } = &*self.0;
+        let Inner { config, directories, url, root, opened } = &*self.0;
         let open = || async {
             let ledger = config.open_store(directories, url.as_ref()).await?;
-            Ok(match project {
-                Some(project) => ledger.with_project(project.clone()),
-                None => ledger,
-            })
+            Ok(in_project(ledger, root))
         };
         opened.get_or_try_init(open).await
     }
