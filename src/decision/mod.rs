@@ -37,6 +37,7 @@
 //! | previews | the approver; their digests are pins | a change makes it a new question |
 
 mod conversion;
+mod grant_pattern;
 mod preview;
 mod question;
 
@@ -47,6 +48,7 @@ use serde_json::Value;
 
 use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
+pub use grant_pattern::GrantPattern;
 pub use preview::{Change, Preview, PreviewContent};
 pub use question::{Question, QuestionId};
 

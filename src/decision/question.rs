@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Preview;
+use super::{GrantPattern, Preview};
 
 /// One question about a call: which layer asks, why, and under which key.
 ///
@@ -55,6 +55,15 @@ impl Question {
             metadata: Map::new(),
             previews: Vec::new(),
         }
+    }
+
+    /// The classes of calls for which the layer agrees to wider answers in advance, from the narrowest to the widest;
+    /// empty where it proposes none, or its metadata cannot be read as such
+    /// ([`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns)).
+    #[must_use]
+    pub fn grant_patterns(&self) -> Vec<GrantPattern> {
+        let patterns = self.metadata.get(GrantPattern::KEY);
+        patterns.and_then(|patterns| Vec::deserialize(patterns).ok()).unwrap_or_default()
     }
 
     /// A question without a reason that the library asks itself, for example about a tool that declares an approval.

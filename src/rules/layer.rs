@@ -101,6 +101,10 @@ impl Ruling {
     }
 
     fn pinned(&self, asked: Decision) -> Decision {
+        let asked = match self.patterns.is_empty() {
+            true => asked,
+            false => asked.with_grant_patterns(self.patterns.iter().cloned()),
+        };
         self.pins.iter().fold(asked, |asked, (what, digest)| asked.with_pin(what, digest))
     }
 }

@@ -41,7 +41,8 @@ pub(super) fn names_workspace_code(name: &str, value: &str) -> bool {
 /// Whether a variable has options for a compiler that only change its warnings and its optimisation.
 pub(super) fn has_harmless_flags(name: &str, value: &str) -> bool {
     let known = |flag: &str| names("compiler flags").contains(&flag);
-    let lint = |flag: &str| flag.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'));
+    let lint =
+        |flag: &str| flag.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'));
     let mut flags = value.split_whitespace();
     while let Some(flag) = flags.next() {
         let harmless = match flag {

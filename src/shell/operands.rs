@@ -419,7 +419,8 @@ fn controls(text: &str) -> Option<&'static str> {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let shows = parts.any(|part| is_named("control paths", part)) || is_secret(path);
-    (shows || path.contains('%') || path.contains("..")).then_some("may show secrets, or end a service")
+    (shows || path.contains('%') || path.contains(".."))
+        .then_some("may show secrets, or end a service")
 }
 
 /// Whether a text is, or contains, the address of something that a program may fetch: a URL of another machine,

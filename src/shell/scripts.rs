@@ -335,7 +335,9 @@ pub(super) fn sql(text: &str) -> Result<(), String> {
     let lower = text.to_ascii_lowercase();
     let dot = lower.strip_prefix(".schema").or_else(|| lower.strip_prefix(".tables"));
     let dot = dot.or_else(|| lower.strip_prefix(".indexes"));
-    if dot.is_some_and(|table| table.is_empty() || table.starts_with(' ') && name(table.trim()).is_ok()) {
+    if dot.is_some_and(|table| {
+        table.is_empty() || table.starts_with(' ') && name(table.trim()).is_ok()
+    }) {
         return Ok(());
     }
     let reads = ["select ", "explain select ", "explain query plan "]
