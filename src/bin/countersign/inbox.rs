@@ -25,7 +25,7 @@ use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
 const ADDRESSES: &str = "\
-Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start.
+Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start. \
 Ends with Ctrl-C. Exit statuses: 0 ended; 1 the store or the address cannot be used; 2 bad usage.";
 
 /// Serve the page on which people decide, and its API.
