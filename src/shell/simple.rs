@@ -269,8 +269,8 @@ impl<'a> Simple<'a> {
             }
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
-            Err(unmatched) => {
-                self.unmatched(name, entry, &unmatched, args);
+            Err((unmatched, described)) => {
+                self.unmatched(name, described, &unmatched, args);
                 if entry.is(Mark::Wraps) {
                     // The program that it runs is judged nevertheless, as that program may be denied.
                     let known = |word: &Word| {

@@ -36,6 +36,26 @@ fn a_listed_command_may_be_granted_with_other_operands() {
     );
 }
 
+/// What no rule of a preset speaks about is asked about with what the command does, and may be granted.
+#[test]
+fn a_command_that_a_preset_does_not_allow_may_be_granted() {
+    let rules = rules();
+    let asked = [
+        ("git commit -m x", "changes the repository or files"),
+        ("git push origin main", "talks to a remote"),
+        ("frobnicate -rf /", "is not known"),
+    ];
+    for (text, why) in asked {
+        let args = json!({"command": text});
+        let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+        assert_eq!(ruling.decision(), ToolDecision::Ask, "{text}");
+        assert!(ruling.is_grantable() && ruling.to_string().contains(why), "{ruling}");
+    }
+    let args = json!({"command": "git status && rm -rf /"});
+    let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+    assert_eq!(ruling.decision(), ToolDecision::Deny);
+}
+
 /// G3: "Interpreters, wrappers, fetchers, deleters, publishers, script runners and anything elided are never
 /// generalised."
 #[test]
