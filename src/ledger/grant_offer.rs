@@ -190,7 +190,7 @@ impl GrantOffer {
         std::iter::once(exact).chain(wider).take(MOST).collect()
     }
 
-    /// The grant.
+    /// The grant that is offered.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant

@@ -233,10 +233,7 @@ impl<'a> Simple<'a> {
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
-            None => {
-                self.effects.push(Effect::Runs(given.to_owned()));
-                return self.ask(format!("runs `{given}`, which is not an installed program"));
-            }
+            None => return self.not_installed(given),
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
         let programs = judging.settings.programs.clone();
@@ -264,24 +261,31 @@ impl<'a> Simple<'a> {
                     && (matched.help
                         || !matches!(matched.entry.does(), Does::Builds | Does::Formats)) =>
             {
-                self.effects.push(Effect::Runs(given.to_owned()));
-                self.ask(format!("runs `{given}`, which is not an installed program"));
+                self.not_installed(given);
             }
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
             Err((unmatched, described)) => {
                 self.unmatched(name, described, &unmatched, args);
                 if entry.is(Mark::Wraps) {
-                    // The program that it runs is judged nevertheless, as that program may be denied.
-                    let known = |word: &Word| {
-                        word.literal().is_some_and(|name| programs.get(name).is_some())
-                    };
-                    let from = args.iter().position(known).unwrap_or(args.len());
-                    if let Some(words @ [_, ..]) = args.get(from..) {
-                        self.inner(judging, name, &Kind::Run, words, left);
-                    }
+                    self.wrapped(judging, name, args, left);
                 }
             }
+        }
+    }
+
+    fn not_installed(&mut self, given: &str) {
+        self.effects.push(Effect::Runs(given.to_owned()));
+        self.ask(format!("runs `{given}`, which is not an installed program"));
+    }
+
+    /// Judges the program that a program runs which is asked about anyway, as that program may be denied.
+    fn wrapped(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word], left: &mut Left) {
+        let programs = &judging.settings.programs;
+        let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
+        let from = args.iter().position(known).unwrap_or(args.len());
+        if let Some(words @ [_, ..]) = args.get(from..) {
+            self.inner(judging, name, &Kind::Run, words, left);
         }
     }
 
