@@ -101,7 +101,8 @@ fn unusable(address: SocketAddr, error: &std::io::Error) -> CommandError {
 /// The page, below a path that only its user knows.
 fn behind(page: Router, secret: &str) -> Router {
     Router::new()
-        .nest(&format!("/{secret}"), page)
+        // Unlike `nest`, with and without a slash at the end of the address.
+        .nest_service(&format!("/{secret}"), page)
         .fallback(|| async {
             (
                 StatusCode::NOT_FOUND,
