@@ -123,7 +123,7 @@ impl fmt::Display for GrantTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();
         let units = [(24 * 3600, "d"), (3600, "h"), (60, "m")];
-        match units.into_iter().find(|(unit, _)| seconds % unit == 0) {
+        match units.into_iter().find(|(unit, _)| seconds.is_multiple_of(*unit)) {
             Some((unit, name)) => write!(f, "{}{name}", seconds / unit),
             None => write!(f, "{seconds}s"),
         }

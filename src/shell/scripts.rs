@@ -255,11 +255,11 @@ impl Awk {
                 '"' => {
                     self.literals = true;
                     self.code.push_str("\"\"");
-                    self.literal(&mut rest, '"')?;
+                    literal(&mut rest, '"')?;
                 }
                 '/' if self.expects_value() => {
                     self.literals = true;
-                    if self.literal(&mut rest, '/')?.contains(['"', '[', '#']) {
+                    if literal(&mut rest, '/')?.contains(['"', '[', '#']) {
                         return None;
                     }
                     self.code.push('0');
@@ -276,22 +276,22 @@ impl Awk {
         (!(self.divides && self.literals)).then_some(self.code)
     }
 
-    /// Skips to the end of a string or pattern, and returns it.
-    fn literal(&self, rest: &mut std::str::Chars<'_>, end: char) -> Option<String> {
-        let mut text = String::new();
-        loop {
-            match rest.next()? {
-                '\\' => text.extend(['\\', rest.next()?]),
-                '\n' => return None,
-                next if next == end => return Some(text),
-                next => text.push(next),
-            }
-        }
-    }
-
     fn expects_value(&self) -> bool {
         let before = self.code.trim_end_matches([' ', '\t']).chars().next_back();
         before.is_none_or(|before| "(,{};!~&|\n".contains(before))
+    }
+}
+
+/// Skips to the end of a string or pattern, and returns it.
+fn literal(rest: &mut std::str::Chars<'_>, end: char) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        match rest.next()? {
+            '\\' => text.extend(['\\', rest.next()?]),
+            '\n' => return None,
+            next if next == end => return Some(text),
+            next => text.push(next),
+        }
     }
 }
 
