@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use countersign::BoxError;
+use countersign::decision::Question;
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, LedgerError, Millis, Record};
 use restate_sdk::prelude::*;
@@ -95,12 +96,16 @@ impl AskObject {
     async fn seen(&self, id: String) -> HandlerResult<Json<Seen>> {
         let record = self.ledger.get(&id).await?;
         let now = self.ledger.now().await?;
-        let pending = record.as_ref().is_some_and(|record| record.state == AskState::Pending);
-        let due = record.as_ref().filter(|_| pending).and_then(Record::due_at);
+        // A deadline that has passed is recorded by the run, when it reads the decisions.
+        let is_open = |record: &Record| {
+            record.state == AskState::Pending && record.due_at().is_none_or(|due| due > now)
+        };
+        let open = record.as_ref().filter(|record| is_open(record));
+        let due = open.and_then(Record::due_at);
         Ok(Json(Seen {
             told: Value::Null,
-            over: record.filter(|_| !pending).and_then(|record| key(&record)),
             look_in: due.map(|due| until(due, now)),
+            over: if open.is_some() { None } else { record.as_ref().and_then(key) },
         }))
     }
 }
@@ -122,13 +127,19 @@ fn tell(ctx: &ObjectContext<'_>, seen: &Seen) {
     }
 }
 
-/// The pending asks of a run, as a decider is shown them.
+/// The pending calls of a run, as a decider is shown them. One without a question is not for people: it is allowed, and
+/// its journaled tool is about to claim it.
 pub(crate) async fn pending(ledger: &Ledger, run: &str) -> Result<Vec<Value>, LedgerError> {
-    let asks = ledger.list_run(run, u32::MAX).await?.records;
-    let asks = asks.iter().rev().filter(|record| record.state == AskState::Pending);
-    let shown = asks.map(|record| {
+    let records = ledger.list_run(run, u32::MAX).await?.records;
+    let open =
+        |record: &&Record| record.state == AskState::Pending && !record.ask.questions().is_empty();
+    let shown = records.iter().rev().filter(open).map(|record| {
         let (ask, fingerprint) = (&record.ask, &record.fingerprint);
-        json!({"ask": ask.id(), "tool": ask.tool(), "args": ask.args(), "fingerprint": fingerprint})
+        let reasons: Vec<_> = ask.questions().iter().map(Question::reason).collect();
+        json!({
+            "ask": ask.id(), "tool": ask.tool(), "args": ask.args(), "reasons": reasons,
+            "fingerprint": fingerprint,
+        })
     });
     Ok(shown.collect())
 }

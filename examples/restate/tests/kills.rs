@@ -104,11 +104,12 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
         stage.start_service(&LEASE).await.unwrap();
         if matches!(step, "model" | "asked") {
             let ask = stage.pending(step, 1).await.unwrap().remove(0);
-            assert_eq!(stage.decide(&ask, "ann", yes()).await.unwrap()["result"], "won", "{step}");
+            let told = stage.decide(&ask, "ann", yes()).await.unwrap();
+            assert_eq!(told["result"], "won", "{step}: {told}");
         } else if step == "decided" {
             // The same request, under the same key, is answered by what was decided before.
             let told = stage.decide(pending.as_ref().unwrap(), "ann", yes()).await.unwrap();
-            assert_eq!(told["result"], "won", "{step}");
+            assert_eq!(told["result"], "won", "{step}: {told}");
         }
         let text = stage.result(step).await.unwrap();
         assert!(
