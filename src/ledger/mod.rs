@@ -73,6 +73,7 @@ mod lease;
 mod listing;
 mod log;
 mod memory;
+mod metrics;
 mod names;
 mod operations;
 mod pattern;
