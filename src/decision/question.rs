@@ -83,6 +83,12 @@ impl Question {
         &self.key
     }
 
+    /// The key, if the layer has set one; empty where the reason is the key. A reason may quote arguments, and is
+    /// different for each call, so that it is no attribute of a metric.
+    pub(crate) fn own_key(&self) -> &str {
+        if self.key == self.reason { "" } else { &self.key }
+    }
+
     /// Why the layer asks, for the approver; may be empty.
     #[must_use]
     pub fn reason(&self) -> &str {

@@ -74,6 +74,7 @@ mod lease;
 mod listing;
 mod log;
 mod memory;
+mod metrics;
 mod names;
 mod operations;
 mod pattern;

@@ -4,6 +4,7 @@
 //! were made for a task of last month: a grant that nothing uses is a risk without a purpose.
 
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
@@ -155,11 +156,7 @@ fn line(record: &GrantRecord, now: i64) -> String {
         Some(uses) => format!("used {} of {uses}", record.used),
         None => format!("used {}", record.used),
     };
-    let until = jiff::Timestamp::from_millisecond(record.until);
-    let until = until.map_or_else(
-        |_| "for ever".to_owned(),
-        |at| at.strftime("until %Y-%m-%d %H:%M UTC").to_string(),
-    );
+    let until = until(record.until);
     let (id, says) = (&record.id, record.grant.sentence());
     format!("{id}  {}  {until}  {times}  by {}  {says}", state(record, now), by.join(" and "))
 }
@@ -270,4 +267,15 @@ async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<CommandOutput, C
 
 fn unknown() -> CommandOutput {
     CommandOutput::new(7, json!({"result": "unknown_grant"}))
+}
+
+/// The end of a grant in minutes. One beyond the year 9999 has none.
+fn until(at: i64) -> String {
+    let seconds = u64::try_from(at / 1_000).unwrap_or(0);
+    if seconds > 253_402_300_799 {
+        return "for ever".to_owned();
+    }
+    let at = UNIX_EPOCH + Duration::from_secs(seconds);
+    let text = humantime::format_rfc3339_seconds(at).to_string().replace('T', " ");
+    format!("until {} UTC", text.get(..16).unwrap_or(&text))
 }
