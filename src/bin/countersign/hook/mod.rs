@@ -79,10 +79,10 @@ fn decided(
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
     let mut hook = Hook::new(client)
-        .with_principal(config.principal())
-        .with_explicit_allow(answering.allow == Allow::Grant);
+        .principal(config.principal())
+        .explicit_allow(answering.allow == Allow::Grant);
     if let Some(event) = &answering.event {
-        hook = hook.with_event(event);
+        hook = hook.event(event);
     }
     let root = match &answering.root {
         Some(root) => root.clone(),
