@@ -4,6 +4,8 @@
 //! cargo build --release --features cli --bin countersign
 //! cargo bench -p benches --bench hook
 //! ```
+//!
+//! `COUNTERSIGN_BENCH_PROGRAM` names another program to measure, as the installed one.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -80,8 +82,11 @@ fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The program beside this one: `target/release/countersign`.
+/// The program that is measured: the one beside this one, `target/release/countersign`, or another one that is named.
 fn program() -> Result<PathBuf, BoxError> {
+    if let Some(named) = std::env::var_os("COUNTERSIGN_BENCH_PROGRAM") {
+        return Ok(named.into());
+    }
     let this = std::env::current_exe()?;
     let folder = this.parent().and_then(Path::parent).ok_or("no target directory")?;
     let program = folder.join(format!("countersign{}", std::env::consts::EXE_SUFFIX));

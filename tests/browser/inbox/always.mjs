@@ -45,7 +45,7 @@ await scenario(async ({ person }) => {
   await page.reload();
   await page.getByText("Deciding as bob").waitFor();
   await waiting(bob, 2);
-  await decided(bob, "send_mail", "grant", "of bob");
+  await decided(bob, "send_mail", "approved by grant ", " of bob");
   checked("a later equal call is not pending, and the history says whose grant has answered it");
   bob.quiet();
 });

@@ -5,8 +5,8 @@
 //!
 //! Three times matter, from the outside to the inside: the client's limit, at which it runs the tool; the watch of this
 //! module, half a margin before it, which denies; and the time until which a person is waited for, a whole margin
-//! before it. The margin is a tenth of the limit, from two to ten seconds, as the client's time begins before this
-//! process does.
+//! before it. The margin is a tenth of the limit, from two to ten seconds, and at most a third of the limit. All of them
+//! are counted from the start of the process, and not from that of `main`.
 //!
 //! `std::process::exit` ends the process without unwinding and without waiting for other threads, which is the point: a
 //! store that hangs must not delay the answer.
@@ -84,8 +84,12 @@ fn tell(text: &str) {
         let _ = done.send(());
     });
     match teller {
-        Ok(_) => drop(told.recv_timeout(STDERR)),
-        Err(_) => drop(std::io::stderr().write_all(text.as_bytes())),
+        Ok(_) => {
+            let _ = told.recv_timeout(STDERR);
+        }
+        Err(_) => {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
     }
 }
 
@@ -141,11 +145,11 @@ mod tests {
         if let Ok(thread) = std::env::var(CHILD) {
             let _exit =
                 Exit::guarded(Client::Codex, None, Instant::now() + Duration::from_secs(60));
-            match thread.as_str() {
-                "main" => panic!("on purpose"),
-                _ => drop(std::thread::spawn(|| panic!("on purpose")).join()),
+            if thread == "main" {
+                panic!("on purpose");
             }
-            return;
+            let _ = std::thread::spawn(|| panic!("on purpose")).join();
+            unreachable!("the process has ended");
         }
         let denial = HookReply::denial(Client::Codex, None, "countersign has failed (a panic)");
         for thread in ["main", "another"] {

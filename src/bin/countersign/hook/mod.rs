@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod install;
 mod rules;
+mod start;
 mod store;
 
 use std::io::Read as _;
@@ -45,9 +46,9 @@ impl cli::HookArgs {
 
 /// Answers the payload on stdin, and ends the process.
 pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
-    let start = Instant::now();
     let limit = answering.limit.unwrap_or_else(|| client.default_limit());
-    // The client's time began before this process did: a shell was started, on a machine that may be busy.
+    let start = start::start(limit);
+    // The client's time began before this process did, and ends when the client has read the answer.
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
     let until = start + limit - margin;

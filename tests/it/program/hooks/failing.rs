@@ -1,5 +1,6 @@
 //! What a hook cannot decide, and how it answers then.
 
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,24 @@ fn a_hook_whose_input_never_ends_denies_in_time() {
     assert_denied("codex", &ended(&output), "in time");
 }
 
+/// The client counts from the moment at which it starts a shell for the hook, and not from that of the hook's `main`.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_time_limit_is_counted_from_the_start_of_the_process() {
+    let user = User::new();
+    let hook = user.command(&[]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "sleep 4; exec \"$0\" hook codex --limit 9"]).arg(hook.get_program());
+    command.env("HOME", user.home()).current_dir(user.home());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let start = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let call = Call { client: "codex", ..CALL };
+    child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
+    assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "waits for approval");
+    assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool by now");
+}
+
 /// The store that a hook waits in is removed: what it would be told of an answer is not known any more (rule L9).
 #[test]
 fn a_store_that_is_removed_while_a_hook_waits_denies() {
@@ -98,19 +117,20 @@ fn a_store_that_is_removed_while_a_hook_waits_denies() {
 
 /// Text that nests without an end must not end in a stack overflow, which no process can answer.
 #[test]
-fn a_command_that_nests_without_an_end_is_asked_about() {
+fn a_command_that_nests_without_an_end_is_denied() {
     let user = User::new();
     user.configure("");
     let rules = user.home().join(".config/countersign/rules.toml");
-    std::fs::write(rules, "version = 1\n[[rule]]\nid = 'open'\nallow = 'shell'\n").unwrap();
+    let text = "version = 1\n[[rule]]\nid = 'reads'\nallow = 'shell'\nwhere.command.is = ['read-only']\n\
+                [[rule]]\nid = 'others'\ndeny = 'shell'\nreason = 'not here'\n";
+    std::fs::write(rules, text).unwrap();
     for begin in [
-        "(", "$(", "`", "{ ", "((", "$((", "${a:-", "\"$(", "<(", "if ", "! ", "[[ ", "eval ",
-        "sudo ",
+        "(", "$(", "`", "{ ", "$((", "${a:-", "\"$(", "<(", "if ", "! ", "[[ ", "eval ", "sudo ",
+        "a|",
     ] {
-        let command = begin.repeat((2 << 20) / begin.len());
+        let command = begin.repeat((64 << 10) / begin.len());
         let call = Call { command: &command, client: "codex", ..CALL };
-        let answer = user.hook(&call, "20");
-        assert_denied("codex", &answer, "");
+        assert_denied("codex", &user.hook(&call, "60"), "not here");
     }
 }
 
