@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The next command, from the results of the commands before; none at the end.
 pub(crate) type Script = dyn FnMut(&[String]) -> Option<String> + Send;
 
-/// The script, and the requests that were not understood.
+/// The state of the server: the script, which one request at a time continues.
 #[derive(Clone)]
 struct Model {
     script: Arc<Mutex<Box<Script>>>,
