@@ -801,6 +801,37 @@ fn a_name_stands_for_one_type() {
     );
 }
 
+/// The types whose methods are in more than two files of their module, with the number of files. A file has the methods
+/// for one use of an agent (`Agent`), one kind of row (`Ledger`), one part of a response (`RunLoop`), one part of the
+/// grammar (`Lexer`, `Simple`) or one transport (`Shared`).
+const SPREAD: [(&str, usize); 6] =
+    [("Agent", 3), ("Ledger", 4), ("Lexer", 3), ("RunLoop", 3), ("Shared", 3), ("Simple", 4)];
+
+#[test]
+fn the_methods_of_a_type_are_in_at_most_two_files_of_a_module() {
+    let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    for path in files("src", &[".rs"]) {
+        let text = read(&path);
+        for line in without_tests(&text).lines().filter(|line| line.starts_with("impl")) {
+            let code = line.trim_start_matches("impl").trim_end_matches(['{', ' ']);
+            if code.contains(" for ") {
+                continue;
+            }
+            let name = code.rsplit(' ').find(|word| word.starts_with(char::is_uppercase));
+            let name = name.unwrap_or_default().split('<').next().unwrap_or_default();
+            let of = (module(&path).to_owned(), name.to_owned());
+            found.entry(of).or_default().insert(path.to_owned());
+        }
+    }
+    let spread = found.iter().filter(|(_, files)| files.len() > 2);
+    let spread: Vec<_> = spread.map(|((_, name), files)| (name.as_str(), files.len())).collect();
+    let allowed = |(name, files): &(&str, usize)| {
+        SPREAD.iter().any(|(allowed, most)| allowed == name && files <= most)
+    };
+    let more: Vec<_> = spread.iter().filter(|it| !allowed(it)).collect();
+    assert_eq!(more, [&("", 0); 0], "put the methods of these types into two files");
+}
+
 /// The names that a text makes public with `pub use`, each with the path it is taken from.
 fn reexports(text: &str) -> Vec<(String, String)> {
     let code: String = without_tests(text)

@@ -34,10 +34,10 @@ pub use run::Run;
 pub use stored_run::TakeUp;
 pub use stream::{RunStream, RunStreamSync};
 
-use crate::call::{Extensions, UsageLimits};
+use crate::call::{Extensions, ToolCall, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
-use crate::handler::{DeferredToolHandler, ErasedHandler};
+use crate::handler::{DeferredToolHandler, ErasedHandler, deny_blocked};
 use crate::ledger::{Ledger, Record};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
@@ -490,6 +490,53 @@ impl Agent {
     /// Without a handler the calls stay pending, and no request is made to the model.
     pub fn ask(&self, suspended: SuspendedRun) -> Run<'_> {
         Run::resume(self, suspended, None)
+    }
+
+    /// Runs to the end, blocking this thread, and asks `approve` about each call that needs an approval, one after the
+    /// other: the blocking approval of a terminal tool, made of runs that suspend and are resumed. Blocked calls are
+    /// denied without asking. The closure gets only the call: between two parts of a run there is no context. Calls
+    /// that are executed elsewhere are left open: when no call needs an approval any more, the run ends with them.
+    ///
+    /// ```
+    /// # use countersign::model::{ModelRequest, ModelResponse};
+    /// # use countersign::{Agent, BoxError, FunctionToolset, Model};
+    /// # struct Polite;
+    /// # impl Model for Polite {
+    /// #     async fn respond(&self, _: ModelRequest) -> Result<ModelResponse, BoxError> { Ok(ModelResponse::text("Hi")) }
+    /// # }
+    /// let agent = Agent::new(Polite, FunctionToolset::new());
+    /// let run = agent.run_with_blocking_approval("Tidy up", |call| {
+    ///     println!("Approve {}({})?", call.name(), call.args());
+    ///     false
+    /// })?;
+    /// assert_eq!(run.text(), Some("Hi"));
+    /// # Ok::<(), countersign::agent::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run_sync`](Self::run_sync).
+    pub fn run_with_blocking_approval(
+        &self,
+        prompt: impl Into<String>,
+        mut approve: impl FnMut(&ToolCall) -> bool,
+    ) -> Result<RunResult, RunError> {
+        let output = self.output.clone().or_deferred();
+        let mut result =
+            self.run(prompt).without_deferred_tool_handler().output(output.clone()).sync()?;
+        while let Some(suspended) = result.suspended() {
+            let requests = suspended.requests();
+            if requests.approvals.is_empty() {
+                break;
+            }
+            let mut answers = deny_blocked(&requests);
+            for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
+                answers = answers.approval(call.id(), approve(call));
+            }
+            let answers = answers.leave_rest().unchecked();
+            let run = self.resume(suspended.clone(), answers).without_deferred_tool_handler();
+            result = run.output(output.clone()).sync()?;
+        }
+        Ok(result)
     }
 }
 

@@ -115,7 +115,7 @@ impl Chat {
             self.history = run.close(SUPERSEDED);
         }
         for kept in &mut self.messages {
-            kept.message.close_parts(&format!("The tool did not run: {SUPERSEDED}."));
+            close_parts(&mut kept.message, &format!("The tool did not run: {SUPERSEDED}."));
         }
         for ask in &mut self.asks {
             ask.open = false;
@@ -141,7 +141,7 @@ impl Chat {
 
     /// Stores a message of the assistant: in place of the one with its id, or at the end.
     pub(super) fn keep(&mut self, mut message: UiMessage, before: usize) {
-        message.mend();
+        mend(&mut message);
         match self.messages.iter_mut().find(|kept| kept.message.id == message.id) {
             Some(kept) => kept.message = message,
             None => self.messages.push(KeptMessage { before, message }),
@@ -154,29 +154,27 @@ impl Chat {
     }
 }
 
-impl UiMessage {
-    /// Gives every call without an outcome this reason as its error, and closes the asks about these calls.
-    pub(super) fn close_parts(&mut self, reason: &str) {
-        for tool in self.tools_mut().filter(|tool| !tool.is_over()) {
-            "output-error".clone_into(&mut tool.state);
-            tool.error_text = Some(reason.to_owned());
-        }
-        for part in &mut self.parts {
-            super::approval::close(part, "superseded");
-        }
-        self.mend();
+/// Gives every call without an outcome this reason as its error, and closes the asks about these calls.
+pub(super) fn close_parts(message: &mut UiMessage, reason: &str) {
+    for tool in message.tools_mut().filter(|tool| !tool.is_over()) {
+        "output-error".clone_into(&mut tool.state);
+        tool.error_text = Some(reason.to_owned());
     }
+    for part in &mut message.parts {
+        super::approval::close(part, "superseded");
+    }
+    mend(message);
+}
 
-    /// Removes approvals that clients refuse: the schema of a call with a result or an error accepts an approval only
-    /// with `approved: true`. With one part that breaks the schema, a client cannot load the whole message.
-    ///
-    /// Clients check each message against a schema when a page is loaded, and one part that does not fit makes all of
-    /// the chat fail.
-    fn mend(&mut self) {
-        let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
-        for tool in self.tools_mut().filter(over) {
-            tool.approval.take_if(|approval| approval.approved != Some(true));
-        }
+/// Removes approvals that clients refuse: the schema of a call with a result or an error accepts an approval only
+/// with `approved: true`. With one part that breaks the schema, a client cannot load the whole message.
+///
+/// Clients check each message against a schema when a page is loaded, and one part that does not fit makes all of
+/// the chat fail.
+fn mend(message: &mut UiMessage) {
+    let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
+    for tool in message.tools_mut().filter(over) {
+        tool.approval.take_if(|approval| approval.approved != Some(true));
     }
 }
 

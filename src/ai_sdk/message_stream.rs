@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::active::{ActiveStream, Replay};
 use super::approval;
+use super::chat::close_parts;
 use super::chunk::Chunk;
 use super::message::{Role, ToolPart, UiMessage};
 use super::version::ClientVersion;
@@ -206,6 +207,6 @@ impl MessageStream {
     /// Closes the calls without a result, in the server's copy only: the stream is over, and the client shows calls of
     /// a stopped stream in its own way.
     pub(super) fn close_parts(&mut self, reason: &str) {
-        self.message.close_parts(reason);
+        close_parts(&mut self.message, reason);
     }
 }

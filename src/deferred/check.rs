@@ -22,48 +22,6 @@ use super::{DeferredToolRequests, DeferredToolResults};
 use crate::call::ToolCall;
 use crate::error::AnswerError;
 
-impl DeferredToolRequests {
-    /// Checks that these answers fit the batch: each call is answered or explicitly left, in the right category, and
-    /// the answers were made for exactly this batch where they are [bound](DeferredToolResults::is_bound) (rules A4,
-    /// A6). A turn makes the same check before anything takes effect, and validates edited arguments against their
-    /// tools. Use this one to refuse answers when they arrive, before the run is resumed.
-    ///
-    /// # Errors
-    /// [`AnswerError`](crate::AnswerError), with the ids of the calls.
-    ///
-    /// ```
-    /// use countersign::{AnswerError, DeferredToolRequests, DeferredToolResults, ToolCall};
-    /// use serde_json::json;
-    ///
-    /// let requests = DeferredToolRequests::new([ToolCall::new("c1", "rm", json!({}))], []);
-    /// assert_eq!(requests.check(&DeferredToolResults::new().approve("c1")), Ok(()));
-    /// assert_eq!(
-    ///     requests.check(&DeferredToolResults::new().result("c1", "done")),
-    ///     Err(AnswerError::WrongKind { ids: vec!["c1".into()] }),
-    /// );
-    /// assert_eq!(requests.check(&DeferredToolResults::new()), Err(AnswerError::Missing { ids: vec!["c1".into()] }));
-    /// ```
-    pub fn check(&self, answers: &DeferredToolResults) -> Result<(), AnswerError> {
-        check(self, answers, false)
-    }
-
-    /// The calls that these results neither answer nor leave; `None` when there are none. A value in the wrong category
-    /// does not count as an answer.
-    #[must_use]
-    pub fn remaining(&self, results: &DeferredToolResults) -> Option<Self> {
-        let open: HashSet<_> = self.open(results).map(ToolCall::id).collect();
-        if open.is_empty() { None } else { Some(self.clone().only(|id| open.contains(id))) }
-    }
-
-    /// The calls that these results neither answer nor leave.
-    pub(super) fn open(&self, results: &DeferredToolResults) -> impl Iterator<Item = &ToolCall> {
-        let approvals = self.approvals.iter();
-        let approvals = approvals.filter(|call| !results.approvals.contains_key(call.id()));
-        let calls = self.calls.iter().filter(|call| !results.calls.contains_key(call.id()));
-        approvals.chain(calls).filter(|call| !results.is_left(call.id()))
-    }
-}
-
 /// Checks that the answers are for exactly these requests, and that bound ones were made for what was shown.
 pub(crate) fn check(
     requests: &DeferredToolRequests,

@@ -11,7 +11,7 @@
 //!     let name = parts.headers.get("x-user").and_then(|name| name.to_str().ok());
 //!     name.map(Approver::new).ok_or_else(|| AuthorizeError::unauthorized("log in first"))
 //! });
-//! let app = Router::new().nest("/inbox", inbox.into_router());
+//! let app = Router::new().nest_service("/inbox", inbox.into_router());
 //! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await
 //! # }
 //! ```

@@ -15,6 +15,9 @@
 //!
 //! Denials by expiry carry the name of the policy, so that they never count as a person's no (rule D11).
 
+use std::any::Any;
+use std::sync::Arc;
+
 use super::durability::{expired, withdrawn};
 use super::error::LedgerError;
 use super::handle::Ledger;
@@ -24,9 +27,25 @@ use crate::error::Error;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::POLICY;
 use crate::outcome::{DeferralKind, Outcome};
-use crate::turn::{OpenAsk, SuspendedTurn, Turn, record_answer};
+use crate::turn::{OpenAsk, SuspendedTurn, Turn, open_asks, record_answer};
 
 impl Turn {
+    /// Makes the turn durable: every ask is parked before a person is asked, every answer is recorded as a decision
+    /// that counts once, and every execution is claimed and settled, across processes and crashes (rules L1 to L3). See
+    /// [`ledger`](crate::ledger).
+    ///
+    /// The first answer to a call is its decision; an answer that comes later is replaced by the recorded one. A call
+    /// that has been executed gives its recorded outcome, and one whose execution has an unknown end is reported as
+    /// *may have run*. While a tool body runs, the lease of its claim is renewed, at intervals of tokio's clock.
+    pub fn ledger(self, ledger: Ledger) -> Self {
+        self.durable(Arc::new(ledger))
+    }
+
+    pub(crate) fn configured_ledger(&self) -> Option<&Ledger> {
+        let durability: &dyn Any = &**self.durability()?;
+        durability.downcast_ref()
+    }
+
     /// The decisions that the ledger has recorded on the pending calls of a suspended turn, by this process or another,
     /// as answers to [resume](Self::resume) it with. Calls without a decision are left pending; without a ledger all
     /// calls are.
@@ -74,7 +93,7 @@ impl Turn {
 /// The records of the pending calls, and of those of the agents behind them, each with the id of its call.
 async fn asks(ledger: &Ledger, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
     let mut found = Vec::new();
-    let open = suspended.open_asks(ledger).into_iter();
+    let open = open_asks(suspended, ledger).into_iter();
     for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
         let Some(ask) = ask else { continue };
         let record = ledger.load_current(&ask).await.map_err(failed)?;
@@ -91,7 +110,7 @@ async fn decisions(
 ) -> Result<DeferredToolResults, Error> {
     let requests = suspended.requests();
     let mut answers = requests.answer().unchecked();
-    for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
+    for OpenAsk { id, ask, kind, .. } in open_asks(suspended, ledger) {
         let (Some(ask), Some(kind)) = (ask, kind) else { continue };
         if let Some(record) = ledger.load_current(&ask).await.map_err(failed)? {
             decided(&mut answers, (&id, kind), &record);
@@ -108,7 +127,7 @@ async fn decide(
     mut answers: DeferredToolResults,
 ) -> Result<(), Error> {
     let requests = suspended.requests();
-    for OpenAsk { id, ask, kind, .. } in suspended.open_asks(ledger) {
+    for OpenAsk { id, ask, kind, .. } in open_asks(suspended, ledger) {
         if let (Some(ask), Some(kind), Some(fingerprint)) = (ask, kind, requests.fingerprint(&id)) {
             record_answer(ledger, (&ask, fingerprint), (&id, kind), &mut answers).await?;
         }
@@ -144,7 +163,7 @@ pub(crate) async fn recorded(
     mut suspended: SuspendedTurn,
 ) -> Result<(SuspendedTurn, Vec<String>), Error> {
     let mut asks = Vec::new();
-    for OpenAsk { id, ask, own, .. } in suspended.open_asks(ledger) {
+    for OpenAsk { id, ask, own, .. } in open_asks(&suspended, ledger) {
         let Some(ask) = ask else { continue };
         let record = ledger.load_current(&ask).await.map_err(failed)?;
         if let Some(outcome) = record.as_ref().and_then(came_of).filter(|_| own) {

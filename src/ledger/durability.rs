@@ -26,7 +26,6 @@
 //! two unnamed answers never make a quorum of two.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -44,31 +43,13 @@ use crate::error::BoxError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::{POLICY, is_policy};
 use crate::outcome::{Deferral, Outcome};
-use crate::turn::{Durability, Granted, ParkResult, Parking, Recorded, Shares, Turn};
+use crate::turn::{Durability, Granted, ParkResult, Parking, Recorded, Shares};
 
 /// The name that is recorded for an answer that does not say whose it is.
 const UNNAMED: &str = "unnamed";
 
 /// Why a call is asked about again whose earlier execution has an unknown end.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
-
-impl Turn {
-    /// Makes the turn durable: every ask is parked before a person is asked, every answer is recorded as a decision
-    /// that counts once, and every execution is claimed and settled, across processes and crashes (rules L1 to L3). See
-    /// [`ledger`](crate::ledger).
-    ///
-    /// The first answer to a call is its decision; an answer that comes later is replaced by the recorded one. A call
-    /// that has been executed gives its recorded outcome, and one whose execution has an unknown end is reported as
-    /// *may have run*. While a tool body runs, the lease of its claim is renewed, at intervals of tokio's clock.
-    pub fn ledger(self, ledger: Ledger) -> Self {
-        self.durable(Arc::new(ledger))
-    }
-
-    pub(crate) fn configured_ledger(&self) -> Option<&Ledger> {
-        let durability: &dyn Any = &**self.durability()?;
-        durability.downcast_ref()
-    }
-}
 
 impl Durability for Ledger {
     fn ask_id(&self, address: CallAddress<'_>, deferrals: u32) -> String {

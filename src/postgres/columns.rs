@@ -1,7 +1,7 @@
 //! Rows and log entries as arrays, one for each column: one statement takes any number of them through `unnest`.
 //!
-//! A batch of 64 swaps is one statement with 21 arrays and not 64 statements: the text is the same for any number, so
-//! that it is prepared once for each connection, and the server answers once.
+//! A transaction over ten rows is one statement and not ten: the text is the same for any number, so that it is prepared
+//! once for each connection, and the server answers once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

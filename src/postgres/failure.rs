@@ -3,7 +3,7 @@
 //! | failure | examples | repeated |
 //! |---|---|---|
 //! | `Unreachable` | no connection, the server starts or stops (class 57P), class 08, no free connection | yes, pauses up to 500 ms |
-//! | `Conflict` | serialization failure, deadlock, a lost transaction that was not committed | yes, pauses up to 50 ms |
+//! | `Conflict` | serialization failure, deadlock, writes that came too late, a lost transaction that was not committed | yes, pauses up to 50 ms |
 //! | `Refused` | a missing right, a full disk, a timeout of a statement, a read-only server | no |
 //! | `Unsure` | a commit without an answer, that nothing tells about afterwards | no: the caller has to know |
 //!
@@ -29,8 +29,8 @@ pub(super) const NEEDS_SESSIONS: &str = "a pooler in front of it, such as PgBoun
 pub(super) enum Failure {
     /// The server cannot be reached, or is not ready. It may come back.
     Unreachable(String),
-    /// A serialization failure or a deadlock with another transaction, or a transaction that was lost and not
-    /// committed. It can be repeated.
+    /// A serialization failure or a deadlock with another transaction, writes that arrived after the time for which they
+    /// were computed, or a transaction that was lost and not committed. It can be repeated.
     Conflict(String),
     /// A failure that a repetition would not change.
     Refused(String),
@@ -70,6 +70,10 @@ impl From<tokio_postgres::Error> for Failure {
             return match code {
                 &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
                     Self::Conflict(text)
+                }
+                // The one division of the statements fails where the writes of a transaction come too late.
+                &SqlState::DIVISION_BY_ZERO => {
+                    Self::Conflict("the server's clock moved on before the writes arrived".into())
                 }
                 &SqlState::DUPLICATE_PSTATEMENT | &SqlState::INVALID_SQL_STATEMENT_NAME => {
                     Self::Refused(format!("{text}: {NEEDS_SESSIONS}"))

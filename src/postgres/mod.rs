@@ -16,10 +16,8 @@
 //! - **Tables** are named `countersign_…`, in the schema of the connection, and are created on connecting;
 //!   `?options=-csearch_path%3Dname` in the URL names another schema. Any number of processes may connect at once.
 //!   PostgreSQL 13 or later.
-//! - **A transaction** over one row reads the row without a lock, and writes it in one statement if the row is still
-//!   the version that was read and its run's log ends where it did. Otherwise, and for all other transactions, it locks
-//!   the ends of logs, in order, and then the rows. So of two transactions over the same ask the later one reads what the
-//!   earlier one wrote. Concurrent transactions go to the server in batches. Time is the server's (rule L4).
+//! - **A transaction** locks the ends of logs, in order, and then the rows. So of two transactions over the same ask the
+//!   later one reads what the earlier one wrote. Time is the server's (rule L4).
 //! - **When the server goes away**, reads and uncommitted transactions are repeated for as long as
 //!   [`patience`](PostgresBuilder::patience) lasts. If it goes away in a commit, the store finds out, once the server is
 //!   back, whether the transaction was committed. If the server stays away, the error says that this is unknown; every
@@ -43,8 +41,6 @@ mod listen;
 mod pooling;
 mod rows;
 mod schema;
-mod swap;
-mod together;
 mod transaction;
 
 use std::fmt;
@@ -59,7 +55,6 @@ use crate::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreError, Wor
 use connection::{Address, ServerPool};
 use failure::Failure;
 use listen::Listener;
-use swap::ShortWay;
 
 /// How often a waiting task polls the log, in case a notification is lost.
 ///
@@ -84,7 +79,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// ```
 pub struct PostgresStore {
     server: ServerPool,
-    short_way: ShortWay,
     address: Address,
     listener: Listener,
 }
@@ -115,7 +109,7 @@ impl PostgresBuilder {
     /// [`patience`](Self::patience) lasts but at least five seconds, and then fails with an error that says so.
     ///
     /// A pool larger than the server's `max_connections` gains nothing: a connection that is refused is tried again
-    /// while the patience lasts. Writes over one row share batches, so few connections carry many writers.
+    /// while the patience lasts. A write holds a connection for two round trips.
     ///
     /// ```
     /// use countersign::postgres::PostgresStore;
@@ -176,7 +170,6 @@ impl PostgresBuilder {
         schema::migrate(client).await.map_err(failed)?;
         let listener = Listener::new(config, tls);
         Ok(PostgresStore {
-            short_way: ShortWay::new(&pool),
             server: ServerPool { pool, patience: self.patience },
             listener,
             address,
@@ -232,7 +225,7 @@ impl PostgresStore {
         read.map_err(|failure| failure.into_error(format!("read {}", self.address)))
     }
 
-    /// Runs a transaction the short way, or, where another one was first, the long way with locks.
+    /// Runs a transaction, and again where that helps.
     ///
     /// Each attempt runs the work anew on what is true then, so `work` may be called several times, and only its last
     /// writes are made: it must decide from its arguments alone.
@@ -244,15 +237,8 @@ impl PostgresStore {
     ) -> Result<(), StoreError> {
         let mut attempts = self.server.attempts();
         loop {
-            let written = match self.short_way.swap(&self.server, ids, linker, work).await {
-                Ok(false) => transaction::write_once(&self.server, ids, linker, work).await,
-                Ok(true) => Ok(()),
-                Err(failure) => Err(failure),
-            };
-            let failure = match written {
-                Ok(()) => return Ok(()),
-                Err(failure) => failure,
-            };
+            let written = transaction::write_once(&self.server, ids, linker, work).await;
+            let Err(failure) = written else { return Ok(()) };
             let told = |failure: Failure| failure.into_error(format!("write to {}", self.address));
             attempts.again(failure).await.map_err(told)?;
         }

@@ -2,8 +2,8 @@
 //!
 //! Invariants that the statements rely on:
 //!
-//! - **Heads first.** Every writer that waits for locks takes the heads of logs in the order of their runs, then the
-//!   rows in the order of their ids. Writers that do not wait (`SKIP LOCKED`) need no order.
+//! - **Heads first.** Every writer takes the heads of logs in the order of their runs, then the rows in the order of
+//!   their ids.
 //! - **A logged change of a row changes its run's head**, in the same transaction. So an unchanged head means that no
 //!   decision was made in the run, and a lock on the head excludes all of them.
 //! - **Times are the server's** `clock_timestamp()` after the locks, not the beginning of the transaction, which may be
@@ -79,63 +79,8 @@ const MIGRATIONS: &[&str] = &[
 /// The index of the migration that adds the column `requester`, which is then filled from the documents.
 const REQUESTERS: usize = 2;
 
-/// Reads the rows of these ids, each with its version (`xmin`) and the end of its run's log, without a lock.
-pub(super) const LOOK: &str = "
-    SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester,
-        (SELECT body FROM countersign_log WHERE about = r.id ORDER BY seq DESC LIMIT 1), h.seq, h.hash,
-        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, r.xmin::text
-    FROM countersign_rows AS r JOIN countersign_heads AS h ON h.run = r.run WHERE r.id = ANY($1)";
-
-/// Writes each row, and its log entries, if the row is still the version that was read, its run's log still ends where
-/// it did, neither of them is locked, and the server's time is within the bounds of the swap. Returns the writers of
-/// the swaps that were written.
-pub(super) const SWAP: &str = "
-    WITH n AS MATERIALIZED (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-            $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::bigint[])
-            AS n (id, kind, run, state, created_at, due_at, doc, version, from_at, seq, hash, new_seq, new_hash, writer,
-                to_at)
-    ), r AS MATERIALIZED (
-        SELECT n.* FROM n JOIN countersign_rows AS r ON r.id = n.id
-        WHERE r.xmin = n.version::xid
-            AND floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN n.from_at AND n.to_at
-        FOR UPDATE OF r SKIP LOCKED
-    ), h AS MATERIALIZED (
-        SELECT r.* FROM r JOIN countersign_heads AS h ON h.run = r.run
-        WHERE h.seq = r.seq AND h.hash = r.hash FOR UPDATE OF h SKIP LOCKED
-    ), written AS (
-        UPDATE countersign_rows AS r SET kind = h.kind, state = h.state, created_at = h.created_at, due_at = h.due_at,
-            doc = h.doc FROM h WHERE r.id = h.id
-    ), ended AS (
-        UPDATE countersign_heads AS e SET seq = h.new_seq, hash = h.new_hash FROM h WHERE e.run = h.run
-    ), logged AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body, writer, about)
-        SELECT l.*, h.id FROM unnest($16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[], $21::text[])
-            AS l (run, seq, prev, hash, body, writer) JOIN h ON h.run = l.run
-    )
-    SELECT writer FROM h";
-
-/// As `SWAP`, for one row with one entry, which is cheaper for the server. Every logged change of a row also changes
-/// the head of its run's log, so the head is what is compared and locked. If the row has changed without a log entry,
-/// as by a renewed lease, the division by zero fails the whole statement, and nothing is written.
-pub(super) const SWAP_ONE: &str = "
-    WITH h AS MATERIALIZED (
-        SELECT run FROM countersign_heads WHERE run = $3 AND seq = $10 AND hash = $11
-            AND floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN $9 AND $16
-        FOR UPDATE SKIP LOCKED
-    ), ended AS (
-        UPDATE countersign_heads AS e SET seq = $12, hash = $13 FROM h WHERE e.run = h.run
-    ), written AS (
-        UPDATE countersign_rows AS r SET kind = $2, state = $4, created_at = $5, due_at = $6, doc = $7
-        FROM h WHERE r.id = $1 AND r.run = h.run AND r.xmin = $8::text::xid RETURNING 1
-    ), logged AS (
-        INSERT INTO countersign_log (run, seq, prev, hash, body, writer, about)
-        SELECT run, $12, $11, $13, $14, $15, $1 FROM h
-    )
-    SELECT 1 / (SELECT count(*) FROM written) FROM h";
-
-/// Locks the heads of the rows' runs in order, and then the rows in the order of their ids. Every writer that waits for
-/// locks takes them in this order, so that there are no deadlocks. The time is read after the locks.
+/// Locks the heads of the rows' runs in order, and then the rows in the order of their ids. Every writer takes its locks
+/// in this order, so that there are no deadlocks. The time is read after the locks.
 pub(super) const LOCK: &str = "
     WITH h AS MATERIALIZED (
         SELECT * FROM countersign_heads
@@ -178,12 +123,14 @@ pub(super) const BEGIN_LOGS: &str = "
 pub(super) const LOCK_LOGS: &str = "
     SELECT run, seq, hash FROM countersign_heads WHERE run = ANY($1) ORDER BY run FOR UPDATE";
 
-/// Makes all writes of a transaction but removals: rows, log entries, and heads.
+/// Makes all writes of a transaction but removals: rows, log entries, and heads. If the server's time is not between
+/// `$19` and `$20`, the division by zero fails the statement and with it the transaction.
 pub(super) const WRITE: &str = "
     WITH r AS (
         INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc, requester)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
             $18::text[])
+        WHERE (SELECT 1 / (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN $19 AND $20)::int) = 1
         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, run = excluded.run, state = excluded.state,
             created_at = excluded.created_at, due_at = excluded.due_at, doc = excluded.doc,
             requester = excluded.requester

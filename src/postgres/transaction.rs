@@ -1,4 +1,4 @@
-//! The long way of a transaction: lock the ends of the logs and the rows, run the work on them, write and commit.
+//! A transaction: lock the ends of the logs and the rows, run the work on them, write and commit.
 //!
 //! The order of what is locked is the same everywhere, which is why no two transactions wait for each other:
 //!
@@ -10,8 +10,8 @@
 //! A transaction finds out that it needs step 1 only when step 3 found a row missing. It then gives up its locks and
 //! begins anew with the reservation.
 //!
-//! Statements that do not depend on each other's answers are sent together, so the usual transaction is three round
-//! trips: lock and read, write, commit and notify with it.
+//! Statements that do not depend on each other's answers are sent together, so the usual transaction is two round trips:
+//! lock and read; write, commit and notify.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,9 +57,7 @@ impl Locked {
         }
         Ok(locked)
     }
-}
 
-impl Locked {
     fn row(&self, id: &str) -> Option<&Row> {
         self.rows.get(id).map(|found| &found.row)
     }
@@ -70,6 +68,21 @@ impl Locked {
             None if self.removed.contains(id) => Lookup::Removed { id: id.to_owned() },
             None => Lookup::Nothing,
         }
+    }
+
+    /// The earliest and the latest time of the server's clock at which the writes may arrive: at most a minute from
+    /// the time that was read, before a deadline or lease of a row is over, and not after `until` (rule L4).
+    ///
+    /// A deadline that was still ahead must still be ahead when the writes arrive; otherwise an answer that was computed
+    /// before the deadline would be written after it, though everyone who reads the row then sees it as expired.
+    fn time_to_write(&self, until: Option<Millis>) -> (Millis, Millis) {
+        let at = self.at.unwrap_or_default();
+        let ends = self.rows.values().filter_map(|found| found.row.due_at);
+        let before_ends = ends.filter(|end| *end > at).map(|end| end - 1);
+        // The work knew the time, so an end that was over then is not one of its writes'.
+        let ends = before_ends.chain(until.filter(|until| *until >= at));
+        let latest = ends.fold(at.saturating_add(CLOCK), Millis::min);
+        (at.saturating_sub(CLOCK), latest)
     }
 
     /// Adds the last entries about the rows.
@@ -85,7 +98,14 @@ impl Locked {
     }
 }
 
-/// Runs a transaction with locks.
+/// How far the server's clock may be from the time that was read with the locks when the writes arrive, in milliseconds.
+///
+/// A process that is stopped in between loses its locks after ten seconds (`idle_in_transaction_session_timeout`), but
+/// the server's clock may step, and a write may wait for a lock that an administrator holds. Within the bound an older
+/// time is accepted, except where it crosses a deadline.
+const CLOCK: Millis = 60_000;
+
+/// Runs a transaction once. A [`Failure::Conflict`] says that nothing was written and that it can be repeated.
 pub(super) async fn write_once(
     server: &ServerPool,
     ids: &[String],
@@ -96,6 +116,7 @@ pub(super) async fn write_once(
     let locked = lock(&open, ids).await?;
     let found = ids.iter().map(|id| locked.lookup(id)).collect();
     let writes = work(locked.at.unwrap_or_default(), found);
+    let time = locked.time_to_write(writes.until);
     let Locked { rows, mut heads, .. } = locked;
     if writes.rows.is_empty() && writes.log.is_empty() {
         // Nothing was written, so a rollback that fails is no error: the connection is closed then.
@@ -115,7 +136,7 @@ pub(super) async fn write_once(
     }
     let entries = link(&writes, &mut heads, linker)?;
     let writer = uuid::Uuid::now_v7().to_string();
-    match commit(&open, &writes, &entries, &writer).await? {
+    match commit(&open, &writes, &entries, &writer, time).await? {
         Ok(()) => {
             open.finished();
             Ok(())
@@ -133,11 +154,7 @@ pub(super) async fn write_once(
 /// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
 /// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
 /// stored with its log entries, so the question is whether the entry at that place has this name.
-pub(super) async fn outcome(
-    server: &ServerPool,
-    ids: &[String],
-    lost: &Lost,
-) -> Result<(), Failure> {
+async fn outcome(server: &ServerPool, ids: &[String], lost: &Lost) -> Result<(), Failure> {
     let mut attempts = server.attempts();
     loop {
         let failure = match was_committed(server, ids, lost).await {
@@ -196,12 +213,12 @@ async fn was_committed(
 }
 
 /// A transaction whose connection was lost in its commit, with everything that is needed to look for its writes.
-pub(super) struct Lost {
-    pub(super) before: BTreeMap<String, Found>,
-    pub(super) writes: Writes,
-    pub(super) entries: Vec<Entry>,
-    pub(super) writer: String,
-    pub(super) why: String,
+struct Lost {
+    before: BTreeMap<String, Found>,
+    writes: Writes,
+    entries: Vec<Entry>,
+    writer: String,
+    why: String,
 }
 
 /// Begins a transaction and locks the rows of these ids. Ids without a row are reserved, so that no other transaction
@@ -276,7 +293,7 @@ async fn begin_logs(open: &Open, writes: &Writes, heads: &mut Heads) -> Result<(
 }
 
 /// Links a draft behind the end of a log, and moves the end to the new entry.
-pub(super) fn append(end: &mut (i64, String), draft: &Draft, linker: &Linker) -> Entry {
+fn append(end: &mut (i64, String), draft: &Draft, linker: &Linker) -> Entry {
     let entry = linker.link((end.0 > 0).then_some((end.0, &*end.1)), draft);
     *end = (entry.seq, entry.hash.clone());
     entry
@@ -303,12 +320,13 @@ async fn commit(
     writes: &Writes,
     entries: &[Entry],
     writer: &String,
+    (earliest, latest): (Millis, Millis),
 ) -> Result<Result<(), String>, Failure> {
     let (row, log) = (RowColumns::of(&writes.rows), LogColumns::of(entries));
     let notified = notified(&log.end_runs);
     let about = writes.log.iter().map(|draft| encode(draft.row.as_deref().unwrap_or_default()));
     let about: Vec<_> = about.collect();
-    let values: [&(dyn ToSql + Sync); 18] = [
+    let values: [&(dyn ToSql + Sync); 20] = [
         &row.ids,
         &row.kinds,
         &row.runs,
@@ -327,6 +345,8 @@ async fn commit(
         writer,
         &about,
         &row.requesters,
+        &earliest,
+        &latest,
     ];
     let client = open.client()?;
     let (write, notify) =

@@ -24,7 +24,7 @@
 use super::batch::OpenCall;
 use super::event::{RunEvent, Watchers};
 use super::report::{BodyError, CallReport, TurnReport};
-use super::snapshot::{PlannedPass, StoredCall, StoredState, SuspendedRun, SuspendedTurn};
+use super::snapshot::{PlannedPass, StoredCall, StoredState, SuspendedRun};
 use super::suspended::not_repeated;
 use crate::args::Args;
 use crate::call::{Execution, Said, SharedError, ToolCall, is_about_repeating};
@@ -311,11 +311,5 @@ impl From<CallState> for CallReport {
             skipped: call.skipped,
             turns: call.child.turns,
         }
-    }
-}
-
-impl SuspendedTurn {
-    pub(super) fn call_states(&self) -> Vec<CallState> {
-        self.0.calls.iter().map(CallState::from).collect()
     }
 }

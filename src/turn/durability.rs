@@ -150,35 +150,33 @@ pub(crate) struct OpenAsk {
     pub(crate) own: bool,
 }
 
-impl SuspendedTurn {
-    /// The calls without outcomes, with those of the agents behind them, each with its ask.
-    ///
-    /// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a
-    /// higher limit.
-    pub(crate) fn open_asks(&self, durability: &dyn Durability) -> Vec<OpenAsk> {
-        let mut found = Vec::new();
-        let mut turns = vec![(String::new(), self)];
-        while let Some((before, turn)) = turns.pop() {
-            for stored in &turn.0.calls {
-                let own_id = stored.call.id();
-                let id = format!("{before}{own_id}");
-                let behind = stored.agent.as_deref().and_then(SuspendedRun::turn);
-                turns.extend(behind.map(|behind| (prefix(&id), behind)));
-                let (ask, kind) = match &stored.state {
-                    StoredState::Settled(_) => continue,
-                    StoredState::Pending(pending) => {
-                        let (run_id, response) = (turn.run_id(), turn.response());
-                        let address = CallAddress::new(run_id, response, turn.path(), own_id);
-                        let ask = durability.ask_id(address, pending.deferrals);
-                        (Some(ask), Some(pending.kind))
-                    }
-                    StoredState::Delegated(plan) | StoredState::Planned(plan) => {
-                        (plan.approval.as_ref().and_then(|approval| approval.ask.clone()), None)
-                    }
-                };
-                found.push(OpenAsk { id, ask, kind, own: before.is_empty() });
-            }
+/// The calls without outcomes, with those of the agents behind them, each with its ask.
+///
+/// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a
+/// higher limit.
+pub(crate) fn open_asks(suspended: &SuspendedTurn, durability: &dyn Durability) -> Vec<OpenAsk> {
+    let mut found = Vec::new();
+    let mut turns = vec![(String::new(), suspended)];
+    while let Some((before, turn)) = turns.pop() {
+        for stored in &turn.0.calls {
+            let own_id = stored.call.id();
+            let id = format!("{before}{own_id}");
+            let behind = stored.agent.as_deref().and_then(SuspendedRun::turn);
+            turns.extend(behind.map(|behind| (prefix(&id), behind)));
+            let (ask, kind) = match &stored.state {
+                StoredState::Settled(_) => continue,
+                StoredState::Pending(pending) => {
+                    let (run_id, response) = (turn.run_id(), turn.response());
+                    let address = CallAddress::new(run_id, response, turn.path(), own_id);
+                    let ask = durability.ask_id(address, pending.deferrals);
+                    (Some(ask), Some(pending.kind))
+                }
+                StoredState::Delegated(plan) | StoredState::Planned(plan) => {
+                    (plan.approval.as_ref().and_then(|approval| approval.ask.clone()), None)
+                }
+            };
+            found.push(OpenAsk { id, ask, kind, own: before.is_empty() });
         }
-        found
     }
+    found
 }

@@ -72,8 +72,6 @@
 //! who answers the last one has still the choice over the first (rule T1).
 
 mod admit;
-mod agent_config;
-mod answers;
 mod asks;
 mod batch;
 mod call_state;
@@ -99,8 +97,8 @@ pub use admit::admit;
 pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
-pub(crate) use durability::record_answer;
 pub(crate) use durability::{Durability, Granted, OpenAsk, ParkResult, Parking, Recorded, Shares};
+pub(crate) use durability::{open_asks, record_answer};
 pub use event::RunEvent;
 pub(crate) use event::Watchers;
 pub(crate) use heap::boxed;
@@ -267,5 +265,25 @@ impl Turn {
         let calls = calls.into_iter().map(|(call, outcome)| CallState::of(call, outcome));
         let calls = calls.map(|call| StoredCall::from(&call)).collect();
         SuspendedTurn::new(&self.info, calls)
+    }
+
+    /// Closes the asks of calls that have their results, unless the code that saves the run closes them (rule L5).
+    async fn close_asks(&self, report: &mut TurnReport) -> Result<(), Error> {
+        let Some(durability) = self.durability.as_ref().filter(|_| !self.closes_later) else {
+            return Ok(());
+        };
+        match &report.take_closed_asks()[..] {
+            [] => Ok(()),
+            asks => durability.close(asks).await.map_err(Error::Ledger),
+        }
+    }
+
+    /// Closes asks after a turn has ended with an error. If that fails too, the first error is returned.
+    async fn closed(&self, ended: Result<TurnReport, TurnError>) -> Result<TurnReport, TurnError> {
+        let Err(mut error) = ended else { return ended };
+        if let Err(error) = self.close_asks(error.report_mut()).await {
+            tracing::warn!(%error, "asks of calls that have their results could not be closed");
+        }
+        Err(error)
     }
 }

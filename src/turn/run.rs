@@ -86,7 +86,7 @@ impl<'a> TurnRun<'a> {
         turn: &'a Turn,
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
-        let calls = suspended.call_states();
+        let calls: Vec<_> = suspended.0.calls.iter().map(CallState::from).collect();
         let listed = boxed(|| Dispatcher::new(turn, None)).await.and_then(|dispatcher| {
             // The turn accepts no such ids, but a trusted history from elsewhere may have them.
             if dispatcher.has_agents() {
@@ -337,31 +337,6 @@ impl<'a> TurnRun<'a> {
         let closed_asks = self.closed_asks();
         let calls = self.calls.into_iter().map(CallReport::from).collect();
         TurnReport::new(calls, suspended, closed_asks)
-    }
-}
-
-impl Turn {
-    /// Closes the asks of calls that have their results, unless the code that saves the run closes them (rule L5).
-    async fn close_asks(&self, report: &mut TurnReport) -> Result<(), Error> {
-        let Some(durability) = self.durability.as_ref().filter(|_| !self.closes_later) else {
-            return Ok(());
-        };
-        match &report.take_closed_asks()[..] {
-            [] => Ok(()),
-            asks => durability.close(asks).await.map_err(Error::Ledger),
-        }
-    }
-
-    /// Closes asks after a turn has ended with an error. If that fails too, the first error is returned.
-    pub(super) async fn closed(
-        &self,
-        ended: Result<TurnReport, TurnError>,
-    ) -> Result<TurnReport, TurnError> {
-        let Err(mut error) = ended else { return ended };
-        if let Err(error) = self.close_asks(error.report_mut()).await {
-            tracing::warn!(%error, "asks of calls that have their results could not be closed");
-        }
-        Err(error)
     }
 }
 

@@ -12,10 +12,10 @@ use crate::{asks, completions, grants, guard, hook, inbox, pins, rules};
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
 never silently.";
 
-/// The end of `--help`.
+/// The end of `--help`. A paragraph is one line, which is wrapped to the width of the terminal.
 const AFTER: &str = "\
 Files:
-  Configuration  $XDG_CONFIG_HOME/countersign/config.toml (~/.config), or --config, or COUNTERSIGN_CONFIG:
+  Configuration  $XDG_CONFIG_HOME/countersign/config.toml (~/.config):
                      store = \"sqlite:///srv/agents/asks.db\"
                      principal = \"ann\"
                      audit_key_file = \"/srv/agents/audit.key\"
@@ -33,10 +33,10 @@ Stores:
   sqlite:///path, /path      a file that the processes of one machine share
   postgres://host/database   a server
 
-Exit statuses: 0 done; 1 the store or a file cannot be used; 2 bad usage or configuration. Those of a command are at the
+Exit statuses: 0 done; 1 the store or a file cannot be used; 2 bad usage or configuration. Those of a command are at the \
 end of its own help. Errors are one line on stderr.
 
-A file that another user could change is refused. Programs of the same user are not kept out: they can read the key, and
+A file that another user could change is refused. Programs of the same user are not kept out: they can read the key, and \
 write the store.";
 
 #[derive(Parser)]

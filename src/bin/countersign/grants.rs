@@ -18,8 +18,9 @@ use crate::output::{CommandError, CommandOutput};
 
 /// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
-Exit statuses: 0 done, also where a grant was revoked before; 1 the store cannot be used, or a row of it is refused; 2 bad
-usage, or a call that cannot be granted; 3 the grant has expired; 6 the ask has another fingerprint; 7 no such grant or ask. Times in JSON are milliseconds since 1970.";
+Exit statuses: 0 done, also where a grant was revoked before; 1 the store cannot be used, or a row of it is refused; 2 bad \
+usage, or a call that cannot be granted; 3 the grant has expired; 6 the ask has another fingerprint; 7 no such grant or ask. \
+Times in JSON are milliseconds since 1970.";
 
 /// Grants: calls that a person has approved in advance.
 #[derive(Args)]

@@ -25,7 +25,7 @@ const AFTER: &str = "\
 In a client's configuration, put `countersign guard --name NAME --` in front of the server's command:
   {\"mcpServers\": {\"git\": {\"command\": \"countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
 
-Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be
+Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be \
 accepted once: `countersign pins list`. Logs are on stderr, without arguments.
 
 Exit statuses: 0 the client has ended the connection; 1 the store, the address or the server cannot be used; 2 bad usage.";

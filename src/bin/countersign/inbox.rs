@@ -25,7 +25,7 @@ use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
 const ADDRESSES: &str = "\
-Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start.
+Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start. \
 Ends with Ctrl-C. Exit statuses: 0 ended; 1 the store or the address cannot be used; 2 bad usage.";
 
 /// Serve the page on which people decide, and its API.
@@ -101,7 +101,8 @@ fn unusable(address: SocketAddr, error: &std::io::Error) -> CommandError {
 /// The page, below a path that only its user knows.
 fn behind(page: Router, secret: &str) -> Router {
     Router::new()
-        .nest(&format!("/{secret}"), page)
+        // Unlike `nest`, with and without a slash at the end of the address.
+        .nest_service(&format!("/{secret}"), page)
         .fallback(|| async {
             (
                 StatusCode::NOT_FOUND,

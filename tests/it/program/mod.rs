@@ -2,6 +2,7 @@
 
 mod configuring;
 mod hooks;
+mod inbox;
 mod installing;
 
 use std::path::{Path, PathBuf};

@@ -12,13 +12,14 @@ use countersign::ledger::AskState;
 const STATUSES: &str = "\
 Prints one JSON object per line. Exit statuses:
   0  done: won, recorded (a quorum is short), claimed, renewed, settled, cancelled, verified
-  1  the store cannot be reached or read, or not all of it: a row that is refused has a line of its own
+  1  the store cannot be reached or read, or not all of it
   2  bad usage
   3  lost, claimed by another worker, stale token, too late to cancel
   4  expired      5  cancelled      6  made for another fingerprint      7  no such ask
   8  settled, with the recorded outcome      9  not decided      10  denied, or not allowed
   11 its outcome is unknown: it may have run      12  the log is broken
-`by` and `decided_by` are a name, or a list of names where several had to agree. Times are milliseconds since 1970.";
+A row that is refused has a line of its own. `by` and `decided_by` are a name, or a list of names where several had to \
+agree. Times are milliseconds since 1970.";
 
 /// Asks of tool calls, which are parked, decided once, claimed and settled. For people, and for programs in any language.
 #[derive(Args)]

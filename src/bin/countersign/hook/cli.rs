@@ -11,12 +11,12 @@ use super::install::{Configuration, Install};
 use crate::seconds::limit;
 
 const STATUSES: &str = "\
-A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout.
+A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout. \
 `countersign hook install CLIENT` configures the client to do so.
 
-Exit statuses of `hook CLIENT`: 0 allowed, or no opinion; 2 denied, with the reason on stderr, too. Every problem is a
+Exit statuses of `hook CLIENT`: 0 allowed, or no opinion; 2 denied, with the reason on stderr, too. Every problem is a \
 denial: a signal, a store that cannot be used, a payload that cannot be read, too little time.
-Exit statuses of the others: 0 done, or everything is in order; 1 a file cannot be used; 2 bad usage; 3 `doctor` has found
+Exit statuses of the others: 0 done, or everything is in order; 1 a file cannot be used; 2 bad usage; 3 `doctor` has found \
 a problem.";
 
 /// Decide about the tool calls of coding agents: Claude Code, Codex CLI, Gemini CLI, Copilot CLI and opencode.
