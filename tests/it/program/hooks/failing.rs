@@ -95,7 +95,7 @@ fn the_time_limit_is_counted_from_the_start_of_the_process() {
     let call = Call { client: "codex", ..CALL };
     child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
     assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "waits for approval");
-    assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool by now");
+    assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool already");
 }
 
 /// The store that a hook waits in is removed: what it would be told of an answer is not known any more (rule L9).

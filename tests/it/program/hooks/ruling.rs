@@ -79,9 +79,9 @@ fn an_approval_does_not_answer_the_question_of_another_rule() {
     asked();
 }
 
-/// D1: a rule that denies now is stricter than an approval of before.
+/// D1: a rule that denies is stricter than an earlier approval.
 #[test]
-fn an_approved_call_that_the_rules_deny_by_now_is_denied() {
+fn an_approved_call_is_denied_under_rules_that_deny_it() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
