@@ -57,7 +57,7 @@
 //! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another
 //! process, resumes the run. Of several clicks the first counts, and the response to the others names it.
 //!
-//! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::with_hosts`]
+//! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::hosts`]
 //! refuses requests to other names. The page loads nothing from elsewhere and has no inline script
 //! (`Content-Security-Policy`), and every text of a call is put into text nodes.
 //!

@@ -23,6 +23,7 @@
 mod support;
 
 mod agent;
+mod agents;
 mod ai_sdk;
 mod args;
 mod assistant;
