@@ -48,6 +48,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 
+    /// Add the tools of the MCP server that this command starts; each of their calls is asked about
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) mcp: Option<String>,
+
     /// Show the decision of every layer about every call, and the error message of a model's provider
     #[arg(long)]
     pub(crate) explain: bool,
@@ -81,6 +85,11 @@ Suspending:
 Models:
   The provider goes by the name. Its key comes from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY
   and so on; Ollama needs none. What the tools return is sent to the provider. With --resume, name the model again.
+
+Servers:
+  assistant --mcp "mcp-server-memory"           the server's tools are called mcp_…, and stand behind the same stack
+  The words of the command are separated by spaces. The model without a network calls the first tool that needs no
+  arguments, once. With --resume, name the server again.
 
 Exit status:
   0    the run came to its end, or was suspended as you asked
