@@ -15,6 +15,7 @@ pub(crate) struct Cli {
     pub(crate) resume: Option<PathBuf>,
     pub(crate) read_only: bool,
     pub(crate) model: Option<String>,
+    pub(crate) mcp: Option<String>,
     pub(crate) explain: bool,
 }
 
@@ -42,6 +43,7 @@ Options:
       --read-only       Put the optional ReadOnly layer into the stack: it denies every change
       --model <NAME>    Ask this model instead of the one without a network: gpt-4o-mini, claude-sonnet-4-5,
                         gemini-2.5-flash, ollama::qwen3, …; see below
+      --mcp <COMMAND>   Add the tools of the MCP server that this command starts; each of their calls is asked about
       --explain         Show the decision of every layer about every call, and the error message of a model's provider
   -h, --help            Print this help
 
@@ -73,6 +75,11 @@ Suspending:
 Models:
   The provider goes by the name. Its key comes from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY
   and so on; Ollama needs none. What the tools return is sent to the provider. With --resume, name the model again.
+
+Servers:
+  assistant --mcp "mcp-server-memory"           the server's tools are called mcp_…, and stand behind the same stack
+  The words of the command are separated by spaces. The model without a network calls the first tool that needs no
+  arguments, once. With --resume, name the server again.
 
 Exit status:
   0    the run came to its end, or was suspended as you asked
@@ -115,6 +122,7 @@ impl Cli {
                 Arg::Long("resume") => once("--resume", &mut cli.resume, args.value()?.into())?,
                 Arg::Long("read-only") => cli.read_only = true,
                 Arg::Long("model") => once("--model", &mut cli.model, args.value()?.string()?)?,
+                Arg::Long("mcp") => once("--mcp", &mut cli.mcp, args.value()?.string()?)?,
                 Arg::Long("explain") => cli.explain = true,
                 Arg::Value(directory) if cli.directory.is_none() => {
                     cli.directory = Some(directory.into());

@@ -14,12 +14,15 @@
 //! | `sandbox.rs` | which paths are inside the folder |
 //! | `tools.rs` | the tools, on real files |
 //! | `model/` | the scripted model, offline and deterministic, and real models (`model/real.rs`) |
+//! | `mcp.rs` | the tools of an MCP server, which `--mcp` adds |
 //! | `answers.rs` | the handlers: the terminal, a file of rules, or one answer for all calls |
 //! | `suspend.rs` | the file of a suspended run |
 //! | `report/` | the output, and the table at the end |
 
 mod answers;
 mod cli;
+#[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
+mod mcp;
 mod model;
 mod report;
 mod sandbox;
@@ -35,7 +38,7 @@ use std::sync::Arc;
 
 use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
 use countersign::handler::{HandlerChain, Stopped};
-use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun};
+use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun, Tools};
 
 use cli::{Cli, Command, HELP};
 use report::{Report, plain, say};
@@ -100,6 +103,10 @@ impl Session {
             Some(name) => Some(model::real::named(name).await?),
             None => None,
         };
+        let server = match &cli.mcp {
+            Some(command) => Some(mcp::tools(command).await?),
+            None => None,
+        };
         let (handler, note) = answers::handler(&cli)?;
         let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
         let directory = directory(&cli, stored.as_ref())?;
@@ -119,7 +126,8 @@ impl Session {
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
         }
-        let agent = agent(model, sandbox, read_only, cli.explain, Arc::clone(&report));
+        let tools = stack::stack(read_only, server);
+        let agent = agent(model, sandbox, tools, cli.explain, Arc::clone(&report));
         Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
     }
 
@@ -267,11 +275,10 @@ fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
 fn agent(
     model: Option<model::real::Real>,
     sandbox: Sandbox,
-    read_only: bool,
+    tools: Tools,
     explain: bool,
     report: Arc<Report>,
 ) -> Agent {
-    let tools = stack::stack(read_only);
     let agent = match model {
         Some(model) => model::real::agent(model, tools),
         None => Agent::new(model::Tidy, tools).instructions("You tidy up folders."),
