@@ -1,9 +1,11 @@
 //! An assistant tidies a folder, and every tool call it makes goes through a permission stack.
 //!
 //! ```text
-//! cargo run --example assistant                     asks you in the terminal cargo run --example assistant --
-//! --approve-all    asks no person cargo run --example assistant --features genai -- --model NAME    asks a real model
-//! what to do cargo run --example assistant -- --help           all the rest
+//! cargo run --example assistant                       asks you in the terminal
+//! cargo run --example assistant -- --approve-all      asks no person
+//! cargo run --example assistant -- --help             all the rest
+//!
+//! cargo run --example assistant --features genai -- --model NAME      asks a real model what to do
 //! ```
 //!
 //! | file | is |
@@ -34,12 +36,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser as _;
 use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
 use countersign::handler::{HandlerChain, Stopped};
 use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun, Tools};
 
-use cli::Cli;
+use cli::{Cli, Command, HELP};
 use report::{Report, plain, say};
 use sandbox::Sandbox;
 use suspend::Stored;
@@ -48,8 +49,15 @@ const PROMPT: &str = "Tidy up this folder.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Session::open(Cli::parse()).await {
-        Ok((session, waiting)) => session.go(waiting).await,
+    let ended = match Cli::read() {
+        Ok(Command::Help) => {
+            say(HELP);
+            Ok(())
+        }
+        Ok(Command::Run(cli)) => match Session::open(cli).await {
+            Ok((session, waiting)) => session.go(waiting).await,
+            Err(problem) => Err(Failure::Unusable(problem)),
+        },
         Err(problem) => Err(Failure::Unusable(problem)),
     };
     match ended {
@@ -91,7 +99,6 @@ struct Session {
 impl Session {
     /// Checks everything that can be checked before anything runs. Also returns the suspended run, if one is resumed.
     async fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
-        cli.check()?;
         let model = match &cli.model {
             Some(name) => Some(model::real::named(name).await?),
             None => None,

@@ -97,7 +97,7 @@ impl Hook {
     /// The ledger can refuse that this person approves the call
     /// ([`Ask::with_quorum`](crate::ledger::Ask::with_quorum)).
     #[must_use]
-    pub fn with_principal(mut self, name: impl Into<String>) -> Self {
+    pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = Some(name.into());
         self
     }
@@ -111,14 +111,14 @@ impl Hook {
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let hook = Hook::new(Client::Copilot).with_event("postToolUse");
+    /// let hook = Hook::new(Client::Copilot).event("postToolUse");
     /// let payload = br#"{"hookName": "preToolUse", "sessionId": "s", "cwd": "/src", "toolName": "bash", "toolArgs": {}}"#;
     /// let reply = hook.answer(payload, Instant::now(), async { Ok(Ledger::new(MemoryStore::new())) }).await;
     /// assert!(reply.is_denial(), "a payload of another event than the configured one");
     /// # });
     /// ```
     #[must_use]
-    pub fn with_event(mut self, event: impl Into<String>) -> Self {
+    pub fn event(mut self, event: impl Into<String>) -> Self {
         self.event = Some(event.into());
         self
     }
@@ -129,7 +129,7 @@ impl Hook {
     ///
     /// Leave it off where the client's own rules are stricter in places: an explicit allow answers for them, too.
     #[must_use]
-    pub fn with_explicit_allow(mut self, explicit: bool) -> Self {
+    pub fn explicit_allow(mut self, explicit: bool) -> Self {
         self.explicit = explicit;
         self
     }

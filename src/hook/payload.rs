@@ -16,6 +16,10 @@ use crate::args::Args;
 /// The maximum size of a payload in bytes: 4 MiB.
 pub(super) const MAX_PAYLOAD: usize = 4 << 20;
 
+/// The maximum length of the names of events and tools in bytes. They are a part of reasons, which the client has to
+/// read.
+const MAX_NAME: usize = 1 << 10;
+
 /// The event that a client reports.
 pub(super) enum Event {
     /// A tool is about to be called.
@@ -118,6 +122,7 @@ fn event(
     let kind = client.fields();
     for name in kind.event {
         if let Some(event) = text_of(fields, name)? {
+            let event = short(name, event)?;
             return match expected {
                 Some(expected) if expected != event => {
                     Err(format!("it is a `{}`, and not a `{expected}`", event.escape_debug()))
@@ -170,7 +175,7 @@ fn call(
         agent: text_of(fields, "agent_id")?,
         id: kind.call.map(|name| text_of(fields, name)).transpose()?.flatten(),
         directory,
-        tool: needed(kind.tool)?,
+        tool: short(kind.tool, needed(kind.tool)?)?,
         args,
         server: server(fields)?,
         payload: payload.to_owned(),
@@ -191,6 +196,14 @@ fn server(fields: &Map<String, Value>) -> Result<Option<(String, Option<String>)
     match object("mcp_server")? {
         Some(server) => Ok(text_of(server, "name")?.map(|name| (name, None))),
         None => Ok(None),
+    }
+}
+
+/// A name, unless it is too long.
+fn short(name: &str, text: String) -> Result<String, String> {
+    match text.len() {
+        0..=MAX_NAME => Ok(text),
+        _ => Err(format!("`{name}` has more than {MAX_NAME} bytes")),
     }
 }
 

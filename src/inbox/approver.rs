@@ -149,9 +149,9 @@ impl AuthorizeError {
         Self { status, message: message.into() }
     }
 
-    /// The person is not logged in: `401`. The page shows the way to the login ([`Inbox::with_login`]).
+    /// The person is not logged in: `401`. The page shows the way to the login ([`Inbox::login`]).
     ///
-    /// [`Inbox::with_login`]: super::Inbox::with_login
+    /// [`Inbox::login`]: super::Inbox::login
     #[must_use]
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(401, message)

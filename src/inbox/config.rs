@@ -106,14 +106,14 @@ impl Inbox {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let ledger = Ledger::new(MemoryStore::new());
     /// let app = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
-    ///     .with_hosts(["inbox.example"])
+    ///     .hosts(["inbox.example"])
     ///     .into_router();
     /// let ask = |host: &str| Request::get("/api/me").header("host", host).body(Body::empty());
     /// assert_eq!(app.clone().oneshot(ask("inbox.example")?).await?.status(), 200);
     /// assert_eq!(app.oneshot(ask("evil.example")?).await?.status(), 403);
     /// # Ok(()) }
     /// ```
-    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.hosts.extend(hosts.into_iter().map(|it| it.into().to_ascii_lowercase()));
         self
     }
@@ -125,38 +125,38 @@ impl Inbox {
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
-    ///     .with_title("Approvals of staging")
-    ///     .with_link("Runbook", "https://wiki.example/approvals")
-    ///     .with_login("/login")
-    ///     .with_logout("/logout");
+    ///     .title("Approvals of staging")
+    ///     .link("Runbook", "https://wiki.example/approvals")
+    ///     .login("/login")
+    ///     .logout("/logout");
     /// assert!(format!("{inbox:?}").contains("staging"));
     /// ```
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+    pub fn title(mut self, title: impl Into<String>) -> Self {
         self.settings.title = title.into();
         self
     }
 
     /// Sets the path at which browsers find the inbox. Needed only behind a proxy that removes a part of the path:
     /// otherwise the inbox knows the path from the request, also where its router is nested.
-    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+    pub fn path(mut self, path: impl Into<String>) -> Self {
         self.settings.path = Some(path.into());
         self
     }
 
     /// Sets the address to which the page sends a person who is not logged in.
-    pub fn with_login(mut self, url: impl Into<String>) -> Self {
+    pub fn login(mut self, url: impl Into<String>) -> Self {
         self.settings.login = Some(url.into());
         self
     }
 
     /// Sets the address of the link "Log out" of the page; without one, there is no such link.
-    pub fn with_logout(mut self, url: impl Into<String>) -> Self {
+    pub fn logout(mut self, url: impl Into<String>) -> Self {
         self.settings.logout = Some(url.into());
         self
     }
 
     /// Adds a link to the head of the page, to another page of your application.
-    pub fn with_link(mut self, label: impl Into<String>, url: impl Into<String>) -> Self {
+    pub fn link(mut self, label: impl Into<String>, url: impl Into<String>) -> Self {
         self.settings.links.push((label.into(), url.into()));
         self
     }
@@ -172,13 +172,13 @@ impl Inbox {
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// let inbox = Inbox::new(Ledger::new(MemoryStore::new()), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")))
-    ///     .with_check(|call| match (call.name(), call.args().str("path")) {
+    ///     .check(|call| match (call.name(), call.args().str("path")) {
     ///         ("delete_file", None) => Err("it needs a `path`".to_owned()),
     ///         _ => Ok(()),
     ///     });
     /// # let _ = inbox;
     /// ```
-    pub fn with_check(
+    pub fn check(
         mut self,
         check: impl Fn(&ToolCall) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
@@ -191,21 +191,21 @@ impl Inbox {
     ///
     /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a
     /// channel and do not work here. Votes of which others are still needed do not call it.
-    pub fn with_on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+    pub fn on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.settings.told = Arc::new(told);
         self
     }
 
     /// Adds a target that is told of new, expiring and decided asks. Where several processes serve an inbox over one
     /// store, add it in each of them: one of them sends.
-    pub fn with_webhook(mut self, webhook: Webhook) -> Self {
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhooks.push(webhook);
         self
     }
 
     /// Sets a future that completes when the server stops. The event streams of open pages end then; without it they
     /// keep a graceful shutdown from ending.
-    pub fn with_shutdown(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+    pub fn shutdown(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         self.stop = Some(Box::pin(stop));
         self
     }

@@ -239,7 +239,7 @@ fn may_approve(app: &App, record: &Record, args: Option<&str>) -> Result<Option<
 }
 
 /// Reads these asks again, and notifies the pages and the function of the application
-/// ([`Inbox::with_on_decision`](super::Inbox::with_on_decision)).
+/// ([`Inbox::on_decision`](super::Inbox::on_decision)).
 ///
 /// What is told is read again and not what was sent: another person may have been first.
 async fn tell(app: &App, ids: &[String]) {

@@ -27,7 +27,7 @@
 //! | `GET /` | the page |
 //! | `GET /api/asks?limit=&after=&since=&q=&agent=&tool=&run=&requester=&sort=&group=` | the pending asks that the principal may see, a page of `limit` entries behind the place `after`. `sort` is `due` (the default: the soonest deadline first, ten entries of each requester before the eleventh of any other), `oldest` or `newest`; `group=run` keeps the entries of a run together. Equal calls of a run are one entry (`same`). With the `total`, the number that `match`, the `next` place, and how many are `newer` than `since`, the `latest` of an earlier answer; and the rows that are `refused`, as they were changed outside of the ledger |
 //! | `GET /api/asks/{id}` | one of them, with its arguments as JSON; nothing of them is masked or left out; with the grants that can be made with its approval (`offers`) |
-//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?, "grant"?: {"scope": "session" or "project", "seconds"?}}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
+//! | `POST /api/asks/{id}/decision` | `{"verdict": "approve", "fingerprint", "args"?, "by"?, "grant"?: {"scope": "session" or "project", "pattern"?, "seconds"?}}` or `{"verdict": "deny", "fingerprint", "message", "by"?}`; `args` is the text of an object. `200` with `won`, or with `recorded` while others have to agree |
 //! | `POST /api/states` | `{"asks": {id: changed_at}}`: those of at most 500 asks that have changed since |
 //! | `POST /api/decisions` | `{"decisions": [{"id", "verdict", …}], "by"?}`: at most 500 decisions, each bound to its own fingerprint; the answer has a `result` for each |
 //! | `GET /api/history?limit=&after=&q=&from=&to=&who=&answer=` | settled asks, the latest first: the decision, the deciders, the reasons and the outcome |
@@ -57,7 +57,7 @@
 //! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another
 //! process, resumes the run. Of several clicks the first counts, and the response to the others names it.
 //!
-//! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::with_hosts`]
+//! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::hosts`]
 //! refuses requests to other names. The page loads nothing from elsewhere and has no inline script
 //! (`Content-Security-Policy`), and every text of a call is put into text nodes.
 //!

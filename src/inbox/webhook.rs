@@ -66,7 +66,7 @@ const LONGEST_NAME: usize = 120;
 ///
 /// Of any number of inboxes over one store that have the same webhook (its address and secret), in any number of
 /// processes, one sends; another one continues 15 seconds after its process has died, or at once where
-/// [`Inbox::with_shutdown`](super::Inbox::with_shutdown) was told. What was told is stored, so that a restart tells only
+/// [`Inbox::shutdown`](super::Inbox::shutdown) was told. What was told is stored, so that a restart tells only
 /// what is new. A message that was sent and not yet recorded when the process died is sent again, by another delivery: its
 /// asks have the same ids.
 ///
@@ -75,7 +75,7 @@ const LONGEST_NAME: usize = 120;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let webhook = Webhook::new("https://hooks.slack.example/services/T0/B0/x", b"a secret of 16 bytes")?
-///     .with_link("https://inbox.example/");
+///     .link("https://inbox.example/");
 /// assert!(!format!("{webhook:?}").contains("services"), "the address of a webhook is a secret, too");
 /// # Ok::<(), countersign::inbox::WebhookError>(()) }).unwrap();
 /// ```
@@ -136,7 +136,7 @@ impl Webhook {
     ///
     /// Without a token: who opens it logs in, and then decides.
     #[must_use]
-    pub fn with_link(mut self, url: impl Into<String>) -> Self {
+    pub fn link(mut self, url: impl Into<String>) -> Self {
         self.link = Some(url.into());
         self
     }
@@ -146,7 +146,7 @@ impl Webhook {
     /// Once for each ask. An ask that is valid for a shorter time than this is announced as new and as expiring in one
     /// message.
     #[must_use]
-    pub fn with_expiring_before(mut self, lead: Duration) -> Self {
+    pub fn expiring_before(mut self, lead: Duration) -> Self {
         self.lead = lead;
         self
     }
@@ -511,7 +511,7 @@ mod tests {
         // S10: "a webhook … signed, without arguments and without a link that decides".
         let (url, heard) =
             target(&["302 Found\r\nlocation: http://127.0.0.1:1/", "500 No", "200 OK"]);
-        let webhook = Webhook::new(&url, KEY).unwrap().with_link("https://inbox.example/?a=1&b=2");
+        let webhook = Webhook::new(&url, KEY).unwrap().link("https://inbox.example/?a=1&b=2");
         for n in 0..3 {
             let (id, told) = told("delete_file", &format!("<!channel> {n}"), "new").await;
             webhook.tell(&format!("{id}{n}"), &told);

@@ -2,6 +2,7 @@
 
 use countersign::decision::Preview;
 use countersign::deferred::Answer;
+use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{Ask, AskState, Record};
 use countersign::{
     Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _, Turn,
@@ -374,4 +375,43 @@ async fn a_key_does_what_its_button_does_and_no_sooner() {
     let answers: Vec<_> = asks.iter().filter_map(|ask| ask.decision.as_ref()).collect();
     let of = |word: &str| answers.iter().filter(|it| it.answer.word() == word).count();
     assert_eq!((of("approve"), of("edit"), of("deny")), (1, 1, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
+    // G3: "each shown as a sentence, as the rule"; G2: "It answers later calls; waiting ones are listed for the person".
+    let place = Place::sqlite().await;
+    let ledger = place.ledger().clone().with_session("mails");
+    let ask = |run: &str, tool: &str, asked: Decision| {
+        let args = Args::new().with("to", "team@example.com");
+        Ask::new(run, "root/c1", tool).with_args(args).with_questions(asked.questions().to_vec())
+    };
+    let mail = |run: &str| {
+        ask(run, "send_mail", Decision::ask("sends mail").with_metadata(GRANTABLE, true))
+    };
+    ledger.park(mail("first")).await.unwrap();
+    ledger.park(mail("second")).await.unwrap();
+    ledger.park(ask("third", "transfer", Decision::ask("moves money"))).await.unwrap();
+    let server = place.server(&["--workers", "0"]);
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::block_in_place(|| {
+        play("inbox/always", &[&server.url], |word| match word {
+            "look" => runtime.block_on(async {
+                let grants = ledger.grants(9).await.unwrap().records;
+                let by: Vec<_> = grants.iter().map(|grant| grant.by.clone()).collect();
+                assert_eq!(by, [["bob"]]);
+                let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+                let mut tools: Vec<_> = pending.iter().map(|record| record.ask.tool()).collect();
+                tools.sort_unstable();
+                assert_eq!(tools, ["send_mail", "transfer"]);
+            }),
+            "again" => runtime.block_on(async {
+                let granted = ledger.answer_by_grant(&mail("fourth")).await.unwrap();
+                assert!(granted.is_some_and(|record| record.state == AskState::Decided));
+                let other = Ask::new("fifth", "root/c1", "send_mail");
+                assert!(ledger.answer_by_grant(&other).await.unwrap().is_none());
+            }),
+            word => nothing(word),
+        });
+    });
 }

@@ -58,7 +58,7 @@ impl Instance {
         let (stop, stopped) = oneshot::channel();
         let webhook = Webhook::new(url, b"a secret of 16 bytes").unwrap();
         let inbox = Inbox::new(ledger, async |_| Ok::<_, AuthorizeError>(Approver::new("ann")));
-        let inbox = inbox.with_webhook(webhook).with_shutdown(async {
+        let inbox = inbox.webhook(webhook).shutdown(async {
             let _ = stopped.await;
         });
         Self { stop: Some(stop), router: inbox.into_router() }

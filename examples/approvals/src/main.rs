@@ -112,16 +112,16 @@ fn app(
     stop: watch::Receiver<bool>,
 ) -> Router {
     let inbox = Inbox::new(ledger.clone(), async |parts| login::authorize(&parts))
-        .with_hosts(hosts)
-        .with_login("/login")
-        .with_logout("/logout")
-        .with_link("Start a demo run", "/demo")
-        .with_check(demo::check)
+        .hosts(hosts)
+        .login("/login")
+        .logout("/logout")
+        .link("Start a demo run", "/demo")
+        .check(demo::check)
         // Wakes the workers of this process, which would otherwise find the decision at their next poll.
-        .with_on_decision(move |_| {
+        .on_decision(move |_| {
             decided.send_replace(());
         })
-        .with_shutdown(stopped(stop));
+        .shutdown(stopped(stop));
     let healthz = async move || match ledger.list(Some(AskState::Pending), 1).await {
         Ok(_) => (StatusCode::OK, r#"{"status":"ok"}"#),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"no store"}"#),

@@ -72,13 +72,13 @@ impl InboxArgs {
             let principal = Approver::new(name.clone()).with_audit(true);
             async move { Ok(principal) }
         });
-        let page = page.with_hosts([address.to_string(), format!("localhost:{}", address.port())]);
+        let page = page.hosts([address.to_string(), format!("localhost:{}", address.port())]);
         let page = match listen.ip().is_unspecified() {
             // Its clients use other names for this machine.
-            true => page.with_hosts([] as [String; 0]),
+            true => page.hosts([] as [String; 0]),
             false => page,
         };
-        let page = page.with_shutdown(ended(stopped.clone())).into_router();
+        let page = page.shutdown(ended(stopped.clone())).into_router();
         say(&format!("http://{address}/{secret}/"), json);
         let served =
             axum::serve(listener, behind(page, &secret)).with_graceful_shutdown(ended(stopped));

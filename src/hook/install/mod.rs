@@ -23,8 +23,8 @@ use crate::error::BoxError;
 ///
 /// # let home = tempfile::tempdir().unwrap();
 /// let claude = Installation::of_user(Client::Claude, home.path())
-///     .with_command(["/usr/local/bin/countersign", "hook", "claude"])
-///     .with_limit(Duration::from_secs(300));
+///     .command(["/usr/local/bin/countersign", "hook", "claude"])
+///     .limit(Duration::from_secs(300));
 /// assert!(!claude.is_installed()?);
 /// claude.install()?;
 /// assert!(claude.is_installed()?);
@@ -152,7 +152,7 @@ impl Installation {
     /// Words and not a line: each client quotes them as its file needs it. An absolute path, since the search path of a
     /// client that was started from a desktop is not that of a shell.
     #[must_use]
-    pub fn with_command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
+    pub fn command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
         self.command = words.into_iter().map(Into::into).collect();
         self
     }
@@ -162,7 +162,7 @@ impl Installation {
     ///
     /// Less than a second is written as one second, as the units of the clients are seconds.
     #[must_use]
-    pub fn with_limit(mut self, limit: Duration) -> Self {
+    pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
@@ -233,7 +233,7 @@ impl Installation {
     /// let claude = Installation::of_user(Client::Claude, home.path());
     /// claude.install()?;
     /// // Other options: there is an entry, and it is not the one that would be written.
-    /// let other = claude.clone().with_limit(std::time::Duration::from_secs(30));
+    /// let other = claude.clone().limit(std::time::Duration::from_secs(30));
     /// assert!(other.has_entry()? && !other.is_installed()?);
     /// # Ok::<(), countersign::hook::InstallError>(())
     /// ```

@@ -30,6 +30,9 @@ export function ago(milliseconds) {
 
 export const names = (by) => by.join(" and ");
 
+/** Who decided, with the word before: `by ann and bob`, or the line of a grant, which has it already. */
+export const deciders = (by) => (by[0]?.startsWith("by grant ") ? by[0] : `by ${names(by)}`);
+
 /** How long, roughly: `4 s`, `12 min`, `3.5 h`, `2 d`. */
 export function span(milliseconds) {
   const seconds = milliseconds / 1000;

@@ -4,7 +4,7 @@
 import { STILL_MS } from "./arming.js";
 import { bulk } from "./bulk.js";
 import { card } from "./card.js";
-import { el, names, time } from "./element.js";
+import { deciders, el, time } from "./element.js";
 
 /** How many entries are shown at first, and how many more at a time. */
 const PAGE = 50;
@@ -317,7 +317,7 @@ export function list(host) {
       const also = (what) => counts.set(what, (counts.get(what) ?? 0) + 1);
       for (const { it, id, result, error, message, winner } of results) {
         if (result === "won" || error === "already_decided" || error === "expired" || error === "cancelled") {
-          also(result ? `${word}` : winner ? `already decided by ${names(winner.by)}` : message);
+          also(result ? `${word}` : winner ? `already decided ${deciders(winner.by)}` : message);
           if (it) settled(it, id, true);
         } else {
           also(result === "recorded" ? "recorded, others have to agree" : message);
@@ -401,5 +401,5 @@ export function list(host) {
 
 /** How a request was decided, in words. */
 export function decided({ decision, state }) {
-  return decision ? `decided by ${names(decision.by)}: ${decision.past}, ${time(decision.at)}` : `it is ${state ?? "gone"}`;
+  return decision ? `decided ${deciders(decision.by)}: ${decision.past}, ${time(decision.at)}` : `it is ${state ?? "gone"}`;
 }

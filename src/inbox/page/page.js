@@ -2,7 +2,7 @@
 
 import { arming } from "./arming.js";
 import { drafts } from "./drafts.js";
-import { el, names, time } from "./element.js";
+import { deciders, el, time } from "./element.js";
 import { keys } from "./keys.js";
 import { decided, list } from "./list.js";
 import { past } from "./past.js";
@@ -126,7 +126,7 @@ async function decide(it, answer) {
       cards.settled(it, id);
     } else if (status === 409) {
       const { by, past, at } = reply.winner;
-      kept(it.key, tool, `already decided by ${names(by)}: ${past}, ${time(at)}. Your click changed nothing.`);
+      kept(it.key, tool, `already decided ${deciders(by)}: ${past}, ${time(at)}. Your click changed nothing.`);
       cards.settled(it, id);
     } else if (status === 410) {
       kept(it.key, tool, reply.message);

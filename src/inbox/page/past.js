@@ -1,7 +1,7 @@
 // The history: decisions with their dates, deciders, reasons and outcomes, and the way to the run.
 
 import { BASE } from "./server.js";
-import { el, names, span, time } from "./element.js";
+import { deciders, el, span, time } from "./element.js";
 import { previews } from "./previews.js";
 import { showRun } from "./run.js";
 
@@ -34,7 +34,7 @@ export function past(host) {
     const { decision } = ask;
     const told = [];
     const line = (...children) => told.push(el("p", { class: "told" }, ...children));
-    if (decision) line(`${decision.past} by ${names(decision.by)}, ${time(decision.at)}`, decision.message ? [": ", el("q", {}, decision.message)] : null);
+    if (decision) line(`${decision.past} ${deciders(decision.by)}, ${time(decision.at)}`, decision.message ? [": ", el("q", {}, decision.message)] : null);
     else if (ask.withdrawn_by) line(`withdrawn by ${ask.withdrawn_by}, ${time(ask.changed_at)}`);
     else if (ask.state === "expired") line(`expired without a decision, ${time(ask.expires_at)}`);
     if (ask.state === "decided" && word === "approved") line("approved, not run yet");

@@ -41,7 +41,7 @@ pub(crate) fn before() -> Vec<Recorded> {
 fn answered(hook: &Hook, payload: &[u8]) -> HookReply {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = async { Ok(Ledger::new(MemoryStore::new())) };
-    runtime.block_on(hook.answer(payload, Instant::now() + Duration::from_millis(50), store))
+    runtime.block_on(hook.answer(payload, Instant::now() + Duration::from_millis(5), store))
 }
 
 fn allowing(client: Client) -> Hook {

@@ -5,8 +5,8 @@
 //!
 //! Three times matter, from the outside to the inside: the client's limit, at which it runs the tool; the watch of this
 //! module, half a margin before it, which denies; and the time until which a person is waited for, a whole margin
-//! before it. The margin is a tenth of the limit, from two to ten seconds, as the client's time begins before this
-//! process does.
+//! before it. The margin is a tenth of the limit, from two to ten seconds, and at most a third of the limit. All of them
+//! are counted from the start of the process, and not from that of `main`.
 //!
 //! `std::process::exit` ends the process without unwinding and without waiting for other threads, which is the point: a
 //! store that hangs must not delay the answer.
@@ -14,6 +14,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,18 +57,39 @@ impl Exit {
                 thread::sleep(Duration::from_secs(1));
             }
         }
-        let told = std::io::stderr().write_all(reply.stderr().as_bytes());
+        tell(reply.stderr());
         let mut stdout = std::io::stdout();
         let written = stdout.write_all(reply.stdout()).and_then(|()| stdout.flush());
-        let status = match written.and(told) {
-            Ok(()) => reply.status(),
-            Err(_) => 2,
-        };
-        std::process::exit(status.into())
+        std::process::exit(if written.is_ok() { reply.status().into() } else { 2 })
     }
 
     fn deny(&self, reason: &str) -> ! {
         self.end(&HookReply::denial(self.client, self.event.as_deref(), reason))
+    }
+}
+
+/// How long a client has to read stderr. The answer is on stdout, and does not wait for a client that reads only that.
+const STDERR: Duration = Duration::from_millis(250);
+
+/// Writes to stderr, in a thread of its own: a pipe that is full and that no one reads would hold the answer back until
+/// the client runs the tool.
+fn tell(text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let (done, told) = mpsc::channel();
+    let owned = text.to_owned();
+    let teller = thread::Builder::new().name("countersign-stderr".to_owned()).spawn(move || {
+        let _ = std::io::stderr().write_all(owned.as_bytes());
+        let _ = done.send(());
+    });
+    match teller {
+        Ok(_) => {
+            let _ = told.recv_timeout(STDERR);
+        }
+        Err(_) => {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
     }
 }
 
@@ -105,3 +127,40 @@ fn signals(exit: &Exit) {
 
 #[cfg(not(unix))]
 fn signals(_: &Exit) {}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use countersign::hook::{Client, HookReply};
+
+    use super::Exit;
+
+    const CHILD: &str = "COUNTERSIGN_TEST_OF_EXIT";
+
+    /// Rule P2: a panic is a denial. The process that panics is this test, run again by itself.
+    #[test]
+    fn a_panic_in_any_thread_is_a_denial() {
+        if let Ok(thread) = std::env::var(CHILD) {
+            let _exit =
+                Exit::guarded(Client::Codex, None, Instant::now() + Duration::from_secs(60));
+            if thread == "main" {
+                panic!("on purpose");
+            }
+            let _ = std::thread::spawn(|| panic!("on purpose")).join();
+            unreachable!("the process has ended");
+        }
+        let denial = HookReply::denial(Client::Codex, None, "countersign has failed (a panic)");
+        for thread in ["main", "another"] {
+            let name = "hook::exit::tests::a_panic_in_any_thread_is_a_denial";
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            let ended =
+                command.args([name, "--exact", "--nocapture"]).env(CHILD, thread).output().unwrap();
+            assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+            // Before the answer is what the test runner has written.
+            assert!(ended.stdout.ends_with(denial.stdout()), "{ended:?}");
+            assert!(ended.stderr.ends_with(denial.stderr().as_bytes()), "{ended:?}");
+        }
+    }
+}

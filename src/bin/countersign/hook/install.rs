@@ -77,8 +77,7 @@ impl Install {
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
         words.extend(self.options);
-        let installation =
-            self.place.installation(context)?.with_command(words).with_limit(self.limit);
+        let installation = self.place.installation(context)?.command(words).limit(self.limit);
         let done =
             installation.install().map_err(|error| CommandError::Store(with_causes(&error)))?;
         let path = installation.path().display();

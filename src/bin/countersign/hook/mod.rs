@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod install;
 mod rules;
+mod start;
 mod store;
 
 use std::io::Read as _;
@@ -45,9 +46,9 @@ impl cli::HookArgs {
 
 /// Answers the payload on stdin, and ends the process.
 pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
-    let start = Instant::now();
     let limit = answering.limit.unwrap_or_else(|| client.default_limit());
-    // The client's time began before this process did: a shell was started, on a machine that may be busy.
+    let start = start::start(limit);
+    // The client's time began before this process did, and ends when the client has read the answer.
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
     let until = start + limit - margin;
@@ -79,10 +80,10 @@ fn decided(
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
     let mut hook = Hook::new(client)
-        .with_principal(config.principal())
-        .with_explicit_allow(answering.allow == Allow::Grant);
+        .principal(config.principal())
+        .explicit_allow(answering.allow == Allow::Grant);
     if let Some(event) = &answering.event {
-        hook = hook.with_event(event);
+        hook = hook.event(event);
     }
     let root = match &answering.root {
         Some(root) => root.clone(),

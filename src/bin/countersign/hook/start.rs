@@ -1,0 +1,33 @@
+//! The start of this process, from which the client counts the time limit of the hook.
+
+use std::time::{Duration, Instant};
+
+/// When this process was started, which on a busy machine is long before `main` is reached. Without a system that says
+/// so, or with an age beyond the limit, which no answer could be in time for, it is now.
+pub(super) fn start(limit: Duration) -> Instant {
+    let now = Instant::now();
+    age().filter(|age| *age < limit).and_then(|age| now.checked_sub(age)).unwrap_or(now)
+}
+
+/// The unit of times in `/proc`, in ticks per second (`USER_HZ`): the same on all architectures that Rust has for Linux.
+#[cfg(target_os = "linux")]
+const TICKS: u64 = 100;
+
+/// How long ago the process was forked. Linux keeps that time when the process becomes another program, so that a shell
+/// that was replaced by this program counts, too.
+#[cfg(target_os = "linux")]
+fn age() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    // The 22nd field. The second one is the name of the program, which may have spaces and parentheses.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: u64 = fields.split_whitespace().nth(19)?.parse().ok()?;
+    let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let started = Duration::from_millis(ticks.checked_mul(1_000 / TICKS)?);
+    Duration::try_from_secs_f64(uptime).ok()?.checked_sub(started)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn age() -> Option<Duration> {
+    None
+}

@@ -1,0 +1,51 @@
+// "Always …": an approval with a grant for later calls, which is shown before it is made, and which answers no call that
+// is pending already.
+
+import assert from "node:assert/strict";
+
+import { checked, host, scenario } from "../lib/harness.mjs";
+import { button, card, comeIn, decided, notice, sent, waiting } from "../lib/inbox.mjs";
+
+await scenario(async ({ person }) => {
+  const bob = await comeIn(await person("bob"));
+  const { page } = bob;
+  const decisions = sent(bob);
+  await waiting(bob, 3);
+
+  assert.equal(await button(card(bob, "transfer"), /^Always /).count(), 0);
+  checked("a call that is asked about every time has no such button");
+
+  const mail = page.locator("article").filter({ hasText: "send_mail" }).first();
+  const always = button(mail, /^Always /);
+  const approval = button(mail, /^Approve send_mail/);
+  const offer = mail.getByLabel("Later calls that are approved without a question");
+  assert.ok(await approval.isVisible());
+  await always.click();
+  await offer.waitFor();
+  const offers = await offer.locator("option").allInnerTexts();
+  assert.ok(offers.length > 0 && offers.every((it) => it.trim() !== ""), offers.join(" | "));
+  const rule = (await mail.locator(".more pre").innerText()).trim();
+  assert.notEqual(rule, "", "the grant is also shown as a rule");
+  assert.ok(!(await approval.isVisible()) || !(await approval.isEnabled()), "there is one set of buttons");
+  await button(mail, "Back").click();
+  await offer.waitFor({ state: "detached" });
+  assert.equal(decisions.length, 0);
+  checked("the grants are shown as sentences and as rules, and looking at them decides nothing");
+
+  await always.click();
+  await offer.waitFor();
+  await button(mail, "Approve, and grant this").click();
+  await notice(bob, "send_mail: approved.").waitFor();
+  assert.equal(decisions.length, 1);
+  await waiting(bob, 2);
+  await host("look");
+  checked("one click approves this call and makes the grant, and the equal call that was pending stays");
+
+  await host("again");
+  await page.reload();
+  await page.getByText("Deciding as bob").waitFor();
+  await waiting(bob, 2);
+  await decided(bob, "send_mail", "approved by grant ", " of bob");
+  checked("a later equal call is not pending, and the history says whose grant has answered it");
+  bob.quiet();
+});

@@ -1,0 +1,279 @@
+//! Coding agents of other people, which `.ci/agents` installs: that they obey the hook, as `countersign hook install`
+//! configures it. They run headless against a scripted model on loopback, need no account, and send nothing.
+
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Ended, User, ended};
+
+/// What the client waits for a hook, and the hook for a person, in seconds.
+const LIMIT: &str = "6";
+
+/// The longest time that a session of an agent may take.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+const RULES: &str = r#"
+version = 1
+
+[[rule]]
+id = "open"
+allow = "shell"
+
+[[rule]]
+id = "asked"
+ask = "shell"
+where.any_path = ["**/*.asked"]
+reason = "asks first"
+
+[[rule]]
+id = "denied"
+deny = "*"
+where.any_path = ["**/*.denied"]
+reason = "not in this project"
+"#;
+
+/// The program of an agent, in the folder that `.ci/agents` fills.
+fn installed(name: &str) -> PathBuf {
+    let built = std::env::current_exe().unwrap();
+    let folder = built.ancestors().nth(3).unwrap().join("agents");
+    let complete = folder.join(".installed").exists();
+    assert!(complete, "run `.ci/agents` first: {} is not complete", folder.display());
+    folder.join("node_modules/.bin").join(name)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Agent {
+    Codex,
+    Gemini,
+}
+
+/// A user of an agent, whose model is a script, and who lets the agent run everything.
+#[derive(Clone)]
+struct Desk {
+    agent: Agent,
+    user: Arc<User>,
+}
+
+impl Desk {
+    fn new(agent: Agent) -> Self {
+        let user = User::new();
+        for folder in [".codex", ".gemini", ".config/countersign", "work"] {
+            std::fs::create_dir_all(user.home().join(folder)).unwrap();
+        }
+        std::fs::write(user.home().join(".config/countersign/rules.toml"), RULES).unwrap();
+        Self { agent, user: Arc::new(user) }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.user.home().join("work")
+    }
+
+    /// The configuration of the agent as a user has it, without the hook.
+    fn configure(&self, url: &str) {
+        let home = self.user.home();
+        let codex = format!(
+            "model = \"scripted\"\nmodel_provider = \"script\"\napproval_policy = \"never\"\n\
+             sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n\
+             [analytics]\nenabled = false\n[model_providers.script]\nname = \"script\"\n\
+             base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"SCRIPT_KEY\"\n\
+             request_max_retries = 0\nstream_max_retries = 0\n"
+        );
+        std::fs::write(home.join(".codex/config.toml"), codex).unwrap();
+        let gemini = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
+            "general": {"enableAutoUpdate": false, "disableAutoUpdate": true}, "telemetry": {"enabled": false},
+            "privacy": {"usageStatisticsEnabled": false}}"#;
+        std::fs::write(home.join(".gemini/settings.json"), gemini).unwrap();
+    }
+
+    /// The environment of the agent and of everything that it starts.
+    fn in_its_environment(&self, command: &mut Command, url: &str) {
+        let home = self.user.home();
+        command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("CODEX_HOME", home.join(".codex")).env("SCRIPT_KEY", "none");
+        command.env("GEMINI_API_KEY", "none").env("GOOGLE_GEMINI_BASE_URL", url);
+        command.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+        command.env("CI", "1").env("NO_COLOR", "1").env("TERM", "dumb");
+    }
+
+    fn install_hook(&self) {
+        let name = self.name();
+        let installed = self.user.run(&["hook", "install", name, "--limit", LIMIT]);
+        assert_eq!(installed.status, 0, "{installed:?}");
+    }
+
+    fn name(&self) -> &'static str {
+        match self.agent {
+            Agent::Codex => "codex",
+            Agent::Gemini => "gemini",
+        }
+    }
+
+    /// One session of the agent, until the script ends.
+    fn session(&self, url: &str) -> Ended {
+        let mut command = Command::new(installed(self.name()));
+        match self.agent {
+            // The user has looked at the hook, and trusts it.
+            Agent::Codex => {
+                command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"])
+            }
+            Agent::Gemini => command.args(["--approval-mode", "yolo", "-p"]),
+        };
+        command.arg("Do what has to be done.").current_dir(self.work());
+        self.in_its_environment(&mut command, url);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if start.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                panic!("{:?}", ended(&child.wait_with_output().unwrap()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        ended(&child.wait_with_output().unwrap())
+    }
+
+    fn pending(&self) -> Vec<Value> {
+        self.user.run(&["asks", "list", "--state", "pending"]).lines()
+    }
+
+    fn approve(&self, ask: &Value) {
+        let text = |name: &str| ask[name].as_str().unwrap();
+        let decide =
+            ["asks", "decide", text("id"), "--fingerprint", text("fingerprint"), "--approve"];
+        assert_eq!(self.user.run(&decide).status, 0);
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.work().join(file).exists()
+    }
+}
+
+/// What an agent is told of its calls, and what was there after each of them.
+type Seen = Arc<Mutex<Vec<(String, bool)>>>;
+
+/// Plays a session in which a file is created by each command, and gives what was seen.
+///
+/// The asked calls come four times: no one answers in time; the approval that came late is spent; it is spent, and the
+/// call is asked about again; and a person answers in time.
+async fn play(agent: Agent) -> (Desk, Vec<(String, bool)>) {
+    let desk = Desk::new(agent);
+    let seen = Seen::default();
+    let script = {
+        let (desk, seen) = (desk.clone(), Arc::clone(&seen));
+        let files = ["a.txt", "a.denied", "late.asked", "late.asked", "late.asked", "soon.asked"];
+        move |results: &[String]| {
+            let step = results.len();
+            if let Some(result) = results.last() {
+                let file = files[step - 1];
+                seen.lock().unwrap().push((result.clone(), desk.has(file)));
+                let _ = std::fs::remove_file(desk.work().join(file));
+            }
+            match step {
+                3 => desk.pending().iter().for_each(|ask| desk.approve(ask)),
+                5 => approve_when_asked(desk.clone(), desk.pending()),
+                _ => {}
+            }
+            files.get(step).map(|file| format!("touch {}", desk.work().join(file).display()))
+        }
+    };
+    let url = model::serve(script).await;
+    desk.configure(&url);
+    desk.install_hook();
+    let session = {
+        let desk = desk.clone();
+        tokio::task::spawn_blocking(move || desk.session(&url)).await.unwrap()
+    };
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 6, "{session:?} {seen:?}");
+    (desk, seen)
+}
+
+/// Approves the next ask, apart from those that are pending already.
+fn approve_when_asked(desk: Desk, before: Vec<Value>) {
+    std::thread::spawn(move || {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(30) {
+            if let Some(ask) = desk.pending().iter().find(|ask| !before.contains(ask)) {
+                return desk.approve(ask);
+            }
+        }
+    });
+}
+
+/// P2, P3: an agent runs what is allowed or approved, and nothing else, and the model is told why.
+async fn obeys(agent: Agent) {
+    let (desk, seen) = play(agent).await;
+    let what: Vec<_> = seen.iter().map(|(_, exists)| *exists).collect();
+    assert_eq!(what, [true, false, false, true, false, true], "{seen:?}");
+    for (at, why) in [
+        (1, "not in this project"),
+        (2, "call again with the same arguments"),
+        (4, "waits for approval"),
+    ] {
+        assert!(seen[at].0.contains(why), "{}: {seen:?}", seen[at].0);
+    }
+    let mut states: Vec<_> = desk.user.run(&["asks", "list"]).lines();
+    states.sort_by_key(|ask| ask["state"].to_string());
+    let states: Vec<_> = states.iter().map(|ask| ask["state"].as_str().unwrap()).collect();
+    // The agents tell that a call has ended.
+    assert_eq!(states, ["executed", "executed", "pending"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codex_obeys_the_hook() {
+    obeys(Agent::Codex).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gemini_obeys_the_hook() {
+    obeys(Agent::Gemini).await;
+}
+
+/// What `doctor --live` finds, for a model that runs the command that it is told to run.
+async fn doctor(agent: Agent) -> Vec<Value> {
+    let desk = Desk::new(agent);
+    let canary = desk.user.state("canary");
+    let script = move |results: &[String]| {
+        let marker = std::fs::read_dir(&canary).ok()?.next()?.ok()?.file_name();
+        let path = canary.join(&marker).join(&marker);
+        results.is_empty().then(|| format!("touch {}", path.display()))
+    };
+    let url = model::serve(script).await;
+    desk.configure(&url);
+    desk.install_hook();
+    let program = installed(desk.name());
+    let words = ["--json", "hook", "doctor", desk.name(), "--live", "--program"];
+    let words: Vec<_> = words.into_iter().chain([Path::to_str(&program).unwrap()]).collect();
+    let mut command = desk.user.command(&words);
+    desk.in_its_environment(&mut command, &url);
+    tokio::task::spawn_blocking(move || ended(&command.output().unwrap()).lines()).await.unwrap()
+}
+
+fn found<'a>(checks: &'a [Value], name: &str) -> &'a Value {
+    checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("{checks:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_proves_that_an_agent_obeys() {
+    let checks = doctor(Agent::Gemini).await;
+    for name in ["version", "configuration", "canary"] {
+        assert_eq!(found(&checks, name)["ok"], true, "{checks:?}");
+    }
+}
+
+/// Codex skips a hook that is not trusted without a word, which only a call can show.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_finds_an_agent_that_does_not_ask() {
+    let checks = doctor(Agent::Codex).await;
+    assert_eq!(found(&checks, "configuration")["ok"], true);
+    let canary = found(&checks, "canary");
+    assert_eq!(canary["ok"], false, "{checks:?}");
+    assert!(canary["found"].as_str().unwrap().contains("without asking the hook"), "{canary}");
+}

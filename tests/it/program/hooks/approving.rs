@@ -1,0 +1,179 @@
+//! Approvals of calls: waited for, spent once, bound to their call, and closed by the event after it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use crate::program::{User, ended};
+
+#[test]
+fn an_approval_in_time_answers_the_call() {
+    let user = User::new();
+    for client in CLIENTS {
+        let call = Call { client, ..CALL };
+        let payload = call.before().to_string();
+        let child = user.start_hook(client, "30", &[], payload.as_bytes());
+        let pending = user.pending_are(1);
+        assert_eq!(pending[0]["tool"], "shell");
+        assert_eq!(pending[0]["args"], json!({"command": "make install", "workdir": "/src"}));
+        user.decide(&pending[0], &["--approve"]);
+        let ended = ended(&child.wait_with_output().unwrap());
+        assert_allowed(&ended);
+        assert_eq!(
+            ended.out.contains("allow"),
+            client != "codex",
+            "a person's yes is explicit: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_late_approval_is_spent_by_the_same_call_once() {
+    let user = User::new();
+    for client in CLIENTS {
+        let call = Call { client, ..CALL };
+        let asked = user.hook(&call, "1");
+        assert_denied(client, &asked, "call again with the same arguments");
+        let ask = user.pending_are(1).remove(0);
+        assert!(asked.err.contains(ask["id"].as_str().unwrap()));
+        user.decide(&ask, &["--approve"]);
+        let again = Call { id: "c2", ..call };
+        assert_allowed(&user.hook(&again, "5"));
+        let third = Call { id: "c3", ..call };
+        assert_denied(client, &user.hook(&third, "1"), "waits for approval");
+        user.decide(&user.pending_are(1)[0], &["--deny", "enough"]);
+        assert_denied(client, &user.hook(&third, "1"), "enough");
+    }
+}
+
+#[test]
+fn an_approval_is_for_one_session_directory_client_and_arguments() {
+    let user = User::new();
+    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+    user.approve_pending();
+    for other in [
+        Call { session: "s2", ..CALL },
+        Call { directory: "/src/other", ..CALL },
+        Call { command: "make install2", ..CALL },
+        Call { client: "codex", ..CALL },
+    ] {
+        assert_denied(other.client, &user.hook(&other, "1"), "waits for approval");
+    }
+    let mut agent = CALL.before();
+    agent["agent_id"] = "a1".into();
+    assert_denied("claude", &user.tell("claude", &agent), "waits for approval");
+    assert_allowed(&user.hook(&CALL, "5"));
+    assert_eq!(user.pending().len(), 5);
+}
+
+#[test]
+fn two_calls_at_once_after_one_approval_run_once() {
+    let user = User::new();
+    for client in CLIENTS {
+        let call = Call { client, ..CALL };
+        user.hook(&call, "1");
+        user.approve_pending();
+        let payloads = ["c2", "c3"].map(|id| Call { id, ..call }.before().to_string());
+        let children = payloads.map(|it| user.start_hook(client, "2", &[], it.as_bytes()));
+        let all = children.map(|child| ended(&child.wait_with_output().unwrap()));
+        assert_eq!(all.iter().filter(|it| it.status == 0).count(), 1, "{all:?}");
+        user.decide(&user.pending_are(1)[0], &["--deny", "no"]);
+    }
+}
+
+#[test]
+fn eight_hooks_at_once_share_a_store_and_each_run_has_its_own_approval() {
+    let user = User::new();
+    let ids = ["1", "2", "3", "4", "5", "6", "7", "8"];
+    let payloads = ids.map(|id| Call { id, ..CALL }.before().to_string());
+    let children = payloads.map(|it| user.start_hook("claude", "60", &[], it.as_bytes()));
+    for _ in 0..3 {
+        user.decide(&user.pending_are(1)[0], &["--approve"]);
+        // The others ask again, together.
+        user.pending_are(1);
+    }
+    for _ in 0..2 {
+        user.decide(&user.pending_are(1)[0], &["--deny", "no"]);
+        std::thread::sleep(Duration::from_millis(200));
+        if user.pending().is_empty() {
+            break;
+        }
+    }
+    let all = children.map(|child| ended(&child.wait_with_output().unwrap()));
+    assert_eq!(all.iter().filter(|it| it.status == 0).count(), 3, "{all:?}");
+    for denied in all.iter().filter(|it| it.status != 0) {
+        assert_denied("claude", denied, "no");
+    }
+    assert_eq!(user.run(&["asks", "verify"]).status, 0);
+}
+
+#[test]
+fn an_execution_is_closed_by_the_event_after_the_call() {
+    for client in CLIENTS {
+        let user = User::new();
+        let call = Call { client, ..CALL };
+        user.hook(&call, "1");
+        user.approve_pending();
+        assert_allowed(&user.hook(&call, "5"));
+        assert_eq!(user.states(), ["claimed"]);
+        let told = user.tell(client, &call.after());
+        assert_eq!((told.status, told.out.as_str(), told.err.as_str()), (0, "", ""), "{client}");
+        assert_eq!(user.states(), ["executed"]);
+        assert_eq!(user.asks()[0]["outcome"]["as_approved"], true);
+    }
+}
+
+#[test]
+fn changed_arguments_after_the_call_are_reported() {
+    let user = User::new();
+    user.hook(&CALL, "1");
+    user.approve_pending();
+    assert_allowed(&user.hook(&CALL, "5"));
+    let told = user.tell("claude", &Call { command: "make all", ..CALL }.after());
+    assert_eq!((told.status, told.out.as_str()), (0, ""));
+    assert!(told.err.contains("with other arguments"), "{told:?}");
+    assert_eq!(user.asks()[0]["outcome"]["as_approved"], false);
+}
+
+#[test]
+fn without_an_event_after_the_call_its_outcome_is_unknown_at_the_end_of_the_session() {
+    let user = User::new();
+    user.hook(&CALL, "1");
+    user.approve_pending();
+    assert_allowed(&user.hook(&CALL, "5"));
+    let end = json!({"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/src", "reason": "exit"});
+    assert_eq!(user.tell("claude", &end).status, 0);
+    assert_eq!(user.states(), ["unknown"]);
+    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+    assert_eq!(user.pending().len(), 1, "what may have run is a new question");
+}
+
+#[test]
+fn without_a_session_only_an_answer_in_time_counts() {
+    let user = User::new();
+    let mut payload = CALL.before();
+    payload.as_object_mut().unwrap().remove("session_id");
+    let child = user.start_hook("claude", "1", &[], payload.to_string().as_bytes());
+    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "in time");
+    assert_eq!(user.states(), ["cancelled"]);
+    let child = user.start_hook("claude", "30", &[], payload.to_string().as_bytes());
+    user.decide(&user.pending_are(1)[0], &["--approve"]);
+    assert_allowed(&ended(&child.wait_with_output().unwrap()));
+}
+
+#[test]
+fn edited_arguments_are_the_ones_that_run() {
+    let user = User::new();
+    let child = user.start_hook("claude", "30", &[], CALL.before().to_string().as_bytes());
+    let pending = user.pending_are(1);
+    let args = r#"{"command": "make check", "workdir": "/src"}"#;
+    user.decide(&pending[0], &["--approve", "--args", args]);
+    let ended = ended(&child.wait_with_output().unwrap());
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let answer: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(answer["hookSpecificOutput"]["updatedInput"], json!({"command": "make check"}));
+    let told = user.tell("claude", &Call { command: "make check", ..CALL }.after());
+    assert_eq!((told.status, told.err.as_str()), (0, ""));
+    assert_eq!(user.asks()[0]["outcome"]["as_approved"], true);
+}

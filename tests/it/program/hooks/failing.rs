@@ -1,0 +1,153 @@
+//! What a hook cannot decide, and how it answers then.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{CALL, CLIENTS, Call, assert_denied};
+use crate::program::{User, ended};
+
+#[test]
+fn a_payload_that_cannot_be_decided_is_denied() {
+    let user = User::new();
+    let big = vec![b'x'; 10 << 20];
+    for client in CLIENTS {
+        for payload in [&b""[..], b"nonsense", b"{}", b"[1]", &big] {
+            let child = user.start_hook(client, "20", &[], payload);
+            assert_denied(client, &ended(&child.wait_with_output().unwrap()), "cannot be used");
+        }
+        let unknown = Call { client, ..CALL }.payload("SomethingNew");
+        assert_denied(client, &user.tell(client, &unknown), "SomethingNew");
+    }
+    assert!(!user.state("asks.db").exists(), "the store is opened only to ask");
+}
+
+#[test]
+fn a_store_or_configuration_that_cannot_be_used_denies() {
+    let user = User::new();
+    let payload = CALL.before().to_string();
+    for client in CLIENTS {
+        let payload = Call { client, ..CALL }.before().to_string();
+        let run = |options: &[&str]| {
+            ended(
+                &user
+                    .start_hook(client, "20", options, payload.as_bytes())
+                    .wait_with_output()
+                    .unwrap(),
+            )
+        };
+        assert_denied(client, &run(&["--store", "mysql://db"]), "is no store");
+        assert_denied(client, &run(&["--store", "sqlite:/no/such/asks.db"]), "store");
+        assert_denied(client, &run(&["--store", "postgres://127.0.0.1:1/none"]), "");
+        assert_denied(client, &run(&["--config", "missing.toml"]), "no such file");
+    }
+    let bad = user.command(&["hook", "claude", "--unknown"]).output().unwrap();
+    assert_eq!(
+        (bad.status.code(), bad.stderr.is_empty()),
+        (Some(2), false),
+        "every client blocks on that"
+    );
+    user.configure("nonsense");
+    let child = user.start_hook("claude", "20", &[], payload.as_bytes());
+    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "config.toml");
+}
+
+#[test]
+fn a_store_that_is_locked_denies_in_time() {
+    let user = User::new();
+    user.hook(&CALL, "1");
+    let lock = rusqlite::Connection::open(user.state("asks.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = Instant::now();
+    let other = Call { command: "make other", ..CALL };
+    assert_denied("claude", &user.hook(&other, "2"), "");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_denied("claude", &user.hook(&other, "1"), "waits for approval");
+}
+
+#[test]
+fn a_hook_whose_input_never_ends_denies_in_time() {
+    let user = User::new();
+    let mut command = user.command(&["hook", "codex", "--limit", "1"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_denied("codex", &ended(&output), "in time");
+}
+
+/// The client counts from the moment at which it starts a shell for the hook, and not from that of the hook's `main`.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_time_limit_is_counted_from_the_start_of_the_process() {
+    let user = User::new();
+    let hook = user.command(&[]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "sleep 4; exec \"$0\" hook codex --limit 9"]).arg(hook.get_program());
+    command.env("HOME", user.home()).current_dir(user.home());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let start = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let call = Call { client: "codex", ..CALL };
+    child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
+    assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "waits for approval");
+    assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool already");
+}
+
+/// The store that a hook waits in is removed: what it would be told of an answer is not known any more (rule L9).
+#[test]
+fn a_store_that_is_removed_while_a_hook_waits_denies() {
+    let user = User::new();
+    let child = user.start_hook(
+        "codex",
+        "8",
+        &[],
+        Call { client: "codex", ..CALL }.before().to_string().as_bytes(),
+    );
+    user.pending_are(1);
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(user.state(&format!("asks.db{end}")));
+    }
+    assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "");
+}
+
+/// Text that nests without an end must not end in a stack overflow, which no process can answer.
+#[test]
+fn a_command_that_nests_without_an_end_is_denied() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'reads'\nallow = 'shell'\nwhere.command.is = ['read-only']\n\
+                [[rule]]\nid = 'others'\ndeny = 'shell'\nreason = 'not here'\n";
+    std::fs::write(rules, text).unwrap();
+    for begin in [
+        "(", "$(", "`", "{ ", "$((", "${a:-", "\"$(", "<(", "if ", "! ", "[[ ", "eval ", "sudo ",
+        "a|",
+    ] {
+        let command = begin.repeat((64 << 10) / begin.len());
+        let call = Call { command: &command, client: "codex", ..CALL };
+        assert_denied("codex", &user.hook(&call, "60"), "not here");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_name_is_denied_in_a_few_words() {
+    let user = User::new();
+    let long = "x".repeat(3 << 20);
+    for client in CLIENTS {
+        let mut payload = Call { client, ..CALL }.before();
+        let tool =
+            ["tool_name", "toolName", "tool"].into_iter().find(|it| payload.get(it).is_some());
+        payload[tool.unwrap()] = json!(long);
+        let denied = user.tell(client, &payload);
+        assert_denied(client, &denied, "cannot be used");
+        assert!(denied.err.len() < 1_000);
+        let denied = user.tell(client, &Call { client, ..CALL }.payload(&long));
+        assert_denied(client, &denied, "cannot be used");
+        assert!(denied.err.len() < 1_000);
+    }
+}

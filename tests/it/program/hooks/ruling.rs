@@ -1,0 +1,172 @@
+//! Rules, limits and grants, as the processes of a hook use them.
+
+use std::path::{Path, PathBuf};
+
+use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use crate::program::{Ended, User, ended};
+
+/// Rules that allow commands, ask about a `*.asked` file among their words, and deny about a `*.denied` one.
+const RULES: &str = r#"
+version = 1
+
+[[rule]]
+id = "open"
+allow = "shell"
+
+[[rule]]
+id = "asked"
+ask = "shell"
+where.any_path = ["**/*.asked"]
+reason = "asks first"
+
+[[rule]]
+id = "denied"
+deny = "*"
+where.any_path = ["**/*.denied"]
+reason = "not in this project"
+"#;
+
+impl User {
+    fn rules(&self, text: &str) -> PathBuf {
+        let path = self.home().join("team.toml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn hook_under(&self, rules: &Path, call: &Call<'_>, limit: &str) -> Ended {
+        let options = ["--rules", rules.to_str().unwrap()];
+        let payload = call.before().to_string();
+        let child = self.start_hook(call.client, limit, &options, payload.as_bytes());
+        ended(&child.wait_with_output().unwrap())
+    }
+}
+
+/// P2: the answer is in the form that the client obeys. Only the call that is asked about opens the store.
+#[test]
+fn a_file_of_rules_allows_asks_and_denies_for_every_client() {
+    let user = User::new();
+    let rules = user.rules(RULES);
+    let run =
+        |client, command, limit| user.hook_under(&rules, &Call { client, command, ..CALL }, limit);
+    for client in CLIENTS {
+        let allowed = run(client, "touch a.txt", "20");
+        assert_allowed(&allowed);
+        let told = if client == "opencode" { r#"{"decision":"allow"}"# } else { "" };
+        assert_eq!(allowed.out, told, "the client's own rules still count");
+        assert_denied(client, &run(client, "touch a.denied", "20"), "not in this project");
+    }
+    assert!(!user.state("asks.db").exists(), "the store is opened only to ask");
+    for client in CLIENTS {
+        assert_denied(client, &run(client, "touch a.asked", "4"), "asks first");
+    }
+    assert_eq!(user.pending().len(), CLIENTS.len());
+}
+
+/// R6: an approval is for the questions that were shown, by their rules; another reason asks no new question.
+#[test]
+fn an_approval_does_not_answer_the_question_of_another_rule() {
+    let user = User::new();
+    let rules = user.rules(RULES);
+    let call = Call { command: "touch a.asked", ..CALL };
+    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for");
+    asked();
+    user.approve_pending();
+    user.rules(&RULES.replace("**/*.asked", "*.asked"));
+    asked();
+    assert_eq!(user.pending().len(), 1, "another rule asks another question");
+    user.rules(&RULES.replace("asks first", "asks before that"));
+    assert_allowed(&user.hook_under(&rules, &call, "20"));
+    asked();
+}
+
+/// D1: a rule that denies is stricter than an earlier approval.
+#[test]
+fn an_approved_call_is_denied_under_rules_that_deny_it() {
+    let user = User::new();
+    let rules = user.rules(RULES);
+    let call = Call { command: "touch a.asked", ..CALL };
+    assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for approval");
+    user.approve_pending();
+    user.rules(&RULES.replace("*.denied", "*.asked"));
+    assert_denied("claude", &user.hook_under(&rules, &call, "20"), "not in this project");
+    user.rules("this is no file of rules");
+    assert_denied("claude", &user.hook_under(&rules, &call, "20"), "team.toml");
+}
+
+#[test]
+fn a_limit_counts_over_the_processes_of_a_hook() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'few'\nallow = 'shell'\n\
+                at_most = { calls = 2, within = '1h', else = 'deny' }\n";
+    std::fs::write(rules, text).unwrap();
+    for id in ["c1", "c2"] {
+        assert_allowed(&user.hook(&Call { id, ..CALL }, "20"));
+    }
+    assert_denied("claude", &user.hook(&Call { id: "c3", ..CALL }, "20"), "at most 2 calls");
+}
+
+/// G1: a grant for the session answers later calls of the hook, each a process, and no other call.
+#[test]
+fn a_grant_answers_equal_calls_of_its_session() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    std::fs::write(rules, "version = 1\n").unwrap();
+    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let text = |name: &str| ask[name].as_str().unwrap().to_owned();
+    let (id, fingerprint) = (text("id"), text("fingerprint"));
+    let make = ["grants", "make", &id, "--in", "session", "--as", "ann", "--fingerprint"];
+    assert_eq!(user.run(&[&make[..], &["0"]].concat()).status, 6, "another fingerprint");
+    let made = user.run(&[&make[..], &[&fingerprint, "--for", "2h", "--json"]].concat());
+    assert_eq!(made.status, 0, "{made:?}");
+    let grant = made.lines()[0]["id"].as_str().unwrap().to_owned();
+    // The pending call stays with the people; the ones after it are answered.
+    user.decide(&ask, &["--approve"]);
+    for id in ["c1", "c2", "c3"] {
+        assert_allowed(&user.hook(&Call { id, ..CALL }, "20"));
+    }
+    for other in [
+        Call { session: "s2", ..CALL },
+        Call { directory: "/src/other", ..CALL },
+        Call { command: "make install2", ..CALL },
+        Call { client: "codex", ..CALL },
+    ] {
+        assert_denied(other.client, &user.hook(&other, "4"), "waits for approval");
+    }
+    let revoked = user.run(&["grants", "revoke", &grant, "--as", "bob"]);
+    assert_eq!(revoked.status, 0, "{revoked:?}");
+    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "4"), "waits for approval");
+}
+
+/// G2: a grant does not answer a call that a person has denied.
+#[test]
+fn a_grant_does_not_answer_a_call_that_was_denied() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    std::fs::write(rules, "version = 1\n").unwrap();
+    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let text = |name: &str| ask[name].as_str().unwrap().to_owned();
+    let make = ["grants", "make", &text("id"), "--in", "session", "--fingerprint"];
+    assert_eq!(user.run(&[&make[..], &[&text("fingerprint")]].concat()).status, 0);
+    user.decide(&ask, &["--deny", "not this one"]);
+    assert_denied("claude", &user.hook(&CALL, "20"), "not this one");
+    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "4"), "waits for approval");
+}
+
+#[test]
+fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
+    let user = User::new();
+    for n in 0..3 {
+        let message = format!("no {n}");
+        assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+        user.decide(&user.pending_are(1)[0], &["--deny", &message]);
+        assert_denied("claude", &user.hook(&CALL, "1"), &message);
+    }
+    assert_denied("claude", &user.hook(&CALL, "1"), "denied this call 3 times");
+    assert!(user.pending().is_empty());
+}
