@@ -301,7 +301,8 @@ impl Asks {
     /// Whether this request gets the outcome of an earlier one, whose client did not get it, and no other request does.
     pub(super) async fn redeliver(&self, record: &Record) -> Result<bool, BoxError> {
         let age = self.ledger.now().await?.saturating_sub(record.changed_at);
-        if age >= UNDELIVERED || self.responses.writes(record.ask.id()) {
+        let is_delivered = self.ledger.load_run(record.ask.run()).await?.is_some();
+        if is_delivered || age >= UNDELIVERED || self.responses.writes(record.ask.id()) {
             return Ok(false);
         }
         // Another process may be writing it at this moment, and records so.

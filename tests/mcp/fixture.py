@@ -77,6 +77,8 @@ def simple(params):
 
 def progress(params):
     token = params.get("_meta", {}).get("progressToken")
+    # Progress that comes before the guard knows the token of its own request is not passed on.
+    time.sleep(0.1)
     for done in (0, 50, 100):
         if token is not None:
             send({"method": "notifications/progress", "params": {"progressToken": token, "progress": done, "total": 100}})

@@ -144,7 +144,7 @@ async fn storm(desk: &Desk, dice: &mut Dice, server: &Value, n: u64) {
             tokio::time::sleep(Duration::from_millis(dice.roll(120))).await;
             match dice.roll(3) {
                 0 => client.kill().await,
-                // It goes on by itself for a while, beside the next guard.
+                // It ends by itself after a while, beside the next guard.
                 1 => drop(tokio::spawn(client.goes())),
                 _ => {
                     let mine = desk.servers(&server["lane"]);

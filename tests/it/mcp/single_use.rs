@@ -93,7 +93,7 @@ async fn a_state_that_is_too_old_or_sealed_by_another_key_runs_nothing() {
         &claims,
         now + hour,
     );
-    let other_purpose = keys.seal("countersign ask", &claims, now + hour).unwrap();
+    let other_purpose = keys.seal("another purpose", &claims, now + hour).unwrap();
     for bad in [old, others.unwrap(), other_purpose] {
         let response = client.retry("write", json!({"n": 1}), &json!(bad), yes()).await;
         let text = response["error"]["message"].as_str().unwrap();
