@@ -57,7 +57,7 @@ fn a_file_of_rules_allows_asks_and_denies_for_every_client() {
     }
     assert!(!user.state("asks.db").exists(), "the store is opened only to ask");
     for client in CLIENTS {
-        assert_denied(client, &run(client, "touch a.asked", "4"), "asks first");
+        assert_denied(client, &run(client, "touch a.asked", "6"), "asks first");
     }
     assert_eq!(user.pending().len(), CLIENTS.len());
 }
@@ -68,7 +68,7 @@ fn an_approval_does_not_answer_the_question_of_another_rule() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for");
+    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "6"), "waits for");
     asked();
     user.approve_pending();
     user.rules(&RULES.replace("**/*.asked", "*.asked"));
@@ -85,7 +85,7 @@ fn an_approved_call_is_denied_under_rules_that_deny_it() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for approval");
+    assert_denied("claude", &user.hook_under(&rules, &call, "6"), "waits for approval");
     user.approve_pending();
     user.rules(&RULES.replace("*.denied", "*.asked"));
     assert_denied("claude", &user.hook_under(&rules, &call, "20"), "not in this project");
