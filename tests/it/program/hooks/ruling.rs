@@ -56,10 +56,10 @@ fn a_file_of_rules_allows_asks_and_denies_for_every_client() {
         assert_denied(client, &run(client, "touch a.denied", "20"), "not in this project");
     }
     assert!(!user.state("asks.db").exists(), "the store is opened only to ask");
-    for client in CLIENTS {
-        assert_denied(client, &run(client, "touch a.asked", "4"), "asks first");
+    for client in ["codex", "gemini"] {
+        assert_denied(client, &run(client, "touch a.asked", "12"), "asks first");
     }
-    assert_eq!(user.pending().len(), CLIENTS.len());
+    assert_eq!(user.pending().len(), 2);
 }
 
 /// R6: an approval is for the questions that were shown, by their rules; another reason asks no new question.
@@ -68,7 +68,7 @@ fn an_approval_does_not_answer_the_question_of_another_rule() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for");
+    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "12"), "waits for");
     asked();
     user.approve_pending();
     user.rules(&RULES.replace("**/*.asked", "*.asked"));
@@ -85,7 +85,7 @@ fn an_approved_call_is_denied_under_rules_that_deny_it() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    assert_denied("claude", &user.hook_under(&rules, &call, "4"), "waits for approval");
+    assert_denied("claude", &user.hook_under(&rules, &call, "12"), "waits for approval");
     user.approve_pending();
     user.rules(&RULES.replace("*.denied", "*.asked"));
     assert_denied("claude", &user.hook_under(&rules, &call, "20"), "not in this project");
@@ -114,7 +114,7 @@ fn a_grant_answers_equal_calls_of_its_session() {
     user.configure("");
     let rules = user.home().join(".config/countersign/rules.toml");
     std::fs::write(rules, "version = 1\n").unwrap();
-    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&CALL, "12"), "waits for approval");
     let ask = user.pending_are(1).remove(0);
     let text = |name: &str| ask[name].as_str().unwrap().to_owned();
     let (id, fingerprint) = (text("id"), text("fingerprint"));
@@ -134,11 +134,11 @@ fn a_grant_answers_equal_calls_of_its_session() {
         Call { command: "make install2", ..CALL },
         Call { client: "codex", ..CALL },
     ] {
-        assert_denied(other.client, &user.hook(&other, "4"), "waits for approval");
+        assert_denied(other.client, &user.hook(&other, "12"), "waits for approval");
     }
     let revoked = user.run(&["grants", "revoke", &grant, "--as", "bob"]);
     assert_eq!(revoked.status, 0, "{revoked:?}");
-    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "12"), "waits for approval");
 }
 
 /// G2: a grant does not answer a call that a person has denied.
@@ -148,14 +148,14 @@ fn a_grant_does_not_answer_a_call_that_was_denied() {
     user.configure("");
     let rules = user.home().join(".config/countersign/rules.toml");
     std::fs::write(rules, "version = 1\n").unwrap();
-    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&CALL, "12"), "waits for approval");
     let ask = user.pending_are(1).remove(0);
     let text = |name: &str| ask[name].as_str().unwrap().to_owned();
     let make = ["grants", "make", &text("id"), "--in", "session", "--fingerprint"];
     assert_eq!(user.run(&[&make[..], &[&text("fingerprint")]].concat()).status, 0);
     user.decide(&ask, &["--deny", "not this one"]);
     assert_denied("claude", &user.hook(&CALL, "20"), "not this one");
-    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "12"), "waits for approval");
 }
 
 #[test]
