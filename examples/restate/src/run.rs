@@ -231,7 +231,7 @@ fn result(call: &ToolCall, outcome: &Outcome) -> Option<RequestPart> {
         Outcome::Failed(_) => ReturnKind::Failed,
         Outcome::Retry(_) => ReturnKind::Retried,
         Outcome::Unknown(_) => ReturnKind::Interrupted,
-        _ => return None,
+        Outcome::Deferred(_) => return None,
     };
     Some(RequestPart::ToolReturn {
         tool_name: call.name().to_owned(),

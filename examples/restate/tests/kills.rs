@@ -75,26 +75,7 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
         stage.start_service(&[&LEASE[..], &["--stop-at", step]].concat()).await.unwrap();
         let task = format!("look_up {{\"order\": \"A-17\"}}\n{REFUND}");
         stage.begin(step, &task).await.unwrap();
-        let mut pending = None;
-        if !matches!(step, "model" | "asked") {
-            let asks = stage.pending(step, 1).await.unwrap();
-            let ask = pending.insert(asks.into_iter().next().unwrap()).clone();
-            // Where the decision is the step, its request gets no answer before the processes are back.
-            let ledger = ledger(&stage).await;
-            if step != "decided" {
-                assert_eq!(
-                    stage.decide(&ask, "ann", yes()).await.unwrap()["result"],
-                    "won",
-                    "{step}"
-                );
-            } else {
-                let id = ask["ask"].as_str().unwrap().to_owned();
-                tokio::select! {
-                    told = stage.decide(&ask, "ann", yes()) => panic!("{told:?}"),
-                    () = decided(&ledger, &id) => {}
-                }
-            }
-        }
+        let pending = decided_before(&stage, step).await;
         until("a step is reached", async || Ok((count(&stage, step) > reached).then_some(())))
             .await
             .unwrap();
@@ -121,6 +102,27 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
         assert_eq!(count(&stage, "looked_up") - looked_up, 1, "{step}: an allowed call, too");
         stage.kill(false);
     }
+}
+
+/// The ask of a step behind the question, with its approval sent.
+async fn decided_before(stage: &Stage, step: &str) -> Option<Value> {
+    if matches!(step, "model" | "asked") {
+        return None;
+    }
+    let ask = stage.pending(step, 1).await.unwrap().remove(0);
+    if step == "decided" {
+        // Where the decision is the step, its request gets no answer before the processes are back.
+        let ledger = ledger(stage).await;
+        let id = ask["ask"].as_str().unwrap();
+        tokio::select! {
+            told = stage.decide(&ask, "ann", yes()) => panic!("{told:?}"),
+            () = decided(&ledger, id) => {}
+        }
+    } else {
+        let told = stage.decide(&ask, "ann", yes()).await.unwrap();
+        assert_eq!(told["result"], "won", "{step}");
+    }
+    Some(ask)
 }
 
 /// Waits until the ledger has a decision on the ask.
