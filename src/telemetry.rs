@@ -8,7 +8,12 @@
 //! would never be exported, so the second trace has a link to the first, whose `traceparent` is stored with the pending
 //! call.
 
+use std::time::Duration;
+
 use tracing::Span;
+
+/// Whether metrics are exported at all, so that nothing is read for them in other builds.
+pub(crate) const EXPORTS: bool = cfg!(feature = "opentelemetry");
 
 /// The W3C `traceparent` of a span, to be stored with a pending call; `None` if the span is not exported.
 pub(crate) fn trace_parent(span: &Span) -> Option<String> {
@@ -29,7 +34,7 @@ pub(crate) fn link(span: &Span, asked_in: Option<&str>) {
     let _ = (span, asked_in);
 }
 
-/// Counts a decision of a layer. `key` is the key of the question of an ASK: for rules, the id of the rule.
+/// Counts a decision of a layer. `key` is the key of the question of an ASK, or of a DENY: for rules, the id of the rule.
 pub(crate) fn count_decision(layer: impl FnOnce() -> String, decision: &'static str, key: &str) {
     #[cfg(feature = "opentelemetry")]
     exported::count_decision(layer(), decision, key);
@@ -37,7 +42,38 @@ pub(crate) fn count_decision(layer: impl FnOnce() -> String, decision: &'static 
     let _ = (layer, decision, key);
 }
 
-/// The time of a pass. Without the feature it reads no clock.
+/// The end of an ask: its answer, or that there is none any more.
+pub(crate) struct AskEnd<'a> {
+    pub(crate) tool: &'a str,
+    /// The answer, or `expired`, `cancelled` or `closed`.
+    pub(crate) answer: &'static str,
+    /// What kind of answerer gave the answer: `person`, `policy` or `grant`; `None` without an answer. Names of people
+    /// are in the log and in the events, and no attributes of metrics.
+    pub(crate) by: Option<&'static str>,
+    /// The time since the call was asked about, where this process knows it.
+    pub(crate) waited: Option<Duration>,
+}
+
+/// Counts the end of an ask for each of its questions, which are layer and key, and measures how long it was pending.
+pub(crate) fn measure_ask<'q>(
+    end: &AskEnd<'_>,
+    questions: impl Iterator<Item = (&'q str, &'q str)>,
+) {
+    #[cfg(feature = "opentelemetry")]
+    exported::measure_ask(end, questions);
+    #[cfg(not(feature = "opentelemetry"))]
+    let _ = (end.tool, end.answer, end.by, end.waited, questions);
+}
+
+/// Reports how many asks of a store are pending now.
+pub(crate) fn observe_pending(count: u64) {
+    #[cfg(feature = "opentelemetry")]
+    exported::observe_pending(count);
+    #[cfg(not(feature = "opentelemetry"))]
+    let _ = count;
+}
+
+/// The time of a pass, or of a question to a handler. Without the feature it reads no clock.
 pub(crate) struct Stopwatch(#[cfg(feature = "opentelemetry")] std::time::Instant);
 
 impl Stopwatch {
@@ -46,6 +82,14 @@ impl Stopwatch {
             #[cfg(feature = "opentelemetry")]
             std::time::Instant::now(),
         )
+    }
+
+    /// The time since the start; `None` without the feature.
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
+        #[cfg(feature = "opentelemetry")]
+        return Some(self.0.elapsed());
+        #[cfg(not(feature = "opentelemetry"))]
+        None
     }
 
     /// Measures a pass that ended with this outcome.
@@ -62,7 +106,7 @@ mod exported {
     use std::sync::OnceLock;
     use std::time::Duration;
 
-    use opentelemetry::metrics::{Counter, Histogram};
+    use opentelemetry::metrics::{Counter, Gauge, Histogram};
     use opentelemetry::trace::{
         SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     };
@@ -70,11 +114,23 @@ mod exported {
     use tracing::Span;
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+    use super::AskEnd;
+
     /// The instruments, from the meter provider that the application has set before the first call.
     struct Instruments {
         decisions: Counter<u64>,
         calls: Histogram<f64>,
+        answers: Counter<u64>,
+        asks: Histogram<f64>,
+        pending: Gauge<u64>,
     }
+
+    /// The buckets of the time to a decision: from a policy's milliseconds to a person who comes back after the weekend.
+    /// The default ones of OpenTelemetry end at 10 seconds.
+    const HOW_LONG: [f64; 14] = [
+        0.1, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0,
+        259_200.0, 604_800.0,
+    ];
 
     fn instruments() -> &'static Instruments {
         static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
@@ -89,6 +145,20 @@ mod exported {
                     .f64_histogram("gen_ai.execute_tool.duration")
                     .with_unit("s")
                     .with_description("Time of a pass of a call through its layers and tool, by outcome")
+                    .build(),
+                answers: meter
+                    .u64_counter("countersign.answers")
+                    .with_description("Ends of asks, by layer and key of the question, answer and kind of answerer")
+                    .build(),
+                asks: meter
+                    .f64_histogram("countersign.ask.duration")
+                    .with_unit("s")
+                    .with_description("Time from an ask to its end, by tool, answer and kind of answerer")
+                    .with_boundaries(HOW_LONG.to_vec())
+                    .build(),
+                pending: meter
+                    .u64_gauge("countersign.asks.pending")
+                    .with_description("Asks of the ledger's store that are pending, as of the last `Ledger::expire`")
                     .build(),
             }
         })
@@ -121,14 +191,38 @@ mod exported {
     }
 
     pub(super) fn count_decision(layer: String, decision: &'static str, key: &str) {
-        let mut attributes = vec![
-            KeyValue::new("countersign.layer", layer),
-            KeyValue::new("countersign.decision", decision),
-        ];
-        if !key.is_empty() {
-            attributes.push(KeyValue::new("countersign.question.key", key.to_owned()));
-        }
+        let layer = KeyValue::new("countersign.layer", layer);
+        let decision = KeyValue::new("countersign.decision", decision);
+        let attributes: Vec<_> = [layer, decision].into_iter().chain(key_of(key)).collect();
         instruments().decisions.add(1, &attributes);
+    }
+
+    pub(super) fn measure_ask<'q>(
+        end: &AskEnd<'_>,
+        questions: impl Iterator<Item = (&'q str, &'q str)>,
+    ) {
+        let answer = KeyValue::new("countersign.answer", end.answer);
+        let by = end.by.map(|by| KeyValue::new("countersign.answered_by", by));
+        let ended = || std::iter::once(answer.clone()).chain(by.clone());
+        for (layer, key) in questions {
+            let layer = KeyValue::new("countersign.layer", layer.to_owned());
+            let attributes: Vec<_> = ended().chain([layer]).chain(key_of(key)).collect();
+            instruments().answers.add(1, &attributes);
+        }
+        if let Some(waited) = end.waited {
+            let tool = KeyValue::new("gen_ai.tool.name", end.tool.to_owned());
+            let attributes: Vec<_> = ended().chain([tool]).collect();
+            instruments().asks.record(waited.as_secs_f64(), &attributes);
+        }
+    }
+
+    pub(super) fn observe_pending(count: u64) {
+        instruments().pending.record(count, &[]);
+    }
+
+    /// The attribute of a key; none where the layer has not set one.
+    fn key_of(key: &str) -> Option<KeyValue> {
+        (!key.is_empty()).then(|| KeyValue::new("countersign.question.key", key.to_owned()))
     }
 
     pub(super) fn measure_call(tool: &str, outcome: &'static str, duration: Duration) {

@@ -2,58 +2,52 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use lexopt::{Arg, Parser, ValueExt as _};
 
-/// An assistant tidies a folder, and every call it makes goes through a permission stack.
-///
-/// The model is offline and deterministic, unless --model names a real one; the tools are real. Without DIRECTORY it works on a copy of a small messy
-/// workspace, in a temporary directory that it prints and leaves for you to look at.
-///
-/// Reads are allowed. Writes, moves and deletes are asked about. Secrets and anything outside of the directory are
-/// denied. Questions are put in the terminal, unless one of the options below answers them; with neither, they are
-/// answered with no.
-#[derive(Debug, Parser)]
-#[command(name = "assistant", bin_name = "assistant", after_help = HELP)]
+/// What the user wants. [`HELP`] says what each option does.
+#[derive(Debug, Default)]
 pub(crate) struct Cli {
-    /// The directory to tidy, in place
-    #[arg(conflicts_with = "resume")]
     pub(crate) directory: Option<PathBuf>,
-
-    /// Answer from a file of rules; see below
-    #[arg(long, value_name = "FILE")]
     pub(crate) answers: Option<PathBuf>,
-
-    /// Approve everything that is asked
-    #[arg(long, conflicts_with_all = ["answers", "deny_all"])]
     pub(crate) approve_all: bool,
-
-    /// Deny everything that is asked
-    #[arg(long, conflicts_with = "answers")]
     pub(crate) deny_all: bool,
-
-    /// Ask no person: when calls are pending, write the run to FILE and exit
-    #[arg(long, value_name = "FILE")]
     pub(crate) suspend: Option<PathBuf>,
-
-    /// Answer the pending calls in FILE, and resume that run
-    #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-
-    /// Put the optional ReadOnly layer into the stack: it denies every change
-    #[arg(long)]
     pub(crate) read_only: bool,
-
-    /// Ask this model instead of the one without a network: gpt-4o-mini, claude-sonnet-4-5, gemini-2.5-flash,
-    /// ollama::qwen3, …; see below
-    #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-
-    /// Show the decision of every layer about every call, and the error message of a model's provider
-    #[arg(long)]
+    pub(crate) mcp: Option<String>,
     pub(crate) explain: bool,
 }
 
-const HELP: &str = r#"Rules for --answers:
+/// The text of `--help`.
+pub(crate) const HELP: &str = r#"An assistant tidies a folder, and every call it makes goes through a permission stack.
+
+The model is offline and deterministic, unless --model names a real one; the tools are real. Without DIRECTORY it works
+on a copy of a small messy workspace, in a temporary directory that it prints and leaves for you to look at.
+
+Reads are allowed. Writes, moves and deletes are asked about. Secrets and anything outside of the directory are denied.
+Questions are put in the terminal, unless one of the options below answers them; with neither, they are answered with
+no.
+
+Usage: assistant [OPTIONS] [DIRECTORY]
+
+Arguments:
+  [DIRECTORY]       The directory to tidy, in place
+
+Options:
+      --answers <FILE>  Answer from a file of rules; see below
+      --approve-all     Approve everything that is asked
+      --deny-all        Deny everything that is asked
+      --suspend <FILE>  Ask no person: when calls are pending, write the run to FILE and exit
+      --resume <FILE>   Answer the pending calls in FILE, and resume that run
+      --read-only       Put the optional ReadOnly layer into the stack: it denies every change
+      --model <NAME>    Ask this model instead of the one without a network: gpt-4o-mini, claude-sonnet-4-5,
+                        gemini-2.5-flash, ollama::qwen3, …; see below
+      --mcp <COMMAND>   Add the tools of the MCP server that this command starts; each of their calls is asked about
+      --explain         Show the decision of every layer about every call, and the error message of a model's provider
+  -h, --help            Print this help
+
+Rules for --answers:
   One JSON object a line (or one array of them). The first rule that fits a call answers it:
 
     {"tool": "delete_file", "path": "*.tmp", "answer": "approve"}
@@ -82,15 +76,82 @@ Models:
   The provider goes by the name. Its key comes from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY
   and so on; Ollama needs none. What the tools return is sent to the provider. With --resume, name the model again.
 
+Servers:
+  assistant --mcp "mcp-server-memory"           the server's tools are called mcp_…, and stand behind the same stack
+  The words of the command are separated by spaces. The model without a network calls the first tool that needs no
+  arguments, once. With --resume, name the server again.
+
 Exit status:
   0    the run came to its end, or was suspended as you asked
   1    the run failed
   2    the command line, the directory, the model, or a file that was named cannot be used; nothing has run
   130  you stopped the run with Ctrl-C: the calls that were asked about have not run"#;
 
+/// Sets an option that has a value. A second value is refused, as it would replace the first without a word.
+fn once<T>(option: &str, slot: &mut Option<T>, value: T) -> Result<(), String> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(format!("{option} cannot be given twice")),
+    }
+}
+
+/// A command line without errors.
+pub(crate) enum Command {
+    Run(Cli),
+    Help,
+}
+
 impl Cli {
-    /// Checks combinations of options that clap cannot express.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Reads the command line of this process.
+    pub(crate) fn read() -> Result<Command, String> {
+        Self::from_args(Parser::from_env()).map_err(|problem| {
+            let problem = problem.to_string();
+            format!("{problem}\n\nFor more information, try '--help'.")
+        })
+    }
+
+    fn from_args(mut args: Parser) -> Result<Command, lexopt::Error> {
+        let mut cli = Self::default();
+        while let Some(arg) = args.next()? {
+            match arg {
+                Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
+                Arg::Long("answers") => once("--answers", &mut cli.answers, args.value()?.into())?,
+                Arg::Long("approve-all") => cli.approve_all = true,
+                Arg::Long("deny-all") => cli.deny_all = true,
+                Arg::Long("suspend") => once("--suspend", &mut cli.suspend, args.value()?.into())?,
+                Arg::Long("resume") => once("--resume", &mut cli.resume, args.value()?.into())?,
+                Arg::Long("read-only") => cli.read_only = true,
+                Arg::Long("model") => once("--model", &mut cli.model, args.value()?.string()?)?,
+                Arg::Long("mcp") => once("--mcp", &mut cli.mcp, args.value()?.string()?)?,
+                Arg::Long("explain") => cli.explain = true,
+                Arg::Value(directory) if cli.directory.is_none() => {
+                    cli.directory = Some(directory.into());
+                }
+                other => return Err(other.unexpected()),
+            }
+        }
+        cli.check()?;
+        Ok(Command::Run(cli))
+    }
+
+    /// Refuses options of which one would silently win over another.
+    fn check(&self) -> Result<(), String> {
+        let given = [
+            ("--answers", self.answers.is_some()),
+            ("--approve-all", self.approve_all),
+            ("--deny-all", self.deny_all),
+        ];
+        let mut answers = given.iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        if let (Some(one), Some(other)) = (answers.next(), answers.next()) {
+            return Err(format!(
+                "{one} cannot be used with {other}: each of them answers every call"
+            ));
+        }
+        if self.directory.is_some() && self.resume.is_some() {
+            return Err(
+                "a DIRECTORY cannot be used with --resume: the run continues in its own".into()
+            );
+        }
         let answered = self.approve_all || self.deny_all;
         match answered && self.suspend.is_some() && self.resume.is_none() {
             true => Err("with --approve-all or --deny-all nothing is left to --suspend".into()),

@@ -1,9 +1,11 @@
 //! An assistant tidies a folder, and every tool call it makes goes through a permission stack.
 //!
 //! ```text
-//! cargo run --example assistant                     asks you in the terminal cargo run --example assistant --
-//! --approve-all    asks no person cargo run --example assistant --features genai -- --model NAME    asks a real model
-//! what to do cargo run --example assistant -- --help           all the rest
+//! cargo run --example assistant                       asks you in the terminal
+//! cargo run --example assistant -- --approve-all      asks no person
+//! cargo run --example assistant -- --help             all the rest
+//!
+//! cargo run --example assistant --features genai -- --model NAME      asks a real model what to do
 //! ```
 //!
 //! | file | is |
@@ -12,12 +14,15 @@
 //! | `sandbox.rs` | which paths are inside the folder |
 //! | `tools.rs` | the tools, on real files |
 //! | `model/` | the scripted model, offline and deterministic, and real models (`model/real.rs`) |
+//! | `mcp.rs` | the tools of an MCP server, which `--mcp` adds |
 //! | `answers.rs` | the handlers: the terminal, a file of rules, or one answer for all calls |
 //! | `suspend.rs` | the file of a suspended run |
 //! | `report/` | the output, and the table at the end |
 
 mod answers;
 mod cli;
+#[cfg_attr(not(feature = "mcp"), path = "mcp_absent.rs")]
+mod mcp;
 mod model;
 mod report;
 mod sandbox;
@@ -31,12 +36,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser as _;
 use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
 use countersign::handler::{HandlerChain, Stopped};
-use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun};
+use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun, Tools};
 
-use cli::Cli;
+use cli::{Cli, Command, HELP};
 use report::{Report, plain, say};
 use sandbox::Sandbox;
 use suspend::Stored;
@@ -45,8 +49,15 @@ const PROMPT: &str = "Tidy up this folder.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Session::open(Cli::parse()).await {
-        Ok((session, waiting)) => session.go(waiting).await,
+    let ended = match Cli::read() {
+        Ok(Command::Help) => {
+            say(HELP);
+            Ok(())
+        }
+        Ok(Command::Run(cli)) => match Session::open(cli).await {
+            Ok((session, waiting)) => session.go(waiting).await,
+            Err(problem) => Err(Failure::Unusable(problem)),
+        },
         Err(problem) => Err(Failure::Unusable(problem)),
     };
     match ended {
@@ -88,9 +99,12 @@ struct Session {
 impl Session {
     /// Checks everything that can be checked before anything runs. Also returns the suspended run, if one is resumed.
     async fn open(cli: Cli) -> Result<(Self, Option<SuspendedRun>), String> {
-        cli.check()?;
         let model = match &cli.model {
             Some(name) => Some(model::real::named(name).await?),
+            None => None,
+        };
+        let server = match &cli.mcp {
+            Some(command) => Some(mcp::tools(command).await?),
             None => None,
         };
         let (handler, note) = answers::handler(&cli)?;
@@ -112,7 +126,8 @@ impl Session {
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
         }
-        let agent = agent(model, sandbox, read_only, cli.explain, Arc::clone(&report));
+        let tools = stack::stack(read_only, server);
+        let agent = agent(model, sandbox, tools, cli.explain, Arc::clone(&report));
         Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
     }
 
@@ -260,11 +275,10 @@ fn directory(cli: &Cli, stored: Option<&Stored>) -> Result<PathBuf, String> {
 fn agent(
     model: Option<model::real::Real>,
     sandbox: Sandbox,
-    read_only: bool,
+    tools: Tools,
     explain: bool,
     report: Arc<Report>,
 ) -> Agent {
-    let tools = stack::stack(read_only);
     let agent = match model {
         Some(model) => model::real::agent(model, tools),
         None => Agent::new(model::Tidy, tools).instructions("You tidy up folders."),

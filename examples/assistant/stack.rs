@@ -7,7 +7,8 @@
 //!  Outside     denies what is not in the workspace, as it is written or behind its links
 //!  Secrets     denies `.env`, keys and the like
 //!  ReadOnly    denies every change; absent unless `--read-only`
-//!  Changes     asks about writes, moves and deletes; allows reads; denies what it does not know
+//!  Changes     asks about writes, moves and deletes, and about tools of a server (`--mcp`); allows reads; denies what
+//!              it does not know
 //!  tower       at most four tools at once, and ten seconds for each
 //!      │
 //!  the tool
@@ -32,9 +33,14 @@ use tower::timeout::TimeoutLayer;
 use crate::sandbox::Sandbox;
 use crate::tools;
 
-/// The tools with all layers, outermost first.
-pub(crate) fn stack(read_only: bool) -> Tools {
-    tools::files().layered(
+/// The tools with all layers, outermost first. The tools of a server are inside of the same layers.
+pub(crate) fn stack(read_only: bool, server: Option<Tools>) -> Tools {
+    let files = Tools::from(tools::files());
+    let tools = match server {
+        Some(server) => Tools::combined([files, server]),
+        None => files,
+    };
+    tools.layered(
         ServiceBuilder::new()
             .layer(decide_fn(rewrite_paths).named("Paths"))
             .layer(decide_fn(deny_outside).named("Outside"))
@@ -121,11 +127,21 @@ impl ToolMiddleware for Changes {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match call.name() {
             "list_files" | "read_file" => Decision::allow(),
+            _ if is_of_a_server(cx) => {
+                Decision::ask("calls a tool of the MCP server, which may do anything")
+                    .with_key("server")
+            }
             "move_file" => Decision::ask("moves a file").with_key("move"),
             "delete_file" | "write_file" => ask_about_content(cx, call).await.into(),
             _ => Decision::deny("No rule allows this tool."),
         }
     }
+}
+
+/// Whether the call is of a tool of a server. By its source and not by its name, which a server chooses.
+fn is_of_a_server(cx: &RunContext) -> bool {
+    let source = cx.tool_definition().and_then(|definition| definition.source());
+    source.is_some_and(|source| source.is_server())
 }
 
 async fn ask_about_content(cx: &RunContext, call: &ToolCall) -> Result<Decision, BoxError> {
@@ -163,6 +179,8 @@ fn paths(call: &ToolCall) -> Result<Vec<(&'static str, &str)>, ToolBlocked> {
     let names: &[&'static str] = match call.name() {
         "delete_file" | "list_files" | "read_file" | "write_file" => &["path"],
         "move_file" => &["from", "to"],
+        // Which of its arguments are paths is not known, so each of its calls is asked about.
+        _ if is_of_a_server(call.context()) => &[],
         _ => return Err(ToolBlocked::new("No rule allows this tool.")),
     };
     let path = |name| call.args().str(name).map(|path| (name, path));

@@ -197,7 +197,7 @@ impl CallRecord {
 
     /// Records a denial by the gate itself.
     pub(crate) fn deny_at_gate(&self, reason: String, detail: Option<String>) -> Denial {
-        self.deny(Denial { layer: Cow::Borrowed("gate"), reason, detail })
+        self.deny(Denial { layer: Cow::Borrowed("gate"), reason, detail, key: String::new() })
     }
 
     pub(crate) fn denied(&self) -> Option<Denial> {

@@ -37,6 +37,7 @@
 //! | previews | the approver; their digests are pins | a change makes it a new question |
 
 mod conversion;
+mod grant_pattern;
 mod preview;
 mod question;
 
@@ -47,6 +48,7 @@ use serde_json::Value;
 
 use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
+pub use grant_pattern::GrantPattern;
 pub use preview::{Change, Preview, PreviewContent};
 pub use question::{Question, QuestionId};
 
@@ -137,7 +139,7 @@ pub(crate) enum Verdict {
 ///
 /// let decision = Decision::deny("not on fridays");
 /// let denial = decision.denied().unwrap();
-/// assert_eq!((denial.reason(), denial.detail()), ("not on fridays", None));
+/// assert_eq!((denial.reason(), denial.detail(), denial.key()), ("not on fridays", None, ""));
 /// assert_eq!(denial.layer(), "", "the service that runs the middleware fills it in");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +150,8 @@ pub struct Denial {
     pub(crate) reason: String,
     /// The text for the host, when the layer failed instead of deciding.
     pub(crate) detail: Option<String>,
+    /// Which of the layer's rules denies; empty without one. For the host, which counts denials by it.
+    pub(crate) key: String,
 }
 
 impl Denial {
@@ -167,6 +171,13 @@ impl Denial {
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
+    }
+
+    /// Which of the layer's rules denied the call, where the layer says so by [`Decision::with_key`]; empty otherwise.
+    /// For the host, which counts denials by it; the model does not get it.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
     }
 }
 
@@ -212,10 +223,8 @@ impl Decision {
     }
 
     fn denial(reason: String, detail: Option<String>) -> Self {
-        Self {
-            verdict: Verdict::Deny(Box::new(Denial { layer: Cow::Borrowed(""), reason, detail })),
-            args: None,
-        }
+        let denial = Denial { layer: Cow::Borrowed(""), reason, detail, key: String::new() };
+        Self { verdict: Verdict::Deny(Box::new(denial)), args: None }
     }
 
     /// Passes the call on with these arguments. With an ASK they are what the approver sees and what runs; with a DENY
@@ -240,8 +249,10 @@ impl Decision {
     /// reason changes ("balance is 102.3"). By default the reason is the key (rule A1).
     ///
     /// The key is stored with pending calls, so it should be short and stay the same across versions: `"pay"`,
-    /// `"new-recipient"`. Two questions of one layer with one key are one question, whatever their reasons say. It has
-    /// no effect on ALLOW and DENY.
+    /// `"new-recipient"`. Two questions of one layer with one key are one question, whatever their reasons say.
+    ///
+    /// On a DENY the key has no effect on the call: it says which rule of the layer denies, in the log and in
+    /// [metrics](crate::docs::telemetry). An ALLOW has no key.
     ///
     /// ```
     /// use countersign::Decision;
@@ -251,9 +262,13 @@ impl Decision {
     /// assert_eq!(monday.questions()[0].id(), tuesday.questions()[0].id());
     /// ```
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
-        if let Verdict::Ask(questions) = &mut self.verdict {
-            let key = key.into();
-            questions.iter_mut().for_each(|question| question.key.clone_from(&key));
+        match &mut self.verdict {
+            Verdict::Undecided | Verdict::Allow => {}
+            Verdict::Ask(questions) => {
+                let key = key.into();
+                questions.iter_mut().for_each(|question| question.key.clone_from(&key));
+            }
+            Verdict::Deny(denial) => denial.key = key.into(),
         }
         self
     }

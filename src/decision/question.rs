@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Preview;
+use super::{GrantPattern, Preview};
 
 /// One question about a call: which layer asks, why, and under which key.
 ///
@@ -57,6 +57,15 @@ impl Question {
         }
     }
 
+    /// The classes of calls for which the layer agrees to wider answers in advance, from the narrowest to the widest;
+    /// empty where it proposes none, or its metadata cannot be read as such
+    /// ([`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns)).
+    #[must_use]
+    pub fn grant_patterns(&self) -> Vec<GrantPattern> {
+        let patterns = self.metadata.get(GrantPattern::KEY);
+        patterns.and_then(|patterns| Vec::deserialize(patterns).ok()).unwrap_or_default()
+    }
+
     /// A question without a reason that the library asks itself, for example about a tool that declares an approval.
     pub(crate) fn of(layer: impl Into<String>, key: impl Into<String>) -> Self {
         Self { layer: layer.into(), key: key.into(), ..Self::new("") }
@@ -72,6 +81,12 @@ impl Question {
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// The key, if the layer has set one; empty where the reason is the key. A reason may quote arguments, and is
+    /// different for each call, so that it is no attribute of a metric.
+    pub(crate) fn own_key(&self) -> &str {
+        if self.key == self.reason { "" } else { &self.key }
     }
 
     /// Why the layer asks, for the approver; may be empty.

@@ -73,6 +73,16 @@ impl Answer {
         }
     }
 
+    /// The answer as one word of events and metrics, which is that of [`Answered::word`].
+    pub(crate) fn given(&self) -> &'static str {
+        match self {
+            Self::Approve { args: None } => "approved",
+            Self::Approve { args: Some(_) } => "edited",
+            Self::Deny { .. } => "denied",
+            Self::Result { .. } => "result",
+        }
+    }
+
     pub(crate) fn deny(message: impl Into<String>) -> Self {
         Self::Deny { message: message.into() }
     }

@@ -17,6 +17,7 @@
 //! | [`TOOLSET_ID`], [`WORKER`] | a name | surfaces |
 //! | [`EVERY_TIME`] | `true` | grants: never answered in advance (rule G2) |
 //! | [`GRANTABLE`] | `true` | grants: may be answered in advance |
+//! | [`GRANT_PATTERNS`] | a list | grants: classes of calls that may be answered in advance ([`GrantPattern`](crate::decision::GrantPattern)) |
 //! | [`RULE`] | an object | surfaces and logs |
 
 /// A description of the action for people.
@@ -34,6 +35,9 @@ pub const WORKER: &str = "worker";
 pub const EVERY_TIME: &str = "every_time";
 /// Whether an answer in advance may answer the question: `true` where the asking layer agrees to it.
 pub const GRANTABLE: &str = "grantable";
+/// The classes of calls that a person may grant beside exactly this one, which
+/// [`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns) sets.
+pub const GRANT_PATTERNS: &str = crate::decision::GrantPattern::KEY;
 /// The rule that asks: an object with its `id`, `file` and `line`.
 pub const RULE: &str = "rule";
 

@@ -1,37 +1,36 @@
 //! Grants that are made with an approval (rule G3).
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
 use super::approver::Approver;
-use super::offers::{OfferScope, grants};
+use super::offers::grants;
 use super::refused::ApiError;
-use crate::ledger::{Grant, Record};
+use crate::ledger::{Grant, GrantPlace, GrantTime, Record};
 
-/// The longest time for which the page grants: 90 days.
-const LONGEST: u64 = 90 * 24 * 3600;
-
-/// The grant that a person wants with an approval: exactly such calls, in a scope, for a number of seconds.
+/// The grant that a person wants with an approval: one of those that are offered in a scope, by its number (exactly
+/// such calls without one), for a number of seconds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    scope: OfferScope,
+    scope: GrantPlace,
+    #[serde(default)]
+    pattern: usize,
     seconds: Option<u64>,
 }
 
 /// The grant that is wanted, before anything is decided.
 pub(super) fn wanted(record: &Record, wanted: &Wanted) -> Result<Grant, ApiError> {
     let refused = |problem: &str| ApiError::bad("bad_request", problem);
-    let found = grants(record).find(|(scope, _)| *scope == wanted.scope);
-    let (_, grant) = found.ok_or_else(|| refused("No such grant can be made for this call."))?;
-    match wanted.seconds {
-        None => Ok(grant),
-        Some(seconds @ 1..=LONGEST) => Ok(grant.with_valid_for(Duration::from_secs(seconds))),
-        Some(_) => Err(refused("A grant is valid for at most 90 days.")),
-    }
+    let meant = |place, number| place == wanted.scope && number == wanted.pattern;
+    let found = grants(record).find(|(place, number, _)| meant(*place, *number));
+    let (.., offer) = found.ok_or_else(|| refused("No such grant can be made for this call."))?;
+    let grant = offer.into_grant();
+    let Some(seconds) = wanted.seconds else { return Ok(grant) };
+    let time = GrantTime::of_seconds(seconds);
+    let time = time.ok_or_else(|| refused("A grant is valid for at most 90 days."))?;
+    Ok(grant.with_valid_for(time.into()))
 }
 
 /// Makes the grant after the approval. The approval stands in any case.

@@ -1,40 +1,17 @@
 //! The grants that are offered beside an approval (rule G3).
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ledger::{Grant, GrantScope, Record};
+use crate::ledger::{GrantOffer, GrantPlace, Record};
 use crate::show;
 
-/// Where an offered grant holds.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum OfferScope {
-    Session,
-    Project,
-}
-
-impl OfferScope {
-    fn of(scope: &GrantScope) -> Option<Self> {
-        match scope {
-            GrantScope::Session(_) => Some(Self::Session),
-            GrantScope::Project(_) => Some(Self::Project),
-            GrantScope::Run(_) => None,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Project => "project",
-        }
-    }
-}
-
-/// The grants that can be made with the approval of an ask, the narrowest first.
-pub(super) fn grants(record: &Record) -> impl Iterator<Item = (OfferScope, Grant)> {
-    let scopes = record.ask.scopes().into_iter();
-    scopes.filter_map(|scope| Some((OfferScope::of(&scope)?, Grant::of(&record.ask, scope).ok()?)))
+/// The grants that can be made with the approval of an ask: of each place, with a number, the narrowest first.
+pub(super) fn grants(record: &Record) -> impl Iterator<Item = (GrantPlace, usize, GrantOffer)> {
+    GrantPlace::ALL.into_iter().flat_map(|place| {
+        let scope = place.scope(&record.ask);
+        let offers = scope.map(|scope| GrantOffer::all(&record.ask, &scope)).unwrap_or_default();
+        offers.into_iter().enumerate().map(move |(number, offer)| (place, number, offer))
+    })
 }
 
 /// Whether a grant can be made with the approval.
@@ -42,13 +19,16 @@ pub(super) fn is_offered(record: &Record) -> bool {
     grants(record).next().is_some()
 }
 
-/// What is offered, each as a sentence and as the rule.
+/// What is offered, each as a sentence, as the rule, and with examples of what else it would allow.
 pub(super) fn offers(record: &Record) -> Vec<Value> {
-    let offer = |(scope, grant): (OfferScope, Grant)| {
+    let offer = |(place, number, offer): (GrantPlace, usize, GrantOffer)| {
+        let also: Vec<String> = offer.examples().iter().map(|it| show::escape(it)).collect();
         json!({
-            "scope": scope.as_str(),
-            "says": show::escape(&grant.sentence()),
-            "rule": show::escape(&grant.rule().to_string()),
+            "scope": place,
+            "pattern": number,
+            "says": show::escape(&offer.sentence()),
+            "rule": show::escape(&offer.rule().to_string()),
+            "also": also,
         })
     };
     grants(record).map(offer).collect()

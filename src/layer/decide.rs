@@ -34,7 +34,7 @@ use tower::Service;
 use tracing::level_filters::LevelFilter;
 
 use crate::call::{CallRecord, Inherited, RunContext, Standing as _, ToolCall, stands};
-use crate::decision::{Decision, IntoDecision, Question, ToolDecision};
+use crate::decision::{Decision, Denial, IntoDecision, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
@@ -231,21 +231,26 @@ fn report(
     if let Some(detail) = decision.denied().and_then(|denial| denial.detail()) {
         tracing::error!(layer = %layer(), tool = call.name(), detail, "a layer failed to decide, the call is denied");
     }
-    let (word, key) = match decision.decision() {
-        ToolDecision::Allow => ("allow", ""),
-        ToolDecision::Ask => ("ask", decision.questions().first().map_or("", Question::key)),
-        ToolDecision::Deny => ("deny", ""),
-    };
-    telemetry::count_decision(|| layer().into_owned(), word, key);
+    let asked = decision.questions().first().map(Question::own_key);
+    let key = decision.denied().map(Denial::key).or(asked).filter(|key| !key.is_empty());
     match decision.decision() {
         ToolDecision::Allow => {
+            telemetry::count_decision(|| layer().into_owned(), "allow", "");
             tracing::trace!(target: "countersign::decision", layer = %layer(), decision = "allow", changed_args = changed());
         }
         ToolDecision::Ask => {
-            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "ask", reason = decision.reason(), changed_args = changed());
+            for question in decision.questions() {
+                telemetry::count_decision(
+                    || question.layer().to_owned(),
+                    "ask",
+                    question.own_key(),
+                );
+            }
+            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "ask", key, reason = decision.reason(), changed_args = changed());
         }
         ToolDecision::Deny => {
-            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "deny", reason = decision.reason());
+            telemetry::count_decision(|| layer().into_owned(), "deny", key.unwrap_or_default());
+            tracing::info!(target: "countersign::decision", layer = %layer(), decision = "deny", key, reason = decision.reason());
         }
     }
 }

@@ -6,6 +6,7 @@
 //! difference is what a worker finds after a crash (the call is parked under the next number then).
 
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,6 +22,18 @@ use crate::outcome::DeferralKind;
 
 /// A point of the store's time: milliseconds since 1970 (rule L4).
 pub type Millis = i64;
+
+/// The last second of the year 9999, beyond which a date has more than four digits.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// A point of time as a date and a time of day in UTC; `None` before 1970 and after the year 9999.
+pub(super) fn date_and_time(at: Millis) -> Option<(String, String)> {
+    let at = u64::try_from(at).ok().filter(|at| at / 1_000 <= LAST_SECOND)?;
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at / 1_000);
+    let text = humantime::format_rfc3339_seconds(at).to_string();
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    Some((date.to_owned(), time.to_owned()))
+}
 
 /// A pending call, as it is parked in a ledger.
 ///
@@ -261,7 +274,7 @@ impl Ask {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     #[must_use]
-    pub fn with_expires_in(mut self, time: std::time::Duration) -> Self {
+    pub fn with_expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
         self
     }
@@ -273,7 +286,7 @@ impl Ask {
     /// arguments say everything. Whatever is set, expiry never un-runs a call: an approval that was claimed in time
     /// runs to its end.
     #[must_use]
-    pub fn with_valid_for(mut self, time: impl Into<Option<std::time::Duration>>) -> Self {
+    pub fn with_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
         self.valid_for = Some(time.unwrap_or(Millis::MAX));
         self

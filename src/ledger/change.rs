@@ -24,9 +24,10 @@ use super::ask::{Ask, Millis};
 use super::codec::{Writing, check_run, read, there};
 use super::error::LedgerError;
 use super::handle::Ledger;
+use super::metrics::EndedAsk;
 use super::record::Record;
 use super::run_record::row_id;
-use super::store::{Lookup, RowKind, Writes};
+use super::store::{Lookup, RowKind};
 use super::{rules, run_record};
 
 /// The person or worker that a change is logged for, and the ask to create where there is none with this id.
@@ -50,14 +51,17 @@ pub(super) async fn transact<T: Send>(
     mut body: impl FnMut(&mut Writing<'_>, Vec<Lookup>) -> Result<T, LedgerError> + Send,
 ) -> Result<T, LedgerError> {
     let mut made = None;
+    let mut ended = Vec::new();
     let mut work = |now: Millis, rows: Vec<Lookup>| {
         let mut writing = Writing::new(&ledger.linker, now);
         let result = body(&mut writing, rows);
-        let writes = if result.is_ok() { writing.finish() } else { Writes::default() };
+        let writes = if result.is_ok() { writing.finish() } else { Default::default() };
         made = Some(result);
-        writes
+        ended = writes.1;
+        writes.0
     };
     ledger.store.transact(ids, &ledger.linker, &mut work).await?;
+    ended.iter().for_each(EndedAsk::measure);
     let id = ids.first().map_or("", String::as_str);
     made.unwrap_or_else(|| Err(LedgerError::unreadable(id, "it was not read")))
 }

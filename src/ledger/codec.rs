@@ -30,6 +30,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ask::Millis;
 use super::error::LedgerError;
+use super::metrics::EndedAsk;
 use super::record::{ClaimRecord, Record};
 use super::rules;
 use super::store::{Draft, Dropped, Found, Linker, Lookup, Row, RowKind, Writes};
@@ -66,11 +67,13 @@ pub(super) struct Writing<'l> {
     linker: &'l Linker,
     pub(super) now: Millis,
     writes: Writes,
+    /// The asks that end with these writes, for the metrics.
+    ended: Vec<EndedAsk>,
 }
 
 impl<'l> Writing<'l> {
     pub(super) fn new(linker: &'l Linker, now: Millis) -> Self {
-        Self { linker, now, writes: Writes::default() }
+        Self { linker, now, writes: Writes::default(), ended: Vec::new() }
     }
 
     /// Adds the row of an ask, and an entry for an event, with the digest of the row.
@@ -95,6 +98,7 @@ impl<'l> Writing<'l> {
             "token": record.token,
             "tool": record.ask.tool(),
         });
+        self.ended.extend(EndedAsk::of(record, event, self.now));
         self.append(row, body);
         Ok(())
     }
@@ -141,8 +145,9 @@ impl<'l> Writing<'l> {
         self.linker
     }
 
-    pub(super) fn finish(self) -> Writes {
-        self.writes
+    /// The writes, and the asks that end with them.
+    pub(super) fn finish(self) -> (Writes, Vec<EndedAsk>) {
+        (self.writes, self.ended)
     }
 }
 

@@ -16,9 +16,6 @@ use super::handle::{Ledger, millis};
 use super::log::COUNTERS;
 use super::store::{Found, Row, RowKind};
 
-/// How many calls a counter holds at most, so that its row stays small.
-const MOST: u32 = 10_000;
-
 /// The calls that a counter holds, as they are stored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Counter {
@@ -29,6 +26,9 @@ pub(super) struct Counter {
 }
 
 impl Ledger {
+    /// How many calls a counter holds at most, so that its row stays small.
+    pub const MAX_COUNTED_CALLS: u32 = 10_000;
+
     /// Counts a call, and returns whether it is within the limit: at most `most` calls, and never more than 10 000,
     /// within this span of time. A call beyond the limit is not counted. A call that is counted already, by the same
     /// `call`, is within it. Check and count are one transaction, in the time of the store's clock, so that of any
@@ -58,7 +58,7 @@ impl Ledger {
     ) -> Result<bool, LedgerError> {
         let id = crate::args::digest(&json!(["counter", 1, counter]));
         let call = crate::args::digest(&json!(["counted call", 1, call]));
-        let most = usize::try_from(most.min(MOST)).unwrap_or_default();
+        let most = usize::try_from(most.min(Self::MAX_COUNTED_CALLS)).unwrap_or_default();
         transact(self, &[row_id(&id)], |writing, rows| {
             let now = writing.now;
             let mut rows = rows.into_iter();

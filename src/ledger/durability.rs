@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::ask::{Ask, Millis};
+use super::ask::{Ask, Millis, date_and_time};
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::record::AskState;
@@ -339,9 +339,9 @@ impl Journal for Ledger {
 
 /// A time of the store's clock, in the form that people are shown.
 fn utc(at: Millis) -> String {
-    match jiff::Timestamp::from_millisecond(at) {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => format!("{at} ms after 1970-01-01 00:00:00 UTC"),
+    match date_and_time(at) {
+        Some((date, time)) => format!("{date} {time} UTC"),
+        None => format!("{at} ms after 1970-01-01 00:00:00 UTC"),
     }
 }
 
@@ -353,11 +353,13 @@ mod tests {
     fn times_are_formatted_for_people() {
         for (at, says) in [
             (0, "1970-01-01 00:00:00 UTC"),
-            (-1, "1969-12-31 23:59:59 UTC"),
+            (-1, "-1 ms after 1970-01-01 00:00:00 UTC"),
             (951_782_400_000, "2000-02-29 00:00:00 UTC"),
             (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
             (1_735_689_600_000, "2025-01-01 00:00:00 UTC"),
             (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+            (253_402_300_799_999, "9999-12-31 23:59:59 UTC"),
+            (253_402_300_800_000, "253402300800000 ms after 1970-01-01 00:00:00 UTC"),
         ] {
             assert_eq!(utc(at), says);
         }

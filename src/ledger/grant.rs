@@ -35,7 +35,7 @@ use super::grant_error::GrantError;
 use super::grant_scope::GrantScope;
 use super::names::Names;
 use super::pattern::{ArgsPattern, FieldPattern};
-use crate::decision::Question;
+use crate::decision::{GrantPattern, Question};
 use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, GRANTABLE};
 use crate::outcome::DeferralKind;
 
@@ -147,6 +147,36 @@ impl Grant {
             files: BTreeMap::new(),
             from: ask.id().to_owned(),
         })
+    }
+
+    /// A grant for the class of calls with this name, which the layers that ask have proposed for the call
+    /// ([`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns)). It answers a later call only if each
+    /// of its questions names the class, too. Contents of previews may differ.
+    ///
+    /// # Errors
+    /// [`GrantError`] where [`of`](Self::of) is one, or where a question of the call does not name the class.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::GrantPattern;
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, Grant, GrantScope};
+    ///
+    /// let small = GrantPattern::new("small", "at most 50 euros").with_field("euros");
+    /// let asked = Decision::ask("pays").with_metadata(GRANTABLE, true).with_grant_patterns([small]);
+    /// let ask = Ask::new("run-1", "root/c1", "pay").with_questions(asked.questions().to_vec());
+    /// let grant = |class| Grant::of_class(&ask, GrantScope::Session("s1".into()), class);
+    /// assert_eq!(grant("small")?.sentence(), "`pay` for at most 50 euros, and the rest as it was, in this session");
+    /// assert!(grant("large").is_err());
+    /// # Ok::<(), countersign::ledger::GrantError>(())
+    /// ```
+    pub fn of_class(ask: &Ask, scope: GrantScope, class: &str) -> Result<Self, GrantError> {
+        let grant = Self::of(ask, scope)?;
+        let found = classes(ask).into_iter().find(|found| found.name() == class);
+        let found = found.ok_or_else(|| {
+            GrantError::new(format!("the call is not in the class `{}`", class.escape_debug()))
+        })?;
+        Ok(Self { pattern: ArgsPattern::class(ask.args(), found), any_content: true, ..grant })
     }
 
     /// Sets what one field of the arguments may be, in place of the original value.
@@ -312,17 +342,38 @@ impl Grant {
     }
 
     fn answers(&self, question: &Question) -> bool {
-        self.questions.iter().any(|covered| {
-            covered.layer == question.layer()
-                && covered.key == question.key()
-                && self.same_pins(&covered.pins, question.pins())
-        })
+        // The layer has to put this call into the class, as it did with the original.
+        let in_class = self.pattern.class_of().is_none_or(|class| {
+            question.is_of_previews()
+                || question.grant_patterns().iter().any(|found| found.name() == class.name())
+        });
+        in_class
+            && self.questions.iter().any(|covered| {
+                covered.layer == question.layer()
+                    && covered.key == question.key()
+                    && self.same_pins(&covered.pins, question.pins())
+            })
     }
 
     fn same_pins(&self, own: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
-        let counts = |pin: &(&String, &String)| !(self.any_content && pin.0.starts_with(PREVIEW));
+        let free = self.pattern.class_of().map_or(&[][..], GrantPattern::pins);
+        let counts = |pin: &(&String, &String)| {
+            !(free.contains(pin.0) || self.any_content && pin.0.starts_with(PREVIEW))
+        };
         own.iter().filter(counts).eq(other.iter().filter(counts))
     }
+}
+
+/// The classes of calls that every question of a call names, apart from those about previews, from the narrowest to the
+/// widest.
+pub(super) fn classes(ask: &Ask) -> Vec<GrantPattern> {
+    let questions = ask.questions().iter().filter(|question| !question.is_of_previews());
+    let mut named = questions.map(Question::grant_patterns);
+    let Some(mut classes) = named.next() else { return Vec::new() };
+    for others in named {
+        classes.retain(|class| others.contains(class));
+    }
+    classes
 }
 
 /// The key of the grants for a tool in a scope, by which a store finds them.

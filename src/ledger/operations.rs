@@ -40,6 +40,7 @@ use super::runs::{self, RunWrite, Saved};
 use super::store::{Entry, Filter, RowKind};
 use super::{grants, log, retention};
 use crate::deferred::Answer;
+use crate::telemetry;
 
 /// The limit of one read of due asks, apart from those that stay due.
 const AT_ONCE: u32 = 256;
@@ -429,7 +430,8 @@ impl Ledger {
 
     /// Applies all deadlines and leases that are over: pending asks expire, and claimed asks become unknown. Deciding
     /// and claiming do this for their ask by themselves; a service calls this so that lists show it too. An ask that
-    /// cannot be read does not keep others from expiring.
+    /// cannot be read does not keep others from expiring. With the feature `opentelemetry` it also reports how many asks
+    /// are pending ([metrics](crate::docs::telemetry)).
     ///
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
@@ -460,6 +462,7 @@ impl Ledger {
             let due = self.store.due(AT_ONCE.saturating_add(more)).await?;
             let due: Vec<_> = due.into_iter().filter(|id| !stays.contains(id)).collect();
             if due.is_empty() {
+                self.observe_pending().await?;
                 return Ok(expired);
             }
             for id in due {
@@ -556,6 +559,15 @@ impl Ledger {
         let states = vec!["waiting".to_owned()];
         let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
         Ok(Listed::of(&self.store.list(&filter).await?, run_record::read))
+    }
+
+    /// Reports to the metrics how many asks are pending.
+    async fn observe_pending(&self) -> Result<(), LedgerError> {
+        if telemetry::EXPORTS {
+            let counts = self.store.requesters().await?;
+            telemetry::observe_pending(counts.iter().map(|(_, count)| count).sum());
+        }
+        Ok(())
     }
 
     /// How many asks of this requester are pending and not expired.

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use super::grant_error::GrantError;
 use crate::args::{Args, canonical};
+use crate::decision::GrantPattern;
 
 /// The largest number whose neighbours a double can tell apart. Larger ones fit no range.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -129,11 +130,24 @@ pub(super) struct ArgsPattern {
     original: Args,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     fields: BTreeMap<String, FieldPattern>,
+    /// The class of calls that the grant is for, in place of exactly the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<GrantPattern>,
 }
 
 impl ArgsPattern {
     pub(super) fn exact(args: &Args) -> Self {
-        Self { original: args.clone(), fields: BTreeMap::new() }
+        Self { original: args.clone(), fields: BTreeMap::new(), class: None }
+    }
+
+    /// The arguments of the calls of a class: those of the original, but for the fields that the class names.
+    pub(super) fn class(args: &Args, class: GrantPattern) -> Self {
+        Self { class: Some(class), ..Self::exact(args) }
+    }
+
+    /// The class of calls, if the pattern is one of a class.
+    pub(super) fn class_of(&self) -> Option<&GrantPattern> {
+        self.class.as_ref()
     }
 
     pub(super) fn name(&mut self, field: String, pattern: FieldPattern) -> Result<(), GrantError> {
@@ -149,9 +163,13 @@ impl ArgsPattern {
     /// Whether these arguments have exactly the original's fields, each equal to the original's or fitting its pattern.
     pub(super) fn fits(&self, args: &Args) -> bool {
         let (own, other) = (self.original.as_map(), args.as_map());
+        let free = |field: &String| {
+            self.class.as_ref().is_some_and(|class| class.fields().contains(field))
+        };
         own.len() == other.len()
             && own.iter().all(|(field, value)| match (other.get(field), self.fields.get(field)) {
                 (Some(other), Some(pattern)) => pattern.fits(other),
+                (Some(_), None) if free(field) => true,
                 (Some(other), None) => canonical(value) == canonical(other),
                 (None, _) => false,
             })
@@ -160,6 +178,9 @@ impl ArgsPattern {
 
 impl fmt::Display for ArgsPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(class) = &self.class {
+            return write!(f, "for {}, and the rest as it was", class.says().escape_debug());
+        }
         if self.fields.is_empty() {
             return f.write_str("with exactly these arguments");
         }

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::ask::{Ask, Millis};
+use super::ask::{Ask, Millis, date_and_time};
 use crate::args::Args;
 use crate::deferred::Answer;
 
@@ -119,8 +119,8 @@ impl LedgerDecision {
         match &self.grant {
             None => self.by.join(", "),
             Some(grant) => {
-                let made = jiff::Timestamp::from_millisecond(grant.made_at);
-                let made = made.map(|at| at.strftime(", %Y-%m-%d").to_string()).unwrap_or_default();
+                let made = date_and_time(grant.made_at);
+                let made = made.map(|(date, _)| format!(", {date}")).unwrap_or_default();
                 format!("by grant {} of {}{made}", grant.id, self.by.join(" and "))
             }
         }

@@ -26,6 +26,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::launch::digest;
+use super::responses::Responses;
 use super::site::lock;
 use crate::args::Args;
 use crate::call::RunContext;
@@ -43,6 +44,8 @@ use crate::ledger::{
 const UNUSED: Duration = Duration::from_secs(15 * 60);
 /// How long an outcome that could not be delivered answers an equal call.
 const UNDELIVERED: Millis = 10 * 60 * 1000;
+/// How long the process that has the outcome of a call may take to deliver it.
+const WRITING: Millis = 2_000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// The number of denials in a row, within a day, after which an equal call is denied without asking.
@@ -118,6 +121,7 @@ pub(super) struct Asks {
     policy: Arc<AskPolicy>,
     /// The latest known generation of each key, to find it with one read.
     hints: Mutex<HashMap<String, u32>>,
+    pub(super) responses: Responses,
 }
 
 impl Asks {
@@ -128,7 +132,8 @@ impl Asks {
             Some(_) => ledger,
             None => ledger.with_session(worker.as_str()),
         };
-        Self { ledger, worker, policy, hints: Mutex::default() }
+        let (hints, responses) = (Mutex::default(), Responses::default());
+        Self { ledger, worker, policy, hints, responses }
     }
 
     /// Finds the state of a call, and parks an ask if there is none that the call can join. A claim is taken here,
@@ -159,7 +164,7 @@ impl Asks {
                 self.park(cx, key, generation, (args, questions), before.take()).await?;
                 continue;
             };
-            match self.take(key, generation, record, questions).await? {
+            match self.take(record, questions).await? {
                 Ok(standing) => return Ok(standing),
                 Err(why) => before = why,
             }
@@ -174,8 +179,6 @@ impl Asks {
     /// approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
-        key: &AskKey,
-        generation: u32,
         record: Record,
         questions: &[Question],
     ) -> Result<Result<AskStanding, Option<String>>, BoxError> {
@@ -198,22 +201,21 @@ impl Asks {
                 Ok(AskStanding::Claimed { ask: id, token, args: claimed.args_to_run().clone() })
             }
             Claimed::Denied { state: AskState::Decided }
-                if self.deliver(key, generation).await? =>
+                if self.deliver(record.ask.run()).await? =>
             {
                 Ok(AskStanding::Denied(denial(&record)))
             }
-            Claimed::Settled { outcome } => {
-                let now = self.ledger.now().await?;
-                let fresh = now.saturating_sub(record.changed_at) < UNDELIVERED;
-                match fresh && self.deliver(key, generation).await? {
-                    true => Ok(AskStanding::Delivered(outcome)),
-                    false => Err(None),
-                }
-            }
+            Claimed::Settled { outcome } => match self.redeliver(&record).await? {
+                true => Ok(AskStanding::Delivered(outcome)),
+                false => Err(None),
+            },
             Claimed::Unknown => Err(Some(format!(
                 "An equal call was started before (ask {id}), and its end was not seen: it may have run."
             ))),
-            Claimed::Held { .. } => Err(Some(format!("An equal call is running now (ask {id})."))),
+            // It runs, or its process was killed and the lease of the claim has not ended yet.
+            Claimed::Held { .. } => Err(Some(format!(
+                "An equal call was started (ask {id}) and has not ended: it runs, or may have run."
+            ))),
             _ => Err(None),
         })
     }
@@ -296,11 +298,23 @@ impl Asks {
         Ok(self.ledger.load_run(&key.run(generation)).await?.is_some())
     }
 
-    /// Records that the outcome of a generation is delivered. Of any number of requests, one gets `true`.
-    pub(super) async fn deliver(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {
-        let run = key.run(generation);
-        self.ledger.save_run(&run, Value::Null, None).await?;
-        match self.ledger.acquire_run_as(&run, &self.worker, LEASE).await? {
+    /// Whether this request gets the outcome of an earlier one, whose client did not get it, and no other request does.
+    pub(super) async fn redeliver(&self, record: &Record) -> Result<bool, BoxError> {
+        let age = self.ledger.now().await?.saturating_sub(record.changed_at);
+        let is_delivered = self.ledger.load_run(record.ask.run()).await?.is_some();
+        if is_delivered || age >= UNDELIVERED || self.responses.writes(record.ask.id()) {
+            return Ok(false);
+        }
+        // Another process may be writing it at this moment, and records so.
+        let rest = u64::try_from(WRITING.saturating_sub(age)).unwrap_or_default();
+        tokio::time::sleep(Duration::from_millis(rest)).await;
+        self.deliver(record.ask.run()).await
+    }
+
+    /// Records that the outcome of the ask of this run is delivered. Of any number of requests, one gets `true`.
+    async fn deliver(&self, run: &str) -> Result<bool, BoxError> {
+        self.ledger.save_run(run, Value::Null, None).await?;
+        match self.ledger.acquire_run_as(run, &self.worker, LEASE).await? {
             Acquired::Lease(lease) => {
                 lease.end(json!("delivered"), &[]).await?;
                 Ok(true)
@@ -310,12 +324,9 @@ impl Asks {
     }
 
     /// Records the delivery of the outcome of this ask.
-    pub(super) async fn delivered(&self, key: &AskKey, ask: &str) -> Result<(), BoxError> {
-        if let Some(record) = self.ledger.get(ask).await?
-            && let Some(generation) =
-                record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok())
-        {
-            self.deliver(key, generation).await?;
+    pub(super) async fn delivered(&self, ask: &str) -> Result<(), BoxError> {
+        if let Some(record) = self.ledger.get(ask).await? {
+            self.deliver(record.ask.run()).await?;
         }
         Ok(())
     }

@@ -25,13 +25,14 @@ use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
     RequestContext, RoleClient, RunningService, ServiceError,
 };
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ErrorData};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::McpError;
+use super::child::ChildTransport;
 use super::launch::{Launch, Transport};
 use super::site::{Routes, Site};
 
@@ -40,6 +41,11 @@ use super::site::{Routes, Site};
 /// The pauses are 1, 2, 4 … seconds, and at most half of this, counted from the last failure. A call in between fails
 /// at once, so that a model which calls in a loop does not start a broken server in a loop.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// The key of a question of a server, before the newest revision gave questions keys.
+const QUESTION: &str = "question";
+/// How long the end of a connection is waited for: a process is told to end after 3 seconds, and killed after 6.
+const MAX_ENDING: Duration = Duration::from_secs(8);
 
 /// The connection to one server. It outlives the server's process: the next call starts it again.
 pub(super) struct Connection {
@@ -158,11 +164,10 @@ impl Connection {
                     if let Some(directory) = directory {
                         command.current_dir(directory);
                     }
-                    let child =
-                        TokioChildProcess::new(command).map_err(|error| McpError::Start {
-                            server: self.name.to_string(),
-                            problem: error.to_string(),
-                        })?;
+                    let child = ChildTransport::spawn(command, &self.name).map_err(|error| {
+                        let (server, problem) = (self.name.to_string(), error.to_string());
+                        McpError::Start { server, problem }
+                    })?;
                     client
                         .serve_with_lifecycle(child, modes())
                         .await
@@ -178,9 +183,24 @@ impl Connection {
                 }
             }
         };
-        match tokio::time::timeout(self.launch.start_timeout, started).await {
-            Ok(started) => started,
-            Err(_) => Err(self.handshake("it did not answer in time")),
+        let running = match tokio::time::timeout(self.launch.start_timeout, started).await {
+            Ok(started) => started?,
+            Err(_) => return Err(self.handshake("it did not answer in time")),
+        };
+        // The library takes any text for a revision, and would read messages of an unknown one as those it knows.
+        match running.peer().peer_info().map(|info| info.protocol_version.clone()) {
+            Some(version) if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) => {
+                Err(self.handshake(&format!("it speaks the unknown revision `{version}`")))
+            }
+            _ => Ok(running),
+        }
+    }
+
+    /// Ends the connection, and gives a server that is a process the time to end by itself.
+    pub(super) async fn close(&self) {
+        if let Some(mut running) = self.live.lock().await.running.take() {
+            // One that takes longer is killed with this process.
+            _ = running.close_with_timeout(MAX_ENDING).await;
         }
     }
 
@@ -317,7 +337,7 @@ impl ClientHandler for ClientSide {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         match self.routes.only_asker() {
-            Some(ask) => Ok(ask(request).await),
+            Some(ask) => Ok(ask(QUESTION.to_owned(), request).await),
             None => Ok(ElicitResult::new(ElicitationAction::Cancel)),
         }
     }

@@ -77,7 +77,13 @@ pub(super) struct State {
 }
 
 pub(super) type TurnFuture = Pin<Box<dyn Future<Output = Result<TurnReport, TurnError>> + Send>>;
-pub(super) type Asked = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
+
+/// A question of the server, with its key.
+pub(super) struct Asked {
+    pub(super) key: String,
+    pub(super) question: ElicitRequestParams,
+    pub(super) answer: oneshot::Sender<ElicitResult>,
+}
 
 /// A call in flight: its turn, and the channels for its results.
 pub(super) struct Flight {
@@ -87,8 +93,8 @@ pub(super) struct Flight {
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) key: AskKey,
-    /// The question of the server that is with the client now.
-    pub(super) open: Option<oneshot::Sender<ElicitResult>>,
+    /// The question of the server that is with the client now: its key, and the place of the answer.
+    pub(super) open: Option<(String, oneshot::Sender<ElicitResult>)>,
     pub(super) told: f64,
 }
 

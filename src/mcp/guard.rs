@@ -103,11 +103,12 @@ impl Guard {
         self
     }
 
-    /// Identifies the server by its name in place of its command or URL, so that its approvals and pins survive another
+    /// Pins the tools under the server's name in place of its command or URL, so that what was accepted survives another
     /// command. Use it only where the name is under your control.
     ///
     /// By default another argument of the command makes another server, since `mcp-server-git --repository /other` does
-    /// other things under the same name.
+    /// other things under the same name. For approvals it always does: they are for one command, also where two servers
+    /// were given one name.
     pub fn identified_by_name(mut self) -> Self {
         self.named = true;
         self
@@ -160,10 +161,11 @@ impl Guard {
     /// assert_eq!(format!("{server:?}"), "Server { name: \"git\", .. }");
     /// ```
     pub fn server(self) -> Server {
-        let launch = if self.named { String::new() } else { self.launch.digest() };
+        let launch = self.launch.digest();
+        let pinned = if self.named { "" } else { &*launch };
         let toolset = McpToolset::new(self.name.as_str(), self.launch, true);
         let pins = (self.pinned && !self.observes)
-            .then(|| Pins::new(self.ledger.clone(), toolset.clone(), &launch, &self.principal));
+            .then(|| Pins::new(self.ledger.clone(), toolset.clone(), pinned, &self.principal));
         let layers =
             self.layers.unwrap_or_else(|| Arc::new(|tools: Tools| tools.approval_required()));
         let tools = match self.observes {

@@ -7,6 +7,7 @@
 //! | [`serve`] | any tools as a server, over stdio or streamable HTTP, with their asks |
 //! | [`Guard`] | layers in front of a server, for an unmodified client |
 //! | [`Proposal`] | the tools of a server that a person has to accept |
+//! | [`AskByHints`] | a layer that asks where a server's own hints are a reason to |
 //!
 //! Servers and clients of the revisions 2026-07-28, 2025-11-25 and 2025-06-18 work together in any pair.
 //!
@@ -32,7 +33,7 @@
 //! |---|---|
 //! | change a tool after it was accepted | the tool is listed as accepted, and its calls are denied until a person has seen the difference (rule M4) |
 //! | name a tool as another, or with hidden characters | the tool is not offered |
-//! | claim to be idempotent or read-only | hints can make a call stricter, and never freer |
+//! | claim to be idempotent or read-only | hints can make a call stricter ([`AskByHints`]), and never laxer |
 //! | ask a person in the guard's words | its question is shown with its name, and answers nothing but itself (rule M5) |
 //! | ask the host's model, or list its folders | refused (rule M1) |
 //! | never end its list of tools | an error after a thousand pages, or a repeated cursor |
@@ -40,24 +41,30 @@
 
 mod asker;
 mod asks;
+mod child;
 mod connection;
 mod error;
 mod face;
 mod flight;
 mod form;
+mod frames;
 mod guard;
+mod hints;
 mod http;
 mod launch;
 mod pins;
+mod responses;
 mod result;
 mod server;
 mod serving;
 mod shared;
 mod site;
+mod stdio;
 mod toolset;
 
 pub use error::McpError;
 pub use guard::Guard;
+pub use hints::AskByHints;
 pub use launch::Launch;
 pub use pins::{ACCEPT_TOOLS, Proposal};
 pub use server::{Server, serve};

@@ -14,6 +14,7 @@ use super::asks::{AskPolicy, Asks};
 use super::face::Face;
 use super::pins::Pins;
 use super::shared::{FindPrincipal, Shared, Upstream};
+use super::stdio::ClientTransport;
 use super::toolset::McpToolset;
 use crate::call::RunContext;
 use crate::ledger::{Ask, Ledger, MemoryStore};
@@ -213,7 +214,7 @@ impl Server {
         self
     }
 
-    fn shared(&mut self) -> Result<Arc<Shared>, McpError> {
+    fn shared(&mut self, sees_writes: bool) -> Result<Arc<Shared>, McpError> {
         let keys = match self.keys.take() {
             Some(keys) => keys,
             None => random_keys()?,
@@ -240,6 +241,7 @@ impl Server {
             identities: RwLock::default(),
             changed,
             in_flight: Arc::default(),
+            sees_writes,
         }))
     }
 
@@ -280,9 +282,10 @@ impl Server {
         R: tokio::io::AsyncRead + Send + Unpin + 'static,
         W: tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
-        let shared = self.shared()?;
+        let shared = self.shared(true)?;
         let face = Face::new(Arc::clone(&shared), false);
-        let served = face.serve((input, output)).await;
+        let client = ClientTransport::new(input, output, Arc::clone(&shared));
+        let served = face.serve(client).await;
         let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
         let service = match served {
             Ok(service) => service,
@@ -292,6 +295,9 @@ impl Server {
         };
         let ended = service.waiting().await;
         shared.ended().await;
+        if let Some(upstream) = &shared.upstream {
+            upstream.toolset.connection.close().await;
+        }
         ended.map(drop).map_err(|error| failed(error.to_string()))
     }
 
@@ -303,7 +309,7 @@ impl Server {
     /// It needs a server of its own, such as `axum::serve`, and TLS where it leaves the machine. Nest it under a path;
     /// other paths are not touched.
     pub fn router(mut self) -> Result<axum::Router, McpError> {
-        let shared = self.shared()?;
+        let shared = self.shared(false)?;
         Ok(super::http::router(
             shared,
             self.hosts.take(),

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
-//! is made, and the delivery is recorded only where the client is still there. A client that has gone and asks again
-//! finds an outcome that was not delivered, and gets it, in place of a second run (rule M3).
+//! is made, and the delivery is recorded only once the reply was written: on stdio when the write has succeeded, over
+//! HTTP where the client is still there. A client that has gone and asks again finds an outcome that was not delivered,
+//! and gets it, in place of a second run (rule M3).
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -21,7 +22,7 @@ use futures::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequiredResult,
-    ProgressNotificationParam, ProgressToken,
+    InputResponses, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ impl Shared {
         };
         let said = request.responses.as_ref().and_then(|it| it.get(form::QUESTION));
         let mut flight = match state.as_ref().and_then(|state| state.kept.as_deref()) {
-            Some(kept) => match self.resume(kept, said) {
+            Some(kept) => match self.resume(kept, request.responses.as_ref()) {
                 Some(flight) => flight,
                 None => {
                     let text = "This request state was used already, or is too old. Call again without it.";
@@ -94,10 +95,10 @@ impl Shared {
         match self.fly(&mut flight, &client, cx).await {
             Flown::Reply(reply) => reply,
             Flown::Landed(report) => {
-                let Flight { waiting, key, site, .. } = flight;
-                self.landed(&waiting, (&key, &site), *report, cx).await
+                let Flight { waiting, site, .. } = flight;
+                self.landed(&waiting, &site, *report, cx).await
             }
-            Flown::Asked(question) => self.keep(flight, question, &client),
+            Flown::Asked(key, question) => self.keep(flight, (key, question), &client),
         }
     }
 
@@ -143,18 +144,9 @@ impl Shared {
             )));
         };
         if record.outcome.is_some() || record.claim.is_some() {
-            let generation = record.ask.run().rsplit('-').next().and_then(|it| it.parse().ok());
-            let key = AskKey {
-                id: run_key(record.ask.run()),
-                principal: client.principal.clone(),
-                tool: String::new(),
-                identity: String::new(),
-            };
-            let taken = match (generation, &record.outcome) {
-                (Some(generation), Some(_)) => {
-                    self.asks.deliver(&key, generation).await.unwrap_or(false)
-                }
-                _ => false,
+            let taken = match record.outcome {
+                Some(_) => self.asks.redeliver(&record).await.unwrap_or(false),
+                None => false,
             };
             return Err(match (taken, record.outcome) {
                 (true, Some(outcome)) => Self::redelivered(outcome),
@@ -185,12 +177,12 @@ impl Shared {
         let (progress_to, progress) = mpsc::unbounded_channel();
         let (ask, questions) = mpsc::unbounded_channel::<Asked>();
         let elicit = client.forms.then(|| -> Elicit {
-            Arc::new(move |params| {
+            Arc::new(move |key, question| {
                 let ask = ask.clone();
                 Box::pin(async move {
                     let (answer, answered) = oneshot::channel();
                     // A client that has disconnected has not answered.
-                    _ = ask.send((params, answer));
+                    _ = ask.send(Asked { key, question, answer });
                     answered.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel))
                 })
             })
@@ -212,7 +204,16 @@ impl Shared {
             Turn::new(self.tools.clone()).deps(Arc::clone(&site)).deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
         let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
-        Flight { running, progress, questions, site, waiting, key, open: None, told: 0.0 }
+        Flight {
+            running,
+            progress,
+            questions,
+            site,
+            waiting,
+            key,
+            open: None,
+            told: f64::NEG_INFINITY,
+        }
     }
 
     /// Drives a call until it ends, or the client has to do something.
@@ -241,17 +242,17 @@ impl Shared {
                 Some(progress) = flight.progress.recv() => {
                     progressed(&mut flight.told, token.as_ref(), progress, cx).await;
                 }
-                Some((question, answer)) = flight.questions.recv(), if flight.open.is_none() => {
-                    let question = form::labelled(question, &self.name);
-                    flight.open = Some(answer);
+                Some(asked) = flight.questions.recv(), if flight.open.is_none() => {
+                    let question = form::labelled(asked.question, &self.name);
+                    flight.open = Some((asked.key.clone(), asked.answer));
                     if client.rounds {
-                        return Flown::Asked(question);
+                        return Flown::Asked(asked.key, question);
                     }
                     asking = Some(elicit(cx.peer.clone(), question, self.wait));
                 }
                 answer = async { match &mut asking { Some(it) => it.await, None => std::future::pending().await } } => {
                     asking = None;
-                    if let Some(open) = flight.open.take() {
+                    if let Some((_, open)) = flight.open.take() {
                         // The server may have given up its question.
                         _ = open.send(answer);
                     }
@@ -274,7 +275,7 @@ impl Shared {
     async fn landed(
         &self,
         waiting: &Waiting,
-        (key, site): (&AskKey, &Site),
+        site: &Site,
         report: Result<TurnReport, TurnError>,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
@@ -306,14 +307,23 @@ impl Shared {
                 self.has_schema(call.call().name()),
             ))),
         };
-        if !cx.ct.is_cancelled() {
-            for ask in asks {
-                if let Err(error) = self.asks.delivered(key, &ask).await {
-                    tracing::warn!(target: "countersign::mcp", ask, %error, "a delivery could not be recorded");
-                }
+        if !asks.is_empty() && !cx.ct.is_cancelled() {
+            // On stdio it is seen whether the response could be written.
+            match self.sees_writes {
+                true => self.asks.responses.begin(cx.id.clone(), asks),
+                false => self.delivered(&asks).await,
             }
         }
         reply
+    }
+
+    /// Records that the outcomes of these asks are delivered.
+    pub(super) async fn delivered(&self, asks: &[String]) {
+        for ask in asks {
+            if let Err(error) = self.asks.delivered(ask).await {
+                tracing::warn!(target: "countersign::mcp", ask, %error, "a delivery could not be recorded");
+            }
+        }
     }
 
     fn passed_on(outcome: &Outcome, raw: Raw) -> Reply {
@@ -375,7 +385,7 @@ impl Shared {
     fn keep(
         self: &Arc<Self>,
         flight: Flight,
-        question: ElicitRequestParams,
+        (key, question): (String, ElicitRequestParams),
         client: &CallingClient,
     ) -> Reply {
         let id = uuid::Uuid::now_v7().to_string();
@@ -399,7 +409,7 @@ impl Shared {
                 shared.settle(&waiting, None).await;
             }
         });
-        let requests = BTreeMap::from([(form::QUESTION.to_owned(), form::input(question))]);
+        let requests = BTreeMap::from([(key, form::input(question))]);
         Reply::InputRequired(Box::new(InputRequiredResult::new(Some(requests), Some(sealed))))
     }
 
@@ -407,10 +417,11 @@ impl Shared {
     ///
     /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds
     /// nothing.
-    fn resume(&self, kept: &str, said: Option<&Value>) -> Option<Flight> {
+    fn resume(&self, kept: &str, said: Option<&InputResponses>) -> Option<Flight> {
         let mut flight = lock(&self.kept).remove(kept)?;
-        let answer = said.and_then(|said| serde_json::from_value(said.clone()).ok());
-        if let Some(open) = flight.open.take() {
+        if let Some((key, open)) = flight.open.take() {
+            let said = said.and_then(|said| said.get(&key));
+            let answer = said.and_then(|said| serde_json::from_value(said.clone()).ok());
             // The server may have given up its question.
             _ = open.send(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)));
         }
@@ -435,13 +446,9 @@ async fn progressed(
 enum Flown {
     Reply(Reply),
     Landed(Box<Result<TurnReport, TurnError>>),
-    Asked(ElicitRequestParams),
+    Asked(String, ElicitRequestParams),
 }
 
 fn given_up_reply() -> Reply {
     Reply::Error(ErrorData::internal_error("the call was cancelled", None))
-}
-
-fn run_key(run: &str) -> String {
-    run.trim_start_matches("mcp-").rsplit_once('-').map_or("", |(key, _)| key).to_owned()
 }

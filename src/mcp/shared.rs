@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::McpError;
 use super::asks::Asks;
 use super::flight::{Flight, Reply, STATE, STATE_VALID, State};
 use super::launch::digest;
@@ -66,6 +67,8 @@ pub(super) struct Shared {
     pub(super) identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
     pub(super) in_flight: Arc<()>,
+    /// Whether it is seen if a response was written to its client.
+    pub(super) sees_writes: bool,
 }
 
 #[derive(Clone)]
@@ -120,12 +123,16 @@ impl Shared {
     }
 
     /// A store that cannot be reached refuses the call and does not let it pass (rule D1); the client is not told what
-    /// failed.
+    /// failed, except by a server that cannot be reached.
     pub(super) fn broken(&self, error: &BoxError) -> Reply {
         tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call was refused");
-        Reply::Result(Box::new(result::failed(
-            "The call was refused: its approval could not be looked up.",
-        )))
+        let mut causes =
+            std::iter::successors(Some(&**error as &dyn std::error::Error), |error| error.source());
+        let text = match causes.find_map(|error| error.downcast_ref::<McpError>()) {
+            Some(error) => format!("The tool did not run: {error}."),
+            None => "The call was refused: its approval could not be looked up.".to_owned(),
+        };
+        Reply::Result(Box::new(result::failed(text)))
     }
 
     /// The outcome of an equal call whose client did not get it.

@@ -15,9 +15,9 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ProgressNotificationParam};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Asks the client's person on behalf of an upstream server.
+/// Asks the client's person on behalf of an upstream server, under the server's own key for the question.
 pub(super) type Elicit =
-    Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
+    Arc<dyn Fn(String, ElicitRequestParams) -> BoxFuture<'static, ElicitResult> + Send + Sync>;
 
 /// A result from upstream, unchanged.
 #[derive(Clone)]

@@ -415,7 +415,9 @@ async fn answered(
     for (key, question) in required.input_requests.unwrap_or_default() {
         let elicit = site.and_then(|site| site.elicit.as_ref());
         let answer = match (question, elicit) {
-            (InputRequest::Elicitation(question), Some(elicit)) => elicit(question.params).await,
+            (InputRequest::Elicitation(question), Some(elicit)) => {
+                elicit(key.clone(), question.params).await
+            }
             _ => ElicitResult::new(ElicitationAction::Cancel),
         };
         responses.insert(key, json!(answer));

@@ -11,7 +11,8 @@
 //! | `network` | sends something |
 //! | `runs-code` | runs a program or a script that it names |
 //! | `environment` | shows the environment |
-//! | `destructive` | is denied by the table itself |
+//! | `destructive` | is denied by the table itself; unknown for a command that is not known |
+//! | `denied` | is denied by the table itself; certain for each command that was read |
 //! | `unknown` | is not in the table, or has an option that is not |
 //!
 //! A command may be in several classes. A rule that allows has to name *all* of them, a strict rule one of them.
@@ -20,7 +21,7 @@ use crate::shell::Effect;
 
 /// A set of classes of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Classes(u8);
+pub(super) struct Classes(u16);
 
 /// The classes by the names that files of rules use.
 pub(super) const CLASSES: &[(&str, Classes)] = &[
@@ -32,6 +33,7 @@ pub(super) const CLASSES: &[(&str, Classes)] = &[
     ("environment", Classes(32)),
     ("unknown", Classes(64)),
     ("destructive", Classes(128)),
+    ("denied", Classes(256)),
 ];
 
 impl Classes {
@@ -53,6 +55,7 @@ impl Classes {
 }
 
 pub(super) const DESTRUCTIVE: Classes = Classes(128);
+pub(super) const DENIED: Classes = Classes(256);
 pub(super) const READ_ONLY: Classes = Classes(1);
 pub(super) const UNKNOWN: Classes = Classes(64);
 

@@ -33,7 +33,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::classes::{Classes, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
+use super::classes::{Classes, DENIED, DESTRUCTIVE, READ_ONLY, UNKNOWN, class};
 use super::engine::Engine;
 use super::glob::Glob;
 use super::truth::{Reading, Truth};
@@ -141,7 +141,7 @@ impl CommandView {
         let Some(part) = self.parts().get(part) else { return Truth::No };
         let mut found = part.effects().iter().map(class).fold(Classes::default(), Classes::with);
         if part.decision() == ToolDecision::Deny {
-            found = found.with(DESTRUCTIVE);
+            found = found.with(DESTRUCTIVE).with(DENIED);
         }
         if found == Classes::default() {
             found = if part.reasons().is_empty() { READ_ONLY } else { UNKNOWN };
@@ -151,6 +151,7 @@ impl CommandView {
                 Truth::of(part.decision() == ToolDecision::Allow && found.is_part_of(classes))
             }
             Reading::Strict if found.has(classes) => Truth::Yes,
+            Reading::Strict if classes == DENIED => Truth::No,
             Reading::Strict if found.has(UNKNOWN) && !part.reasons().is_empty() => {
                 Truth::Unknown("has effects that are not known")
             }

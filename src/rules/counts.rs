@@ -93,8 +93,13 @@ impl CallCounts for crate::ledger::Ledger {
     }
 }
 
-/// How many rules and principals [`MemoryCounts`] counts for.
-const MAX_COUNTED: usize = 10_000;
+/// The largest limit of `at_most`, as the calls of a rule are looked through for each call, and the number of rules and
+/// principals that [`MemoryCounts`] counts for.
+pub(super) const MAX_COUNTED: u16 = 10_000;
+
+// A limit that a file may name can be counted in a store.
+#[cfg(feature = "ledger")]
+const _: () = assert!(MAX_COUNTED as u32 == crate::ledger::Ledger::MAX_COUNTED_CALLS);
 
 /// When calls were counted, and which.
 type Calls = VecDeque<(SystemTime, String)>;
@@ -125,7 +130,7 @@ impl MemoryCounts {
     fn counted(&self, count: &Count, now: SystemTime) -> bool {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (count.rule.clone(), count.principal.clone());
-        if calls.len() >= MAX_COUNTED && !calls.contains_key(&key) {
+        if calls.len() >= usize::from(MAX_COUNTED) && !calls.contains_key(&key) {
             return count.is_repeat;
         }
         let counted = calls.entry(key).or_default();

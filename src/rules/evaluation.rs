@@ -83,6 +83,7 @@ pub(super) fn evaluate(
         decision: ToolDecision::Ask,
         spoke: Vec::new(),
         pins: Vec::new(),
+        patterns: Vec::new(),
         charges: Vec::new(),
     };
     let mut evaluation = Evaluation {
@@ -456,6 +457,9 @@ impl Evaluation<'_> {
         }
         if self.ruling.decision == ToolDecision::Ask {
             self.pins();
+            if self.ruling.winners().all(|spoke| spoke.grantable && !spoke.every_time) {
+                self.ruling.patterns = super::patterns::patterns(&self.seen, &self.views);
+            }
         }
         self.ruling.sort();
     }

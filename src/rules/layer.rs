@@ -5,7 +5,7 @@
 //! | ruling | decision |
 //! |---|---|
 //! | allow | ALLOW |
-//! | deny | DENY with the reasons of the rules that deny, for the model |
+//! | deny | DENY with the reasons of the rules that deny, for the model, and their ids as the key |
 //! | ask | one question for each rule that asks |
 //!
 //! The key of a question is the rule's id, and its pins are the digest of the rule, the resolved paths, and what is
@@ -56,13 +56,16 @@ impl Ruling {
         match self.decision {
             ToolDecision::Allow => Decision::allow(),
             ToolDecision::Deny => {
-                let mut reasons: Vec<&str> = Vec::new();
+                let (mut reasons, mut ids): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
                 for spoke in self.winners() {
                     if !reasons.contains(&spoke.reason.as_str()) {
                         reasons.push(&spoke.reason);
                     }
+                    if !ids.contains(&&*spoke.rule) {
+                        ids.push(&spoke.rule);
+                    }
                 }
-                Decision::deny(reasons.join("; "))
+                Decision::deny(reasons.join("; ")).with_key(ids.join(", "))
             }
             ToolDecision::Ask => self.questions(),
         }
@@ -101,6 +104,10 @@ impl Ruling {
     }
 
     fn pinned(&self, asked: Decision) -> Decision {
+        let asked = match self.patterns.is_empty() {
+            true => asked,
+            false => asked.with_grant_patterns(self.patterns.iter().cloned()),
+        };
         self.pins.iter().fold(asked, |asked, (what, digest)| asked.with_pin(what, digest))
     }
 }

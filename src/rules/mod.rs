@@ -95,6 +95,7 @@ mod layer;
 mod lint;
 mod misspelling;
 mod paths;
+mod patterns;
 mod preset;
 mod private_file;
 mod project;

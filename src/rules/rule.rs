@@ -16,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::condition::{Condition, FieldPath};
 use super::condition_format::{TableKind, conditions};
+use super::counts::MAX_COUNTED;
 use super::document::{Item, boolean, count, entries, object, string, strings, table};
 use super::source::Source;
 use super::tool_pattern::ToolPattern;
@@ -34,9 +35,6 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("every_time", "No answer in advance applies to the question."),
     ("at_most", "How many calls the rule may speak about in a span of time."),
 ];
-
-/// The largest limit: the calls of a rule are looked through for each call.
-const MAX_CALLS: u32 = 10_000;
 
 /// A limit on how many calls a rule speaks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -298,8 +296,8 @@ fn at_most(
 /// The number of calls of a limit.
 fn limit(source: &mut Source, item: &Item<'_>) -> Option<u32> {
     let calls = count(source, "`calls`", item);
-    if calls.is_some_and(|calls| calls > MAX_CALLS) {
-        source.problem(&item.span(), format!("`calls` is at most {MAX_CALLS}"));
+    if calls.is_some_and(|calls| calls > u32::from(MAX_COUNTED)) {
+        source.problem(&item.span(), format!("`calls` is at most {MAX_COUNTED}"));
     }
     calls
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::decision::ToolDecision;
+use crate::decision::{GrantPattern, ToolDecision};
 
 /// Where rules come from. The layer of a rule never makes it stronger or weaker.
 ///
@@ -120,6 +120,7 @@ pub struct Ruling {
     pub(super) decision: ToolDecision,
     pub(super) spoke: Vec<Spoke>,
     pub(super) pins: Vec<(String, String)>,
+    pub(super) patterns: Vec<GrantPattern>,
     pub(super) charges: Vec<Charge>,
 }
 
@@ -167,6 +168,13 @@ impl Ruling {
     #[must_use]
     pub fn pins(&self) -> &[(String, String)] {
         &self.pins
+    }
+
+    /// The classes of calls for which the questions may be answered in advance, from the narrowest to the widest
+    /// (rule G3). Empty where only exactly the same call may be.
+    #[must_use]
+    pub fn grant_patterns(&self) -> &[GrantPattern] {
+        &self.patterns
     }
 
     pub(super) fn sort(&mut self) {

@@ -1,9 +1,11 @@
 //! The classifier, which judges commands part by part.
 
+use std::path::{Path, PathBuf};
+
 use super::commands::Commands;
 use super::dialect::Dialect;
 use super::judgement::Judgement;
-use super::paths::Workspace;
+use super::paths::{PathClass, Workspace, is_build_definition, place};
 use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, SearchPath, installed_name};
 use super::simple::Judging;
@@ -77,6 +79,29 @@ impl Classifier {
         }
         let found = self.settings.search_path.find(program, &self.settings.workspace);
         !matches!(found, ProgramFile::Problem(_))
+    }
+
+    /// Whether a path, relative to a directory, leads to a plain file or folder of the workspace, as it is written and as
+    /// it resolves: not a secret, nothing that decides what runs or what is allowed, and no definition of a build.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer);
+    /// assert!(classifier.is_plain_file("src/lib.rs", Path::new("/w")));
+    /// for path in ["../x", ".env", ".git/config", "Cargo.toml", "~/x"] {
+    ///     assert!(!classifier.is_plain_file(path, Path::new("/w")), "{path}");
+    /// }
+    /// ```
+    #[must_use]
+    pub fn is_plain_file(&self, path: &str, directory: &Path) -> bool {
+        let workspace = &self.settings.workspace;
+        let plain = |found: &PathBuf| {
+            place(found, workspace.root()) == PathClass::Inside && !is_build_definition(found)
+        };
+        let text = !path.starts_with('~') && !path.contains(['\0', '\n']);
+        text && workspace.places(path, directory).is_some_and(|places| places.iter().all(plain))
     }
 
     /// Replaces the table of programs.

@@ -25,6 +25,38 @@ pub(super) fn may_be_set(name: &str, value: &str) -> bool {
         && !zone
 }
 
+/// Whether a variable names places of the workspace in which a build finds code: `PYTHONPATH=src`. A build runs the code
+/// of the workspace anyway, and no other program may be given such a variable.
+pub(super) fn names_workspace_code(name: &str, value: &str) -> bool {
+    let inside = |path: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        !path.is_empty()
+            && !path.starts_with(['/', '~', '-'])
+            && path.chars().all(plain)
+            && path.split('/').all(|part| part != "..")
+    };
+    names("variables of code").contains(&name) && value.len() <= 200 && value.split(':').all(inside)
+}
+
+/// Whether a variable has options for a compiler that only change its warnings and its optimisation.
+pub(super) fn has_harmless_flags(name: &str, value: &str) -> bool {
+    let known = |flag: &str| names("compiler flags").contains(&flag);
+    let lint =
+        |flag: &str| flag.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'));
+    let mut flags = value.split_whitespace();
+    while let Some(flag) = flags.next() {
+        let harmless = match flag {
+            "-D" | "-A" | "-W" => flags.next().is_some_and(lint),
+            "-C" => flags.next().is_some_and(known),
+            flag => known(flag) || flag.strip_prefix("-W").is_some_and(lint),
+        };
+        if !harmless {
+            return false;
+        }
+    }
+    names("variables of compilers").contains(&name)
+}
+
 /// Whether a variable's value is public, so that a command may print it.
 pub(super) fn is_public(name: &str) -> bool {
     names("public variables").contains(&name)

@@ -39,4 +39,5 @@ pub(super) fn is_named(heading: &str, name: &str) -> bool {
 }
 
 /// The lists that are looked up by whole names.
-const SET_HEADINGS: &[&str] = &["protected", "protocols", "secret files", "secret folders"];
+const SET_HEADINGS: &[&str] =
+    &["control paths", "control ports", "protected", "protocols", "secret files", "secret folders"];

@@ -12,8 +12,7 @@
 //! | `test`, `[` | an index of an array, which is evaluated | words without `[` |
 //!
 //! They are not parsers of those languages. Each looks for what could do harm, in a way that errs on the side of
-//! refusing: a `|` inside of a string of `awk` is refused too, as finding out that it is in a string needs the whole
-//! grammar.
+//! refusing: where it is not certain that a `|` of `awk` is in a string or a pattern, it is refused.
 
 pub(super) fn sed(script: &str) -> Result<(), String> {
     Sed { rest: script }.script()
@@ -174,8 +173,7 @@ fn names(script: &str, name: &str) -> bool {
     })
 }
 
-/// Strings and patterns are not recognised, since it is hard to tell where they begin: a `|` in them is refused as
-/// well.
+/// Strings and patterns are left out before the rest is searched, where it is certain which they are.
 pub(super) fn awk(script: &str) -> Result<(), String> {
     for name in [
         "system",
@@ -195,15 +193,105 @@ pub(super) fn awk(script: &str) -> Result<(), String> {
     if script.contains('@') {
         return Err("`@` includes or calls other code".into());
     }
-    if script.replace("||", "").contains('|') {
-        return Err("`|` may run a command".into());
-    }
     if script.contains("\\\n") {
         return Err("a continued line".into());
     }
-    match script.find("print").zip(script.rfind('>')) {
-        Some((print, redirection)) if print < redirection => Err("`>` may write a file".into()),
+    let code = Awk::default().code(script).unwrap_or_else(|| script.to_owned());
+    if code.replace("||", "").contains('|') {
+        return Err("`|` may run a command".into());
+    }
+    match code.find("print").zip(code.rfind('>')) {
+        Some((print, redirection)) if print < redirection && redirects(&code) => {
+            Err("`>` may write a file".into())
+        }
         _ => Ok(()),
+    }
+}
+
+/// Whether a `>` may follow a `print` in its statement, outside of parentheses. A script whose parentheses do not fit is
+/// taken for one that does.
+fn redirects(code: &str) -> bool {
+    let mut depth = 0_i32;
+    let mut printing = false;
+    let mut rest = code;
+    while let Some(next) = rest.chars().next() {
+        let before = code.get(..code.len() - rest.len()).unwrap_or_default();
+        printing |= rest.starts_with("print");
+        match next {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            // A statement continues after a line that ends in an operator.
+            '\n' if before.trim_end().ends_with([',', '&', '|', '?', ':']) => {}
+            ';' | '\n' | '{' | '}' if depth == 0 => printing = false,
+            '>' if printing && depth == 0 => return true,
+            _ => {}
+        }
+        if depth < 0 {
+            return true;
+        }
+        rest = rest.get(next.len_utf8()..).unwrap_or_default();
+    }
+    depth != 0
+}
+
+/// Finds the strings and patterns of `awk`.
+///
+/// A `/` begins a pattern where a value is expected, and divides after one. After `)` it may do either, so that a script
+/// which divides and has strings or patterns is not taken apart, and neither is one with a quote in a pattern: with the
+/// other reading, they would be elsewhere.
+#[derive(Default)]
+struct Awk {
+    code: String,
+    literals: bool,
+    divides: bool,
+}
+
+impl Awk {
+    /// The script with `""` for each string and nothing for each pattern and comment; `None` where that is not certain.
+    fn code(mut self, script: &str) -> Option<String> {
+        let mut rest = script.chars();
+        while let Some(next) = rest.next() {
+            match next {
+                '"' => {
+                    self.literals = true;
+                    self.code.push_str("\"\"");
+                    literal(&mut rest, '"')?;
+                }
+                '/' if self.expects_value() => {
+                    self.literals = true;
+                    if literal(&mut rest, '/')?.contains(['"', '[', '#']) {
+                        return None;
+                    }
+                    self.code.push('0');
+                }
+                '/' => {
+                    self.divides = true;
+                    self.code.push('/');
+                }
+                // A comment may hold a quote.
+                '#' => return None,
+                next => self.code.push(next),
+            }
+        }
+        (!(self.divides && self.literals)).then_some(self.code)
+    }
+
+    fn expects_value(&self) -> bool {
+        let before = self.code.trim_end_matches([' ', '\t']).chars().next_back();
+        before.is_none_or(|before| "(,{};!~&|\n".contains(before))
+    }
+}
+
+/// Skips to the end of a string or pattern, and returns it.
+fn literal(rest: &mut std::str::Chars<'_>, end: char) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        match rest.next()? {
+            '\\' => text.extend(['\\', rest.next()?]),
+            '\n' => return None,
+            next if next == end => return Some(text),
+            next => text.push(next),
+        }
     }
 }
 
@@ -245,7 +333,11 @@ pub(super) fn yq(script: &str) -> Result<(), String> {
 pub(super) fn sql(text: &str) -> Result<(), String> {
     let text = text.trim().trim_end_matches(';');
     let lower = text.to_ascii_lowercase();
-    if lower == ".schema" || lower == ".tables" {
+    let dot = lower.strip_prefix(".schema").or_else(|| lower.strip_prefix(".tables"));
+    let dot = dot.or_else(|| lower.strip_prefix(".indexes"));
+    if dot.is_some_and(|table| {
+        table.is_empty() || table.starts_with(' ') && name(table.trim()).is_ok()
+    }) {
         return Ok(());
     }
     let reads = ["select ", "explain select ", "explain query plan "]
@@ -308,6 +400,27 @@ pub(super) fn name(word: &str) -> Result<(), String> {
 pub(super) fn template(format: &str) -> Result<(), String> {
     match format.starts_with('@') || format.contains("%output") {
         true => Err("it reads or writes a file".into()),
+        false => Ok(()),
+    }
+}
+
+/// Checks a format of a container's description. The environment of a container may hold secrets, so that neither it
+/// nor a part that contains it may be named.
+pub(super) fn fields(format: &str) -> Result<(), String> {
+    let named = |part: &str| {
+        part.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).any(|name| {
+            let last = name.rsplit('.').next().unwrap_or_default();
+            let whole = name.len() > 1 && name.starts_with('.') || name == ".";
+            name.split('.').any(|field| field.eq_ignore_ascii_case("env"))
+                || whole
+                    && ["", "config", "containerconfig", "spec", "containerspec", "tasktemplate"]
+                        .contains(&&*last.to_ascii_lowercase())
+        })
+    };
+    let inside = format.split("{{").skip(1).map(|part| part.split("}}").next().unwrap_or(part));
+    match inside.clone().any(named) || format.to_ascii_lowercase().contains("env") {
+        true => Err("it may show the environment, which may hold secrets".into()),
+        false if format.eq_ignore_ascii_case("json") => Err("it shows everything".into()),
         false => Ok(()),
     }
 }

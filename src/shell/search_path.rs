@@ -109,3 +109,18 @@ pub(super) fn installed_name(path: &str) -> Option<&str> {
     (folders.contains(&folder) && Path::new(path) == lexically_normal(Path::new(path)))
         .then_some(name)
 }
+
+/// The name of a program of the project's own environment, which is given with its path: the wrapper of a build tool,
+/// and what a package manager has installed in the workspace. Such a program is code of the workspace, so that it may
+/// only do what a build does, however its entry describes it.
+pub(super) fn project_name(path: &str) -> Option<&str> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    match path {
+        "gradlew" => return Some("gradle"),
+        "mvnw" => return Some("mvn"),
+        _ => {}
+    }
+    let folders = ["node_modules/.bin/", ".venv/bin/", "venv/bin/", "vendor/bin/"];
+    let name = folders.iter().find_map(|folder| path.strip_prefix(folder))?;
+    (!name.is_empty() && !name.contains('/') && path != name).then_some(name)
+}

@@ -31,7 +31,7 @@ use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand,
 use super::environment;
 use super::judgement::{Effect, Part, Reason};
 use super::preset::{ClassifierSettings, Preset};
-use super::search_path::{ProgramFile, installed_name};
+use super::search_path::{ProgramFile, installed_name, project_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use crate::decision::ToolDecision;
 
@@ -55,6 +55,8 @@ pub(super) struct Simple<'a> {
     pub(super) builds: bool,
     /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
     pub(super) inert: bool,
+    /// A variable that names places in which the program finds code of the workspace.
+    code_in: Option<String>,
     program: Option<Program>,
 }
 
@@ -103,6 +105,7 @@ impl<'a> Simple<'a> {
             inside: true,
             builds: false,
             inert: false,
+            code_in: None,
             program: None,
         }
     }
@@ -135,7 +138,7 @@ impl<'a> Simple<'a> {
         let mut left = Left { lines: Lines::Unknown, directories: None, is_cd: false };
         self.substitutions(judging);
         for assignment in self.assignments {
-            self.assignment(&assignment.name, assignment.value.literal());
+            self.assignment(assignment);
         }
         let directories = self.here.clone();
         for redirection in self.redirections {
@@ -144,6 +147,11 @@ impl<'a> Simple<'a> {
         let at = judging.parts.len();
         if let Some((program, args)) = self.words.split_first() {
             self.program(judging, program, args, &mut left);
+        }
+        if let Some(name) = self.code_in.take()
+            && !self.builds
+        {
+            self.ask(format!("sets `{name}`, which may change what programs do"));
         }
         if self.words.is_empty() && self.reasons.is_empty() && self.effects.is_empty() {
             return left;
@@ -181,8 +189,19 @@ impl<'a> Simple<'a> {
         }
     }
 
-    fn assignment(&mut self, name: &str, value: Option<&str>) {
-        if !value.is_some_and(|value| environment::may_be_set(name, value)) {
+    fn assignment(&mut self, assignment: &Assignment) {
+        let name = &assignment.name;
+        // The pattern in `DEBUG=*` is not expanded in an assignment.
+        let value = match assignment.value.kind {
+            WordKind::Glob => Some(assignment.value.text.as_str()),
+            _ => assignment.value.literal(),
+        };
+        let may_be_set = value.is_some_and(|value| {
+            environment::may_be_set(name, value) || environment::has_harmless_flags(name, value)
+        });
+        if value.is_some_and(|value| environment::names_workspace_code(name, value)) {
+            self.code_in = Some(name.clone());
+        } else if !may_be_set {
             self.ask(format!("sets `{name}`, which may change what programs do"));
         }
     }
@@ -210,14 +229,11 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let name = if given.contains('/') {
-            let Some(name) = installed_name(given) else {
-                self.effects.push(Effect::Runs(given.to_owned()));
-                return self.ask(format!("runs `{given}`, which is not an installed program"));
-            };
-            name
-        } else {
-            given
+        let ours = project_name(given);
+        let name = match installed_name(given).or(ours) {
+            Some(name) => name,
+            None if !given.contains('/') => given,
+            None => return self.not_installed(given),
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
         let programs = judging.settings.programs.clone();
@@ -225,7 +241,7 @@ impl<'a> Simple<'a> {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
-        let found = match entry.is(Mark::Builtin) {
+        let found = match entry.is(Mark::Builtin) || ours.is_some() {
             true => ProgramFile::Nothing,
             false => judging.settings.search_path.find(name, &judging.settings.workspace),
         };
@@ -240,21 +256,36 @@ impl<'a> Simple<'a> {
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
         match matched(entry, args) {
+            Ok(matched)
+                if ours.is_some()
+                    && (matched.help
+                        || !matches!(matched.entry.does(), Does::Builds | Does::Formats)) =>
+            {
+                self.not_installed(given);
+            }
             Ok(matched) if matched.help => {}
             Ok(matched) => self.matched(judging, name, &matched, left),
-            Err(unmatched) => {
-                self.unmatched(name, entry, &unmatched, args);
+            Err((unmatched, described)) => {
+                self.unmatched(name, described, &unmatched, args);
                 if entry.is(Mark::Wraps) {
-                    // The program that it runs is judged nevertheless, as that program may be denied.
-                    let known = |word: &Word| {
-                        word.literal().is_some_and(|name| programs.get(name).is_some())
-                    };
-                    let from = args.iter().position(known).unwrap_or(args.len());
-                    if let Some(words @ [_, ..]) = args.get(from..) {
-                        self.inner(judging, name, &Kind::Run, words, left);
-                    }
+                    self.wrapped(judging, name, args, left);
                 }
             }
+        }
+    }
+
+    fn not_installed(&mut self, given: &str) {
+        self.effects.push(Effect::Runs(given.to_owned()));
+        self.ask(format!("runs `{given}`, which is not an installed program"));
+    }
+
+    /// Judges the program that a program runs which is asked about anyway, as that program may be denied.
+    fn wrapped(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word], left: &mut Left) {
+        let programs = &judging.settings.programs;
+        let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
+        let from = args.iter().position(known).unwrap_or(args.len());
+        if let Some(words @ [_, ..]) = args.get(from..) {
+            self.inner(judging, name, &Kind::Run, words, left);
         }
     }
 

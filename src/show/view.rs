@@ -10,7 +10,7 @@ use super::piece::{Omitted, Style, counted, elide};
 use super::preview::{self, PreviewView};
 use crate::call::ToolCall;
 use crate::decision::Question;
-use crate::deferred::DeferredToolRequests;
+use crate::deferred::{DeferredToolRequests, metadata};
 use crate::outcome::DeferralKind;
 
 /// The longest value in a headline, in characters.
@@ -246,7 +246,10 @@ fn notes(
     let mut out = Vec::new();
     let name = |text: &str| name(text, limits, &mut Omitted::default());
     for question in questions {
-        written(&mut out, &name(question.layer()), question.metadata(), limits);
+        // Classes for grants are shown where grants are offered.
+        let notes = question.metadata().iter().filter(|(key, _)| *key != metadata::GRANT_PATTERNS);
+        let notes = notes.map(|(key, value)| (key.clone(), value.clone())).collect();
+        written(&mut out, &name(question.layer()), &notes, limits);
     }
     let empty = Map::new();
     let merged = requests.metadata.get(call.id()).unwrap_or(&empty);
@@ -301,8 +304,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::decision::Decision;
-    use crate::deferred::metadata;
+    use crate::decision::{Decision, GrantPattern};
     use crate::deferred::{BatchEntry, DeferredToolRequests};
     use crate::outcome::Deferral;
 
@@ -325,6 +327,17 @@ mod tests {
 
     fn view(args: Value) -> CallView {
         CallView::of_call(&call(args), Limits::default())
+    }
+
+    /// The classes for grants are no note: they are shown where grants are offered.
+    #[test]
+    fn classes_for_grants_are_no_notes() {
+        let asked = Decision::ask("pays")
+            .with_grant_patterns([GrantPattern::new("small", "at most 50 euros")]);
+        let requests =
+            requests(call(json!({"path": "a"})), &[asked.with_metadata("ticket", 7)], None);
+        let text = CallView::of(&requests, "c1", Limits::default()).unwrap().text(100);
+        assert!(text.contains("ticket") && !text.contains("small"), "{text}");
     }
 
     /// S1: "What an approver sees is made from the call that will run. Text that a model, tool or server wrote is

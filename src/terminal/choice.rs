@@ -13,6 +13,7 @@
 //! Case does not matter, and spaces around the line do not.
 
 use super::offers::Term;
+use crate::ledger::GrantPlace;
 
 /// A choice at the question about a call: a decision, or another action such as showing the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(super) const GRANTING: &str =
     "  s      approve this call, and later ones with exactly these arguments in this session
   p      the same in this project
   u 2h   the same for a time: 30m, 2h, 1d
-  What would be granted is shown first.";
+  What would be granted is shown first, also wider grants where there are any.";
 
 /// The calls that a choice is about, of those without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +69,8 @@ impl Choice {
             "d" => return Some(Self::Deny(Scope::All, text.to_owned())),
             "x" => return Some(Self::Deny(Scope::Tool, text.to_owned())),
             "u" => return Term::until(text).map(Self::Grant),
-            "s" => Self::Grant(Term::Session),
-            "p" => Self::Grant(Term::Project),
+            "s" => Self::Grant(Term::In(GrantPlace::Session)),
+            "p" => Self::Grant(Term::In(GrantPlace::Project)),
             "y" | "yes" => Self::Approve(Scope::This),
             "a" => Self::Approve(Scope::All),
             "t" => Self::Approve(Scope::Tool),

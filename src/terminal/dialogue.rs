@@ -267,23 +267,34 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         call: &ToolCall,
         term: Term,
     ) -> Result<Option<LineDecision>, Gone> {
-        let offer = self.offers.get(call.id()).and_then(|offer| offer.of(term)).cloned();
-        let Some(shown) = offer else {
+        let width = self.screen.width();
+        let offer = self.offers.get(call.id()).cloned().unwrap_or_default();
+        if offer.of(term).is_empty() {
             self.say("That cannot be granted for this call, and nothing was decided; y approves it once.")?;
             return Ok(None);
-        };
+        }
         if self.items.get(at).is_none_or(|item| item.unseen) {
             self.say("Something was left out of the view of this call: v shows all of it, then it can be granted.")?;
             return Ok(None);
         }
-        let text = shown.lines(term, self.screen.width()).join("\n");
-        self.screen.show(&text)?;
+        let mut number = 0;
+        if offer.of(term).len() > 1 {
+            self.screen.show(&offer.list(term, width).join("\n"))?;
+            let line = self.ask(&LinePrompt::choice("Which of these? (Enter goes back) "))?;
+            let typed = line.and_then(|line| line.trim().parse::<usize>().ok()?.checked_sub(1));
+            number = typed.unwrap_or(usize::MAX);
+        }
+        let Some(shown) = offer.of(term).get(number) else {
+            self.say("Nothing was granted or decided.")?;
+            return Ok(None);
+        };
+        self.screen.show(&shown.lines(term, width).join("\n"))?;
         let line = self.ask(&LinePrompt::choice("Grant this? [y,N] "))?;
         if line.and_then(|line| Choice::parse(&line)) != Some(Choice::Approve(Scope::This)) {
             self.say("Nothing was granted or decided.")?;
             return Ok(None);
         }
-        self.granted.insert(call.id().to_owned(), term);
+        self.granted.insert(call.id().to_owned(), (term, number));
         Ok(Some(LineDecision::Approve(Scope::This)))
     }
 
@@ -487,6 +498,7 @@ mod tests {
     use crate::Decision;
     use crate::deferred::BatchEntry;
     use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED};
+    use crate::ledger::GrantPlace;
     use crate::outcome::Deferral;
 
     /// A screen that types the lines of a test, and records its prompts and texts in order.
@@ -539,9 +551,25 @@ mod tests {
 
     /// The grants that are made, and what was shown, for one call that can be granted for a session.
     fn granted(lines: &[Result<&'static str, Gone>]) -> (Vec<Term>, Vec<String>) {
+        let offer = Offer { session: vec![shown("`mail` again")], project: Vec::new() };
+        offered(offer, lines)
+    }
+
+    fn shown(sentence: &str) -> Shown {
+        Shown { sentence: sentence.into(), rule: "{}".into(), also: vec!["mail bob".into()] }
+    }
+
+    /// The terms of the grants that are made, and what was shown, for one call with this offer.
+    fn offered(offer: Offer, lines: &[Result<&'static str, Gone>]) -> (Vec<Term>, Vec<String>) {
+        let (granted, seen) = chosen(offer, lines);
+        (granted.into_iter().map(|(term, _)| term).collect(), seen)
+    }
+
+    fn chosen(
+        offer: Offer,
+        lines: &[Result<&'static str, Gone>],
+    ) -> (Vec<(Term, usize)>, Vec<String>) {
         let requests = calls([json!({"path": "a.log"})]);
-        let shown = Shown { sentence: "`mail` again".into(), rule: "{}".into() };
-        let offer = Offer { session: Some(shown), project: None };
         let id = requests.approvals[0].id().to_owned();
         let mut script = Script { lines: lines.iter().copied().collect(), seen: Vec::new() };
         let dialogue = Dialogue::new(&mut script, &requests).offering(Offers::from([(id, offer)]));
@@ -554,7 +582,7 @@ mod tests {
     #[test]
     fn a_grant_is_shown_and_confirmed_before_it_is_made() {
         let (grants, seen) = granted(&[Ok("s"), Ok("y")]);
-        assert_eq!(grants, [Term::Session]);
+        assert_eq!(grants, [Term::In(GrantPlace::Session)]);
         assert!(seen.iter().any(|it| it.contains("`mail` again")), "{seen:?}");
         assert!(seen.iter().any(|it| it.contains("rule: {}")), "{seen:?}");
         assert_eq!(granted(&[Ok("s"), Ok(""), Ok("y")]).0, [], "not confirmed: approved once");
@@ -562,6 +590,27 @@ mod tests {
         assert_eq!(granted(&[Ok("y")]).0, []);
         let (grants, _) = granted(&[Ok("u 5w"), Ok("u 2h"), Ok("y")]);
         assert_eq!(grants, [Term::until("2h").unwrap()]);
+    }
+
+    /// G3: "at most three patterns, narrow to wide, each shown as a sentence, as the rule, and with examples of what
+    /// else it would allow".
+    #[test]
+    fn of_several_grants_the_person_names_one_by_its_number() {
+        let offer =
+            || Offer { session: vec![shown("exactly"), shown("wider")], project: Vec::new() };
+        let (grants, seen) = chosen(offer(), &[Ok("s"), Ok("2"), Ok("y")]);
+        assert_eq!(grants, [(Term::In(GrantPlace::Session), 1)]);
+        for line in ["1. exactly", "2. wider"] {
+            assert!(seen.iter().any(|it| it == line), "{seen:?}");
+        }
+        assert!(seen.iter().any(|it| it.contains("would also allow: mail bob")), "{seen:?}");
+        for back in ["", "0", "3", "two"] {
+            assert_eq!(
+                chosen(offer(), &[Ok("s"), Ok(back), Ok("y")]).0,
+                [],
+                "{back}: approved once"
+            );
+        }
     }
 
     /// A call that nothing offers a grant for: the key decides nothing.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::offers::{Chosen, Offer, Offers, Shown, Term};
 use crate::deferred::DeferredToolRequests;
 use crate::error::BoxError;
-use crate::ledger::{AskState, Grant, GrantScope, Ledger, Record};
-use crate::show;
+use crate::ledger::{AskState, Grant, GrantOffer, GrantPlace, Ledger, Record};
 
 /// The asks of the calls of a batch, by call id, as the ledger has parked them.
 pub(super) async fn asks(
@@ -23,31 +22,32 @@ pub(super) async fn asks(
     Ok(found.filter_map(|call| Some((call.id().to_owned(), of(call.id())?))).collect())
 }
 
-/// The scope of the ask that a term is about.
-fn scope(record: &Record, term: Term) -> Option<GrantScope> {
-    let scopes = record.ask.scopes();
-    let session = || scopes.iter().find(|it| matches!(it, GrantScope::Session(_))).cloned();
-    let project = || scopes.iter().find(|it| matches!(it, GrantScope::Project(_))).cloned();
-    match term {
-        Term::Session => session(),
-        Term::Project => project(),
-        Term::Until(_) => project().or_else(session),
-    }
+/// The grants that can be offered for an ask in a place, the narrowest first.
+fn offered(record: &Record, place: GrantPlace) -> Vec<GrantOffer> {
+    let scope = place.scope(&record.ask);
+    scope.map(|scope| GrantOffer::all(&record.ask, &scope)).unwrap_or_default()
 }
 
 /// What can be granted for these asks.
 pub(super) fn offers(asks: &BTreeMap<String, Record>) -> Offers {
-    let shown = |record: &Record, term: Term| {
-        let grant = Grant::of(&record.ask, scope(record, term)?).ok()?;
-        let rule = show::escape(&grant.rule().to_string());
-        Some(Shown { sentence: show::escape(&grant.sentence()), rule })
-    };
+    let shown = |record: &Record, place| offered(record, place).iter().map(Shown::of).collect();
     let offer = |record: &Record| Offer {
-        session: shown(record, Term::Session),
-        project: shown(record, Term::Project),
+        session: shown(record, GrantPlace::Session),
+        project: shown(record, GrantPlace::Project),
     };
     let offers = asks.iter().map(|(id, record)| (id.clone(), offer(record)));
-    offers.filter(|(_, offer)| offer.session.is_some() || offer.project.is_some()).collect()
+    offers.filter(|(_, offer)| !offer.session.is_empty() || !offer.project.is_empty()).collect()
+}
+
+/// The grant that a person has chosen for an ask.
+fn chosen_grant(record: &Record, term: Term, number: usize) -> Option<Grant> {
+    let offers = term.places().iter().map(|place| offered(record, *place));
+    let offers = offers.into_iter().find(|offers| !offers.is_empty())?;
+    let grant = offers.into_iter().nth(number)?.into_grant();
+    Some(match term {
+        Term::Until(time) => grant.with_valid_for(time.into()),
+        Term::In(_) => grant,
+    })
 }
 
 /// Makes the chosen grants, and returns a line about each for the person.
@@ -58,19 +58,10 @@ pub(super) async fn make(
     by: &str,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    for (id, term) in chosen {
+    for (id, (term, number)) in chosen {
         let Some(record) = asks.get(id) else { continue };
-        let Some(scope) = scope(record, *term) else { continue };
-        let made = match Grant::of(&record.ask, scope) {
-            Ok(grant) => {
-                let grant = match term {
-                    Term::Until(time) => grant.with_valid_for(*time),
-                    Term::Session | Term::Project => grant,
-                };
-                ledger.make_grant(grant, &[by]).await.map_err(BoxError::from)
-            }
-            Err(error) => Err(error.into()),
-        };
+        let Some(grant) = chosen_grant(record, *term, *number) else { continue };
+        let made = ledger.make_grant(grant, &[by]).await;
         lines.push(match made {
             Ok(made) => {
                 format!("Granted as {}: `countersign grants revoke {}` ends it.", made.id, made.id)

@@ -28,7 +28,7 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   d                 deny it; m denies it with a message for the model
   e                 edit the arguments, then approve them
   u                 take the answer back
-  s, p, U           approve it, and exactly such calls in this session, in this
+  s, p, U           approve it, and such calls (w: wider) in this session, in this
                     project, or for a time; what is granted is shown first
   A, D              approve or deny every listed call without an answer
   x                 select this call, or no longer: a, d and m are then about
@@ -63,8 +63,8 @@ impl List<'_> {
                 rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 self.details(all, body)
             }
-            Mode::Grant(term) => {
-                let all = self.grant_details(*term, width - 1);
+            Mode::Grant(term, number) => {
+                let all = self.grant_details(*term, *number, width - 1);
                 rows.push(ScreenRow::of(Look::Faint, "─".repeat(width / 2)));
                 self.details(all, body)
             }
@@ -205,8 +205,8 @@ impl List<'_> {
                 };
                 (keys, format!("  e edit  {view}  j/k move  x select  / search  ? help"))
             }
-            Mode::Grant(_) => {
-                ("a grant and approve".to_owned(), "  Esc back  Space more".to_owned())
+            Mode::Grant(..) => {
+                ("a grant and approve".to_owned(), "  w wider  Esc back  Space more".to_owned())
             }
             Mode::Edited(_) => {
                 ("a approve as edited".to_owned(), "  e edit  Esc back  Space more".to_owned())

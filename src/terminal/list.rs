@@ -27,6 +27,7 @@ use super::offers::{Chosen, Offers, Shown, Term};
 use super::screen::Gone;
 use crate::args::Args;
 use crate::deferred::{DeferredToolRequests, ToolApproval};
+use crate::ledger::GrantPlace;
 use crate::show::{self, CallView, Limits, counted};
 
 /// The batch on a full screen.
@@ -62,8 +63,8 @@ pub(super) enum Mode {
     Typing(Purpose, Line),
     /// The selected call with edited arguments.
     Edited(Args),
-    /// What would be granted with the approval of the selected call.
-    Grant(Term),
+    /// What would be granted with the approval of the selected call: the term, and which of its grants.
+    Grant(Term, usize),
 }
 
 /// The purpose of a typed line.
@@ -167,7 +168,7 @@ impl<'a> List<'a> {
         match &mut self.mode {
             Mode::Typing(Purpose::ApproveMany(_) | Purpose::DenyMany(_), _) => {}
             Mode::Typing(_, line) => line.insert(text),
-            Mode::List | Mode::Help | Mode::Edited(_) | Mode::Grant(_) => {
+            Mode::List | Mode::Help | Mode::Edited(_) | Mode::Grant(..) => {
                 self.is_armed(text.chars().count());
                 "Pasted text decides nothing.".clone_into(&mut self.message);
             }
@@ -202,9 +203,9 @@ impl<'a> List<'a> {
             _ if control => AfterKey::Stay,
             Mode::List => self.list_key(key.code),
             Mode::Edited(_) => self.edited_key(key.code),
-            Mode::Grant(term) => {
-                let term = *term;
-                self.grant_key(key.code, term)
+            Mode::Grant(term, number) => {
+                let (term, number) = (*term, *number);
+                self.grant_key(key.code, term, number)
             }
         };
         if self.about() != before {
@@ -221,7 +222,7 @@ impl<'a> List<'a> {
             Mode::Help => 1,
             Mode::Typing(..) => 2,
             Mode::Edited(_) => 3,
-            Mode::Grant(_) => 4,
+            Mode::Grant(_, number) => u8::try_from(number).unwrap_or_default().saturating_add(4),
         };
         let opened = self.batch.selected().map(|entry| entry.opened);
         (mode, self.batch.at, opened, self.batch.chosen())
@@ -261,8 +262,8 @@ impl<'a> List<'a> {
                     }
                 }
             }
-            KeyCode::Char('s') => self.grant(Term::Session),
-            KeyCode::Char('p') => self.grant(Term::Project),
+            KeyCode::Char('s') => self.grant(Term::In(GrantPlace::Session)),
+            KeyCode::Char('p') => self.grant(Term::In(GrantPlace::Project)),
             KeyCode::Char('U') if self.can_grant() => {
                 self.mode = Mode::Typing(Purpose::Until, Line::new(""));
             }
@@ -368,30 +369,44 @@ impl<'a> List<'a> {
         if !self.can_grant() {
             return;
         }
-        match self.offered(term) {
-            Some(_) => {
-                self.mode = Mode::Grant(term);
+        match self.offered(term).is_empty() {
+            false => {
+                self.mode = Mode::Grant(term, 0);
                 self.batch.scrolled = 0;
             }
-            None => "That cannot be granted for this call: a approves it once."
+            true => "That cannot be granted for this call: a approves it once."
                 .clone_into(&mut self.message),
         }
     }
 
-    fn offered(&self, term: Term) -> Option<&Shown> {
-        let call = self.batch.selected()?.calls.first()?;
-        self.offers.get(call.id())?.of(term)
+    fn offered(&self, term: Term) -> &[Shown] {
+        let call = self.batch.selected().and_then(|entry| entry.calls.first());
+        let offer = call.and_then(|call| self.offers.get(call.id()));
+        offer.map(|offer| offer.of(term)).unwrap_or_default()
     }
 
     /// What would be granted, as rows.
-    pub(super) fn grant_details(&self, term: Term, width: usize) -> Vec<String> {
+    pub(super) fn grant_details(&self, term: Term, number: usize, width: usize) -> Vec<String> {
         let mut rows = self.batch.details(width);
-        rows.extend(self.offered(term).map(|shown| shown.lines(term, width)).unwrap_or_default());
+        let offered = self.offered(term);
+        rows.extend(offered.get(number).map(|shown| shown.lines(term, width)).unwrap_or_default());
+        if offered.len() > 1 {
+            rows.extend(show::wrap(
+                "",
+                &format!("{} of {}: w shows the next one.", number + 1, offered.len()),
+                width,
+            ));
+        }
         rows
     }
 
-    fn grant_key(&mut self, key: KeyCode, term: Term) -> AfterKey {
+    fn grant_key(&mut self, key: KeyCode, term: Term, number: usize) -> AfterKey {
         match key {
+            KeyCode::Char('w') => {
+                let next = (number + 1) % self.offered(term).len().max(1);
+                self.mode = Mode::Grant(term, next);
+                self.batch.scrolled = 0;
+            }
             _ if self.scrolls(key) => {}
             KeyCode::Esc => {
                 self.mode = Mode::List;
@@ -404,7 +419,7 @@ impl<'a> List<'a> {
                 } else {
                     let call = self.batch.selected().and_then(|entry| entry.calls.first());
                     if let Some(id) = call.map(|call| call.id().to_owned()) {
-                        self.granted.insert(id, term);
+                        self.granted.insert(id, (term, number));
                     }
                     self.mode = Mode::List;
                     self.answer(&true.into());

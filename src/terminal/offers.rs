@@ -1,16 +1,16 @@
-//! What a person can grant at the question about a call (rule G3): exactly this call, for the session, for the project,
-//! or until a time. Nothing is generalised here; a wider pattern is made with the library.
+//! What a person can grant at the question about a call (rule G3): exactly this call or a class of calls, for the session,
+//! for the project, or until a time.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use crate::ledger::{GrantOffer, GrantPlace, GrantTime};
 use crate::show;
 
-/// The scopes that can be offered for a call, each as a sentence and as the rule.
+/// The grants that can be offered for a call in each place, the narrowest first, each as a sentence and as the rule.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offer {
-    pub(super) session: Option<Shown>,
-    pub(super) project: Option<Shown>,
+    pub(super) session: Vec<Shown>,
+    pub(super) project: Vec<Shown>,
 }
 
 /// A grant as it is shown before it is made.
@@ -18,62 +18,90 @@ pub(super) struct Offer {
 pub(super) struct Shown {
     pub(super) sentence: String,
     pub(super) rule: String,
+    pub(super) also: Vec<String>,
 }
 
 /// The offers for the calls of a batch, by call id. A call without an entry cannot be granted.
 pub(super) type Offers = BTreeMap<String, Offer>;
 
-/// The grants that a person has chosen, by call id.
-pub(super) type Chosen = BTreeMap<String, Term>;
+/// The grants that a person has chosen, by call id: the term, and the place of the offer among those of its term.
+pub(super) type Chosen = BTreeMap<String, (Term, usize)>;
 
-/// Which grant a person has chosen.
+/// Where, or how long, a person wants a grant to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Term {
-    Session,
-    Project,
+    In(GrantPlace),
     /// For this time, in the project if there is one, else in the session.
-    Until(Duration),
+    Until(GrantTime),
 }
 
 impl Term {
-    /// Reads what is typed after the key `u`: `30m`, `2h` or `1d`, at most 90 days.
+    /// Reads what is typed after the key `u`: `30m`, `2h` or `1d`.
     pub(super) fn until(text: &str) -> Option<Self> {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let seconds: u64 = match unit {
-            "m" => 60,
-            "h" => 3600,
-            "d" => 24 * 3600,
-            _ => return None,
-        };
-        let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
-        let time = Duration::from_secs(number.checked_mul(seconds)?);
-        (time <= Duration::from_secs(90 * 24 * 3600)).then_some(Self::Until(time))
+        text.parse().ok().map(Self::Until)
+    }
+
+    /// The places in which the grant may hold, the first choice first.
+    pub(super) fn places(self) -> &'static [GrantPlace] {
+        match self {
+            Self::In(GrantPlace::Session) => &[GrantPlace::Session],
+            Self::In(GrantPlace::Project) => &[GrantPlace::Project],
+            Self::Until(_) => &[GrantPlace::Project, GrantPlace::Session],
+        }
     }
 }
 
 impl Shown {
+    pub(super) fn of(offer: &GrantOffer) -> Self {
+        Self {
+            sentence: show::escape(&offer.sentence()),
+            rule: show::escape(&offer.rule().to_string()),
+            also: offer.examples().iter().map(|example| show::escape(example)).collect(),
+        }
+    }
+
     /// What is shown of the grant before it is confirmed, as lines that are safe to print.
     pub(super) fn lines(&self, term: Term, width: usize) -> Vec<String> {
         let time = match term {
-            Term::Session | Term::Project => "12h".to_owned(),
-            Term::Until(time) => format!("{}m", time.as_secs() / 60),
+            Term::In(_) => "12h".to_owned(),
+            Term::Until(time) => time.to_string(),
         };
         let text = format!("{}, for at most {time}.", self.sentence);
         let mut lines = vec!["Later calls are approved without a question:".to_owned()];
         lines.extend(show::wrap("  ", &text, width));
+        lines.extend(self.example(width));
         lines.extend(show::wrap("  rule: ", &self.rule, width));
         lines
+    }
+
+    /// What else the grant would allow.
+    fn example(&self, width: usize) -> Vec<String> {
+        if self.also.is_empty() {
+            return Vec::new();
+        }
+        show::wrap("  would also allow: ", &self.also.join("; "), width)
     }
 }
 
 impl Offer {
-    /// The grant for a term, if it can be given.
-    pub(super) fn of(&self, term: Term) -> Option<&Shown> {
-        match term {
-            Term::Session => self.session.as_ref(),
-            Term::Project => self.project.as_ref(),
-            Term::Until(_) => self.project.as_ref().or(self.session.as_ref()),
-        }
+    /// The grants for a term, the narrowest first; empty if none can be given.
+    pub(super) fn of(&self, term: Term) -> &[Shown] {
+        let offered = term.places().iter().map(|place| match place {
+            GrantPlace::Session => self.session.as_slice(),
+            GrantPlace::Project => self.project.as_slice(),
+        });
+        offered.into_iter().find(|offered| !offered.is_empty()).unwrap_or_default()
+    }
+
+    /// The grants for a term, with a number each, as lines that are safe to print.
+    pub(super) fn list(&self, term: Term, width: usize) -> Vec<String> {
+        let offered = self.of(term).iter().enumerate();
+        let lines = offered.flat_map(|(number, shown)| {
+            let mut lines = show::wrap(&format!("{}. ", number + 1), &shown.sentence, width);
+            lines.extend(shown.example(width));
+            lines
+        });
+        lines.collect()
     }
 }
 
@@ -83,10 +111,11 @@ mod tests {
 
     #[test]
     fn a_time_has_a_number_and_a_unit() {
-        let hours = |n: u64| Some(Term::Until(Duration::from_secs(n * 3600)));
+        let hours = |n: u64| GrantTime::of_seconds(n * 3600).map(Term::Until);
         assert_eq!((Term::until("1h"), Term::until("1d")), (hours(1), hours(24)));
-        assert_eq!(Term::until("90m"), Some(Term::Until(Duration::from_secs(5400))));
-        for text in ["", "h", "0h", "-1h", "1", "1 h", "91d", "1w", "18446744073709551615d", "1é"]
+        assert_eq!(Term::until("90m"), GrantTime::of_seconds(5400).map(Term::Until));
+        for text in
+            ["", "h", "0h", "-1h", "+1h", "1", "1 h", "91d", "1w", "18446744073709551615d", "1é"]
         {
             assert_eq!(Term::until(text), None, "{text}");
         }

@@ -23,7 +23,8 @@
 //! | [`decide`] | what a stack decides about a call, and which layers decide so; the tool does not run |
 //! | [`ReadyProbe`] | a layer that calls the service inside it without having polled its readiness |
 //! | [`rewrites_once`] | a middleware that changes arguments it has already changed, or changes them otherwise each time |
-//! | `ScriptedModel` (feature `agent`) | nothing: it is a model with a fixed list of responses, for tests of an agent |
+//! | [`ScriptedHandler`] | what a person would be asked: it answers each call by its tool, and records the batches |
+//! | `ScriptedModel` (feature `agent`) | what a model is told: it has a fixed list of responses, and records its requests |
 //! | `ledger_contract` (feature `ledger`) | a store of a ledger that decides or executes something twice, or forgets something |
 
 mod decide;
@@ -31,11 +32,13 @@ mod decide;
 pub mod ledger_contract;
 mod ready_probe;
 mod rewrites_once;
+mod scripted_handler;
 #[cfg(feature = "agent")]
 mod scripted_model;
 
 pub use decide::{StackDecision, decide, decide_in};
 pub use ready_probe::{ReadyProbe, ReadyProbeService};
 pub use rewrites_once::rewrites_once;
+pub use scripted_handler::ScriptedHandler;
 #[cfg(feature = "agent")]
 pub use scripted_model::ScriptedModel;

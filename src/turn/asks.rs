@@ -47,6 +47,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -67,6 +68,7 @@ use crate::deferred::{
 use crate::error::{AnswerError, Error, UserError};
 use crate::handler::is_policy;
 use crate::outcome::{Outcome, ToolDenied};
+use crate::telemetry::{self, AskEnd, Stopwatch};
 
 impl TurnRun<'_> {
     /// Records every pending call as an ask before people are asked (rule L3), and keeps the id of the ask. If the
@@ -170,14 +172,15 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Checks the answers as a whole, then applies them (rule A4). If the run was resumed with the answers, watchers
-    /// get an event again that each answered call is taken up.
+    /// Checks the answers as a whole, then applies them (rule A4). `asked` runs since the handler was asked; if there is
+    /// none, the run was resumed with the answers, and watchers get an event again that each answered call is taken up.
     pub(super) async fn apply(
         mut self,
         requests: &DeferredToolRequests,
         mut answers: DeferredToolResults,
-        resumed: bool,
+        asked: Option<Stopwatch>,
     ) -> Result<Self, TurnError> {
+        let resumed = asked.is_none();
         if let Err(kind) = boxed(|| self.check_answers(requests, &answers)).await {
             return Err(self.fail(kind));
         }
@@ -194,6 +197,7 @@ impl TurnRun<'_> {
         if let Err(kind) = boxed(|| self.decide(&mut answers)).await {
             return Err(self.fail(kind));
         }
+        self.measure_answers(requests, &answers, asked.as_ref().and_then(Stopwatch::elapsed));
         self.note_answers(&answers, resumed);
         let watchers = &self.turn.watchers;
         for call in &mut self.calls {
@@ -210,6 +214,27 @@ impl TurnRun<'_> {
         self.dispatcher.refuse_unfit(&mut self.calls);
         self.dispatch().await;
         self.fail_if_broken()
+    }
+
+    /// Reports the answers to the metrics; with a ledger, the ledger does so. The answers to calls of agents are reported
+    /// with the batch of the root, as what an agent's own handler approves is asked about there.
+    fn measure_answers(
+        &self,
+        requests: &DeferredToolRequests,
+        answers: &DeferredToolResults,
+        waited: Option<Duration>,
+    ) {
+        if !telemetry::EXPORTS || self.turn.durability.is_some() || !self.turn.is_root() {
+            return;
+        }
+        for call in requests.iter() {
+            let Some(answer) = answers.answer_to(call.id()) else { continue };
+            let by = answers.answered_by.get(call.id()).map(String::as_str);
+            let by = Some(if is_policy(by) { "policy" } else { "person" });
+            let end = AskEnd { tool: call.name(), answer: answer.given(), by, waited };
+            let questions = requests.questions(call.id()).iter();
+            telemetry::measure_ask(&end, questions.map(|it| (it.layer(), it.own_key())));
+        }
     }
 
     pub(super) async fn check_answers(

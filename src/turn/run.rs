@@ -44,6 +44,7 @@ use crate::error::{BoxError, Error, UsageLimitExceeded};
 use crate::handler::Stopped;
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
+use crate::telemetry::Stopwatch;
 
 /// A response in progress: its calls with their states, and the dispatcher for their passes.
 pub(super) struct TurnRun<'a> {
@@ -131,13 +132,14 @@ impl<'a> TurnRun<'a> {
             self.offer(&requests);
             let watchers = &self.turn.watchers;
             watchers.tell(|| RunEvent::DeferredToolRequests { requests: requests.clone() });
+            let asked = Stopwatch::start();
             let answers = match boxed(|| self.ask(&requests)).await {
                 Some(Ok(answers)) => answers,
                 Some(Err(kind)) => return Err(self.fail(kind)),
                 None => return boxed(|| self.finish()).await,
             };
             watchers.tell(|| RunEvent::DeferredToolResults { results: answers.clone() });
-            self = boxed(|| self.apply(&requests, answers, false)).await?;
+            self = boxed(|| self.apply(&requests, answers, Some(asked))).await?;
         }
     }
 
@@ -152,7 +154,7 @@ impl<'a> TurnRun<'a> {
         }
         let requests = self.requests();
         self.offer(&requests);
-        self = boxed(|| self.apply(&requests, answers, true)).await?;
+        self = boxed(|| self.apply(&requests, answers, None)).await?;
         boxed(|| self.answer()).await
     }
 

@@ -388,6 +388,31 @@ fn hostile_names_are_escaped_on_the_terminal() {
 }
 
 #[cfg(unix)]
+/// The command of a server whose runs are lines of a file.
+fn server(log: &Path) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/server.py");
+    format!("python3 {} {{\"log\":\"{}\"}}", script.display(), log.display())
+}
+
+#[test]
+fn the_tools_of_a_server_are_asked_about() {
+    for (option, runs) in [("--approve-all", 1), ("--deny-all", 0), ("--read-only", 0)] {
+        let place = Place::messy();
+        let log = place.path("../server.log");
+        place.tidy(&[option, "--mcp", &server(&log)]).code(0).shows("mcp_write");
+        let ran = fs::read_to_string(&log).unwrap().matches("\"begun\"").count();
+        assert_eq!(ran, runs, "{option}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_an_error_before_anything_runs() {
+    let place = Place::messy();
+    let ended = place.tidy(&["--approve-all", "--mcp", "/no/such/server"]).code(2);
+    assert!(ended.err.contains("could not be started"), "{}", ended.err);
+    assert!(place.is_messy());
+}
+
 #[path = "../../examples/assistant/sandbox.rs"]
 mod sandbox;
 

@@ -13,6 +13,8 @@
 //! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
 //! | what two modules have to agree on: logs, examples, sentences of the first proposals | [`secrecy`], [`examples`], [`assistant`], [`proposals`] |
 //! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
+//! | the JSON of requests, answers and histories | `pydantic::other_end`, with PydanticAI at the other end |
+//! | an example with servers of its own | its package: `examples/telemetry/tests`, `examples/restate/tests` |
 //! | what must not compile | `tests/ui` |
 //! | names, floors, lengths, documents | `tests/house.rs` |
 //!

@@ -11,7 +11,7 @@ mod seen;
 
 use countersign::message::ReturnKind;
 use countersign::model::{ModelRequest, ModelResponse};
-use countersign::{BoxError, Model, ToolCall};
+use countersign::{BoxError, Model, ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
 use seen::Seen;
@@ -25,6 +25,7 @@ impl Model for Tidy {
         let seen = Seen::of(request.messages());
         let steps = [look, read, follow, tidy, summarise];
         let next = steps.iter().find_map(|step| step(&seen));
+        let next = next.or_else(|| visit(&seen, request.tools()));
         Ok(next.unwrap_or_else(|| ModelResponse::text(plan::last_words(&seen))))
     }
 }
@@ -79,6 +80,20 @@ fn summarise(seen: &Seen) -> Option<ModelResponse> {
     }
     let write = json!({"path": plan::SUMMARY, "text": plan::summary(seen)});
     say(seen, "Last, I write down what was done.", [call("write_file", write)])
+}
+
+/// Calls the first tool of a server (`--mcp`) that needs no arguments, once.
+fn visit(seen: &Seen, tools: &[ToolDefinition]) -> Option<ModelResponse> {
+    let needs_none = |tool: &&ToolDefinition| {
+        let required = tool.parameters().get("required").and_then(Value::as_array);
+        required.is_none_or(Vec::is_empty)
+    };
+    let mut servers = tools.iter().filter(|tool| tool.source().is_some_and(|it| it.is_server()));
+    let tool = servers.find(needs_none)?;
+    if seen.tried(tool.name(), |_| true) {
+        return None;
+    }
+    say(seen, "There is a server, too, so I see what it has.", [call(tool.name(), json!({}))])
 }
 
 /// A response with calls, or `None` without any. Its text mentions the calls that were just denied.

@@ -34,7 +34,7 @@ impl Past {
     }
 
     pub(super) fn is_change(&self) -> bool {
-        !matches!(self.tool.as_str(), "list_files" | "read_file")
+        matches!(self.tool.as_str(), "delete_file" | "move_file" | "write_file")
     }
 }
 

@@ -21,13 +21,13 @@ use crate::stack;
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn agent(model: Option<Real>) -> Agent {
-    let cleaner = Agent::new(Cleaner, stack::stack(false));
+    let cleaner = Agent::new(Cleaner, stack::stack(false, None));
     let cleaner = cleaner.as_tool("cleaner", "Deletes what it is told to delete");
     let location = json!({"type": "object", "properties": {}});
     let location =
         ToolDefinition::new("get_location", location).with_description("Where the user is");
     let tools = Tools::combined([
-        stack::stack(false),
+        stack::stack(false, None),
         FunctionToolset::new().tool(cleaner).into(),
         ExternalToolset::new("browser", [location]).into(),
         FunctionToolset::new().tool(payments::pay_invoices()).into(),

@@ -4,12 +4,14 @@
 //! were made for a task of last month: a grant that nothing uses is a risk without a purpose.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
-use countersign::ledger::{Grant, GrantRecord, GrantScope, GrantState, Ledger, RevokedGrant};
+use countersign::ledger::{
+    Grant, GrantOffer, GrantPlace, GrantRecord, GrantState, GrantTime, Ledger, RevokedGrant,
+};
 use countersign::show;
 use serde_json::{Value, json};
 
@@ -76,35 +78,21 @@ struct Make {
     /// Where the grant holds: in the session or in the project of the call
     #[arg(long = "in", value_name = "SCOPE")]
     scope: GrantPlace,
+    /// Which of the grants that can be offered: 1 for exactly such calls, 2 and 3 for wider ones where there are any
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pattern: usize,
+    /// Print the grants that can be offered, with examples, and make none
+    #[arg(long)]
+    list: bool,
     /// How long it is valid: 90s, 30m, 2h, 7d; 12 hours by default
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
-    time: Option<Duration>,
+    #[arg(long = "for", value_name = "TIME")]
+    time: Option<GrantTime>,
     /// How many calls it answers
     #[arg(long)]
     uses: Option<u32>,
     /// Who makes it; by default the principal of the configuration
     #[arg(long = "as", value_name = "NAME")]
     who: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum GrantPlace {
-    Session,
-    Project,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).unwrap_or_default();
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        _ => 0_u64,
-    };
-    let all = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
-    let all = all.filter(|all| (1..=366 * 24 * 3600).contains(all)).map(Duration::from_secs);
-    all.ok_or_else(|| "a time is a number with s, m, h or d, of at most a year".to_owned())
 }
 
 impl Grants {
@@ -168,11 +156,7 @@ fn line(record: &GrantRecord, now: i64) -> String {
         Some(uses) => format!("used {} of {uses}", record.used),
         None => format!("used {}", record.used),
     };
-    let until = jiff::Timestamp::from_millisecond(record.until);
-    let until = until.map_or_else(
-        |_| "for ever".to_owned(),
-        |at| at.strftime("until %Y-%m-%d %H:%M UTC").to_string(),
-    );
+    let until = until(record.until);
     let (id, says) = (&record.id, record.grant.sentence());
     format!("{id}  {}  {until}  {times}  by {}  {says}", state(record, now), by.join(" and "))
 }
@@ -196,17 +180,21 @@ async fn make(
         let found = json!({"result": "mismatch", "fingerprint": record.fingerprint});
         return Ok(CommandOutput::new(6, found));
     }
-    let meant = |scope: &GrantScope| match scope {
-        GrantScope::Session(_) => wanted.scope == GrantPlace::Session,
-        GrantScope::Project(_) => wanted.scope == GrantPlace::Project,
-        _ => false,
-    };
-    let none = || CommandError::Usage("the call was made in no such session or project".to_owned());
-    let scope = record.ask.scopes().into_iter().find(meant).ok_or_else(none)?;
-    let refused = |error: countersign::ledger::GrantError| CommandError::Usage(with_causes(&error));
-    let mut grant = Grant::of(&record.ask, scope).map_err(refused)?;
+    let usage = |problem: &str| CommandError::Usage(problem.to_owned());
+    let scope = wanted.scope.scope(&record.ask);
+    let scope = scope.ok_or_else(|| usage("the call was made in no such session or project"))?;
+    // Says why where no grant may answer such a call.
+    Grant::of(&record.ask, scope.clone()).map_err(|error| usage(&with_causes(&error)))?;
+    let offers = GrantOffer::all(&record.ask, &scope);
+    if wanted.list {
+        return Ok(offered(&offers));
+    }
+    let number = wanted.pattern.checked_sub(1);
+    let offer = number.and_then(|number| offers.into_iter().nth(number));
+    let mut grant =
+        offer.ok_or_else(|| usage("there is no grant of this number: see --list"))?.into_grant();
     if let Some(time) = wanted.time {
-        grant = grant.with_valid_for(time);
+        grant = grant.with_valid_for(time.into());
     }
     if let Some(uses) = wanted.uses {
         grant = grant.with_uses(uses);
@@ -214,6 +202,22 @@ async fn make(
     let who = wanted.who.unwrap_or(principal);
     let made = ledger.make_grant(grant, &[&who]).await?;
     Ok(shown(&made, ledger.now().await?))
+}
+
+fn offered(offers: &[GrantOffer]) -> CommandOutput {
+    let numbered = || offers.iter().enumerate().map(|(number, offer)| (number + 1, offer));
+    let object = |(number, offer): (usize, &GrantOffer)| json!({"pattern": number, "says": offer.sentence(), "rule": offer.rule(), "also": offer.examples()});
+    let line = |(number, offer): (usize, &GrantOffer)| {
+        let also: Vec<_> = offer.examples().iter().map(|example| show::escape(example)).collect();
+        let also = if also.is_empty() {
+            String::new()
+        } else {
+            format!("\n   would also allow: {}", also.join("; "))
+        };
+        format!("{number}. {}{also}", show::escape(&offer.sentence()))
+    };
+    let text: Vec<_> = numbered().map(line).collect();
+    CommandOutput::of(0, numbered().map(object).collect()).for_people(text.join("\n"))
 }
 
 async fn list(ledger: &Ledger, all: bool) -> Result<CommandOutput, CommandError> {
@@ -263,4 +267,15 @@ async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<CommandOutput, C
 
 fn unknown() -> CommandOutput {
     CommandOutput::new(7, json!({"result": "unknown_grant"}))
+}
+
+/// The end of a grant in minutes. One beyond the year 9999 has none.
+fn until(at: i64) -> String {
+    let seconds = u64::try_from(at / 1_000).unwrap_or(0);
+    if seconds > 253_402_300_799 {
+        return "for ever".to_owned();
+    }
+    let at = UNIX_EPOCH + Duration::from_secs(seconds);
+    let text = humantime::format_rfc3339_seconds(at).to_string().replace('T', " ");
+    format!("until {} UTC", text.get(..16).unwrap_or(&text))
 }

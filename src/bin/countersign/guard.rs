@@ -12,9 +12,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
-use countersign::mcp::{Guard, Launch, McpError, Server};
+use countersign::mcp::{AskByHints, Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
-use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
+use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
@@ -26,7 +26,7 @@ In a client's configuration, put `countersign guard --name NAME --` in front of 
   {\"mcpServers\": {\"git\": {\"command\": \"countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
 
 Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be \
-accepted once: `countersign pins list`. Logs are on stderr, without arguments.
+accepted once: `countersign pins list` and `countersign pins accept ASK`. Logs are on stderr, without arguments.
 
 Exit statuses: 0 the client has ended the connection; 1 the store, the address or the server cannot be used; 2 bad usage.";
 
@@ -55,6 +55,12 @@ pub(crate) struct GuardArgs {
     /// Serve streamable HTTP at this address, in place of stdio. Without accounts: clients share nothing
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Ask about each tool of which the server does not say that it destroys nothing, also where the rules allow it
+    #[arg(long)]
+    ask_destructive: bool,
+    /// Ask about each tool of which the server does not say that it stays within itself, also where the rules allow it
+    #[arg(long)]
+    ask_open_world: bool,
     /// Allow every call, and log what would have been decided
     #[arg(long)]
     danger_observe: bool,
@@ -99,7 +105,11 @@ impl GuardArgs {
                 .root(&project)
                 .load()
                 .map_err(|error| CommandError::Usage(with_causes(&error)))?;
-            guard = guard.layers(move |tools| tools.layered(rules.clone().into_layer()));
+            let hints = self.hints();
+            guard = guard.layers(move |tools| {
+                let tools: Tools = tools.layered(rules.clone().into_layer());
+                hints.map_or(tools.clone(), |hints| tools.layered(hints.into_layer()))
+            });
         }
         if self.danger_observe {
             guard = guard.danger_observe();
@@ -116,6 +126,16 @@ impl GuardArgs {
             None => server.stdio().await.map_err(|error| failed(&error))?,
         }
         Ok(CommandOutput::of(0, Vec::new()))
+    }
+
+    /// The hints of the server that are a reason to ask. Without rules every call is asked about.
+    fn hints(&self) -> Option<AskByHints> {
+        let destructive = self.ask_destructive.then(AskByHints::destructive);
+        let open_world = self.ask_open_world.then(AskByHints::open_world);
+        match (destructive, open_world) {
+            (Some(one), Some(other)) => Some(one.or(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     fn launch(&self) -> Result<Launch, CommandError> {

@@ -1,12 +1,12 @@
 //! `countersign pins`: the tools of guarded servers, which a person accepts.
 //!
-//! With the id of an ask, exactly the set that was shown is accepted, as another set has another ask. With the name of
-//! a server it is the set that is proposed at that moment, which is convenient on a machine of one's own.
+//! They are accepted by the id of the ask that was shown. Another set of tools has another ask, so what is accepted is
+//! what the person has seen, also where the server has changed its tools meanwhile.
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
 use countersign::ledger::{Decided, Ledger};
-use countersign::mcp::Proposal;
+use countersign::mcp::{ACCEPT_TOOLS, Proposal};
 use serde_json::{Value, json};
 
 use crate::Context;
@@ -15,7 +15,7 @@ use crate::output::{CommandError, CommandOutput};
 /// Show and accept the tools of guarded MCP servers
 #[derive(Args)]
 #[command(
-    after_help = "Exit statuses: 0 done; 1 the store cannot be used; 2 bad usage; 3 another person has decided; 7 nothing is proposed."
+    after_help = "Exit statuses: 0 done; 1 the store cannot be used; 2 bad usage; 3 this set is not proposed any more, or another person has decided; 7 nothing is proposed."
 )]
 pub(crate) struct PinsArgs {
     /// Where the asks are; by default the store of the configuration
@@ -34,12 +34,12 @@ enum PinsCommand {
         /// The name of the server, or the id of the ask
         server: String,
     },
-    /// Accept the tools of a server, exactly as they are shown
+    /// Accept the tools of a server, exactly as they were shown
     Accept {
-        /// The name of the server, or the id of the ask
+        /// The id of the ask, which `list` and `show` print
         #[arg(required_unless_present = "all", conflicts_with = "all")]
-        server: Option<String>,
-        /// Accept the tools of all servers
+        ask: Option<String>,
+        /// Accept the tools that all servers propose at this moment, shown or not
         #[arg(long)]
         all: bool,
         /// The person who accepts; by default this user
@@ -62,16 +62,40 @@ impl PinsArgs {
                 )),
                 found => Ok(CommandOutput::of(0, found.into_iter().map(whole).collect())),
             },
-            PinsCommand::Accept { server, all: _, who } => {
+            PinsCommand::Accept { ask, all: _, who } => {
                 let who = who.unwrap_or_else(|| context.config.principal());
-                let chosen = match &server {
-                    Some(server) => named(&proposals, server),
-                    None => proposals.iter().collect(),
+                let Some(ask) = ask else {
+                    return accept(&ledger, &proposals.iter().collect::<Vec<_>>(), &who).await;
                 };
-                accept(&ledger, &chosen, &who).await
+                match proposals.iter().find(|it| it.id() == ask) {
+                    Some(proposal) => accept(&ledger, &[proposal], &who).await,
+                    None => not_proposed(&ledger, &proposals, &ask).await,
+                }
             }
         }
     }
+}
+
+/// Says why nothing is proposed under this id, and what is instead.
+async fn not_proposed(
+    ledger: &Ledger,
+    proposals: &[Proposal],
+    ask: &str,
+) -> Result<CommandOutput, CommandError> {
+    if proposals.iter().any(|it| it.server() == ask) {
+        return Err(CommandError::Usage(format!(
+            "`{ask}` is the name of a server, whose tools may have changed since they were shown. Give the ask that \
+             `countersign pins show {ask}` prints"
+        )));
+    }
+    let record = ledger.get(ask).await?.filter(|record| record.ask.tool() == ACCEPT_TOOLS);
+    let Some(record) = record else {
+        return Ok(CommandOutput::new(7, json!({"result": "nothing_proposed", "ask": ask})));
+    };
+    let server = record.ask.args().str("server").unwrap_or_default();
+    let now = proposals.iter().find(|it| it.server() == server).map(Proposal::id);
+    let line = json!({"result": "not_proposed_any_more", "ask": ask, "state": record.state, "server": server, "proposed_now": now});
+    Ok(CommandOutput::new(3, line))
 }
 
 async fn accept(

@@ -155,17 +155,22 @@ export function card(first, host) {
   };
 
   const openGrant = (offers) => {
-    const field = el("select", { id: `grant-${id}` }, ...offers.flatMap(({ scope, says }) => [
-      el("option", { value: `${scope}:3600` }, `For one hour: ${says}`),
-      el("option", { value: `${scope}:${12 * 3600}` }, `For 12 hours: ${says}`),
+    const field = el("select", { id: `grant-${id}` }, ...offers.flatMap(({ scope, pattern, says }) => [
+      el("option", { value: `${scope}:3600:${pattern}` }, `For one hour: ${says}`),
+      el("option", { value: `${scope}:${12 * 3600}:${pattern}` }, `For 12 hours: ${says}`),
     ]));
     const rule = el("pre", { class: "code" });
-    const show = () => { rule.textContent = offers.find(({ scope }) => field.value.startsWith(scope)).rule; };
+    const show = () => {
+      const [scope, , pattern] = field.value.split(":");
+      const offer = offers.find((it) => it.scope === scope && it.pattern === Number(pattern));
+      const also = offer.also.length > 0 ? `would also allow: ${offer.also.join("; ")}\n` : "";
+      rule.textContent = also + offer.rule;
+    };
     field.addEventListener("change", show);
     show();
     const act = el("button", { type: "button", class: "primary", on: { click: () => {
-      const [scope, seconds] = field.value.split(":");
-      send({ verdict: "approve", grant: { scope, seconds: Number(seconds) } });
+      const [scope, seconds, pattern] = field.value.split(":");
+      send({ verdict: "approve", grant: { scope, pattern: Number(pattern), seconds: Number(seconds) } });
     } } }, "Approve, and grant this");
     open("grant", "Later calls that are approved without a question", always, field, act);
     field.after(rule);

@@ -1,16 +1,21 @@
 // The keyboard: `j k a e d x n / ?`. A key presses the button of the same name, so that a button that ignores clicks
-// also ignores keys.
+// also ignores keys. `a` needs a pause before it, too: where another key was ignored, what is typed after it is no answer.
+
+import { STILL_MS } from "./arming.js";
 
 const typing = (it) => it instanceof HTMLElement && it.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
 /** @param host `current`, `move`, `press`, `toggle`, `drop`, `bulk`, `search`, `fresh` */
 export function keys(host) {
   const dialog = document.getElementById("keys");
+  /** When the last key was pressed outside of a field, and whether the present one came after a pause. */
+  let last = -Infinity;
+  let paused = true;
   document.getElementById("help").addEventListener("click", () => dialog.showModal());
   const does = {
     j: () => host.move(1),
     k: () => host.move(-1),
-    a: () => (host.chosen() ? host.bulk.askYes() : host.press("yes")),
+    a: () => (host.chosen() ? host.bulk.askYes() : paused && host.press("yes")),
     d: () => (host.chosen() ? host.bulk.askNo() : host.press("no")),
     e: () => host.press("edit"),
     x: host.toggle,
@@ -27,6 +32,10 @@ export function keys(host) {
       return;
     }
     const act = typing(event.target) ? undefined : does[event.key];
+    if (!typing(event.target)) {
+      paused = event.timeStamp - last >= STILL_MS;
+      last = event.timeStamp;
+    }
     if (!act) return;
     event.preventDefault();
     // A key that is held down moves the selection, and decides nothing.

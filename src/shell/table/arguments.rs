@@ -63,11 +63,11 @@ pub(in crate::shell) enum Unmatched {
     MayBeOption(String),
 }
 
-/// Matches the arguments of a program.
+/// Matches the arguments of a program. The error has the entry of the sub-command that they do not match.
 pub(in crate::shell) fn matched<'t, 'w>(
     entry: &'t Entry,
     args: &'w [Word],
-) -> Result<Matched<'t, 'w>, Unmatched> {
+) -> Result<Matched<'t, 'w>, (Unmatched, &'t Entry)> {
     let mut reading = ArgumentReading {
         entry,
         operands: Vec::new(),
@@ -84,8 +84,8 @@ pub(in crate::shell) fn matched<'t, 'w>(
         _ => false,
     };
     if !help {
-        reading.all(args)?;
-        reading.check_needs()?;
+        let read = reading.all(args).and_then(|()| reading.check_needs());
+        read.map_err(|unmatched| (unmatched, reading.entry))?;
     }
     let entry = reading.entry;
     let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));

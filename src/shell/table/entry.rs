@@ -93,6 +93,8 @@ pub(in crate::shell) enum Script {
     Name,
     /// A format of `curl --write-out`.
     Template,
+    /// A format of the description of a container.
+    Fields,
     Sql,
 }
 

@@ -364,6 +364,7 @@ fn kind(word: &str) -> Result<Kind, String> {
         "test" => Kind::Script(Script::Test),
         "name" => Kind::Script(Script::Name),
         "template" => Kind::Script(Script::Template),
+        "fields" => Kind::Script(Script::Fields),
         "sql" => Kind::Script(Script::Sql),
         _ => return Err(format!("`{word}` is not a kind of operand")),
     })

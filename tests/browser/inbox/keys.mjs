@@ -6,9 +6,6 @@ import assert from "node:assert/strict";
 import { checked, eventually, scenario } from "../lib/harness.mjs";
 import { card, comeIn, elsewhere, notice, sent, waiting } from "../lib/inbox.mjs";
 
-/** Longer than what has moved does not count. */
-const settle = () => new Promise((done) => setTimeout(done, 900));
-
 await scenario(async ({ url, person }) => {
   const ann = await elsewhere(url, "ann");
   await ann.start(Array.from({ length: 6 }, (_, n) => `delete_file {"path": "${n}.log"}`).join("\n"));
@@ -16,6 +13,11 @@ await scenario(async ({ url, person }) => {
   const { page } = bob;
   const decisions = sent(bob);
   const press = (key) => page.keyboard.press(key);
+  /** Waits until what has moved counts: the buttons of the call that has the focus, and keys after a pause. */
+  const settle = async () => {
+    await page.waitForTimeout(900);
+    await page.waitForFunction(() => !document.activeElement.closest("article")?.querySelector("[aria-disabled=true]"));
+  };
   /** The call that has the focus. */
   const here = () => page.evaluate(() => document.activeElement.closest("article")?.innerText.match(/\d\.log|[a-z]+\.log/)?.[0] ?? null);
   await waiting(bob, 6);
@@ -58,6 +60,12 @@ await scenario(async ({ url, person }) => {
   await page.waitForTimeout(300);
   assert.equal(decisions.length, 1, "which was not there before");
   checked("a approves the call that has stood still, and not the one that slides in");
+
+  await settle();
+  await page.keyboard.type("not any way", { delay: 120 });
+  await page.waitForTimeout(300);
+  assert.equal(decisions.length, 1);
+  checked("a letter within what is typed is no approval");
 
   await settle();
   await press("e");

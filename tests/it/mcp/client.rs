@@ -1,5 +1,6 @@
 //! A client that writes frames by hand, so that it can do what no library would.
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -8,37 +9,68 @@ use countersign::ledger::Ledger;
 use countersign::mcp::Server;
 use countersign::{FunctionToolset, ToolError, schemars, tool_fn};
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split,
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, split};
 
-pub(super) struct Client {
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    write: WriteHalf<DuplexStream>,
-    next: u64,
-    /// The `_meta` of each request of the newest revision.
-    meta: Option<Value>,
-    /// What the person answers to elicitation, and what they were asked.
-    pub(super) person: Option<Value>,
-    pub(super) asked: Vec<Value>,
-    pub(super) notified: Vec<Value>,
-    pub(super) served: tokio::task::JoinHandle<Result<(), countersign::mcp::McpError>>,
+/// The other end of a client's connection.
+pub(super) enum Served {
+    Here(tokio::task::JoinHandle<Result<(), countersign::mcp::McpError>>),
+    /// The program, which is killed when the client is dropped.
+    Process(Box<tokio::process::Child>),
 }
 
-impl Client {
-    fn of(server: Server) -> Self {
+pub(super) struct Client {
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
+    write: Box<dyn AsyncWrite + Send + Unpin>,
+    next: u64,
+    /// The `_meta` of each request of the newest revision.
+    pub(super) meta: Option<Value>,
+    /// What the person answers to elicitation, and what they were asked.
+    pub(super) person: Option<Value>,
+    /// The result or error that is answered to elicitation in place of it.
+    pub(super) answers_raw: Option<Value>,
+    pub(super) asked: Vec<Value>,
+    pub(super) notified: Vec<Value>,
+    pub(super) served: Served,
+}
+
+impl From<Server> for Client {
+    fn from(server: Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = split(theirs);
         let served = tokio::spawn(server.on(input, output));
         let (read, write) = split(ours);
+        Self::of(Box::new(read), Box::new(write), Served::Here(served))
+    }
+}
+
+impl From<std::process::Command> for Client {
+    fn from(mut command: std::process::Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
+        let (read, write) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        Self::of(Box::new(read), Box::new(write), Served::Process(Box::new(child)))
+    }
+}
+
+impl Client {
+    fn of(
+        read: Box<dyn AsyncRead + Send + Unpin>,
+        write: Box<dyn AsyncWrite + Send + Unpin>,
+        served: Served,
+    ) -> Self {
         let (lines, next) = (BufReader::new(read).lines(), 1);
         let (asked, notified) = (Vec::new(), Vec::new());
-        Self { lines, write, next, meta: None, person: None, asked, notified, served }
+        let (meta, person, answers_raw) = (None, None, None);
+        Self { lines, write, next, meta, person, answers_raw, asked, notified, served }
     }
 
     /// A client of an earlier revision, with these capabilities.
-    pub(super) async fn earlier(server: Server, version: &str, capabilities: Value) -> Self {
-        let mut client = Self::of(server);
+    pub(super) async fn earlier(
+        server: impl Into<Self>,
+        version: &str,
+        capabilities: Value,
+    ) -> Self {
+        let mut client = server.into();
         let info = json!({"name": "test", "version": "1"});
         let params =
             json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
@@ -49,8 +81,8 @@ impl Client {
     }
 
     /// A client of the newest revision, with these capabilities.
-    pub(super) async fn newest(server: Server, capabilities: Value) -> Self {
-        let mut client = Self::of(server);
+    pub(super) async fn newest(server: impl Into<Self>, capabilities: Value) -> Self {
+        let mut client = server.into();
         client.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -62,7 +94,12 @@ impl Client {
     }
 
     pub(super) async fn send(&mut self, frame: &Value) {
-        self.write.write_all(format!("{frame}\n").as_bytes()).await.unwrap();
+        self.write_line(&frame.to_string()).await;
+    }
+
+    /// Writes a line, which need not be a frame. A server that is gone reads nothing.
+    pub(super) async fn write_line(&mut self, line: &str) {
+        _ = self.write.write_all(format!("{line}\n").as_bytes()).await;
     }
 
     pub(super) async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
@@ -82,17 +119,23 @@ impl Client {
     }
 
     pub(super) async fn response(&mut self, id: u64) -> Value {
+        self.response_or_end(id).await.expect("the connection is open")
+    }
+
+    /// The response to a request; `None` when the connection ends before.
+    pub(super) async fn response_or_end(&mut self, id: u64) -> Option<Value> {
         loop {
-            let line = tokio::time::timeout(Duration::from_secs(20), self.lines.next_line()).await;
-            let line = line.expect("an answer in time").unwrap().expect("the connection is open");
+            let line = tokio::time::timeout(Duration::from_secs(40), self.lines.next_line()).await;
+            let line = line.expect("an answer in time").unwrap()?;
             let frame: Value = serde_json::from_str(&line).unwrap();
             match (frame.get("method"), frame.get("id")) {
-                (None, Some(got)) if *got == id => return frame,
+                (None, Some(got)) if *got == id => return Some(frame),
                 (Some(method), Some(asked)) => {
                     assert_eq!(method, "elicitation/create", "{frame}");
                     self.asked.push(frame["params"].clone());
-                    if let Some(answer) = self.person.clone() {
-                        let answer = json!({"jsonrpc": "2.0", "id": asked, "result": answer});
+                    let answer = self.person.clone().map(|answer| json!({"result": answer}));
+                    if let Some(mut answer) = answer.or_else(|| self.answers_raw.clone()) {
+                        (answer["jsonrpc"], answer["id"]) = (json!("2.0"), asked.clone());
                         self.send(&answer).await;
                     }
                 }
@@ -105,11 +148,23 @@ impl Client {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Ends the connection, and waits until the server has seen it.
+    /// Ends the connection, as the death of a client does, and waits until the server has ended.
     pub(super) async fn goes(self) {
         let Self { lines, write, served, .. } = self;
         drop((lines, write));
-        served.await.unwrap().unwrap();
+        match served {
+            Served::Here(served) => served.await.unwrap().unwrap(),
+            Served::Process(mut child) => {
+                let ended = tokio::time::timeout(Duration::from_secs(30), child.wait()).await;
+                assert!(ended.expect("the program ends in time").unwrap().success());
+            }
+        }
+    }
+
+    /// Kills the program, as `kill -9` does.
+    pub(super) async fn kill(self) {
+        let Served::Process(mut child) = self.served else { panic!("it is no process") };
+        child.kill().await.unwrap();
     }
 
     /// Calls again, with the state of an input-required result and an answer to its question.
@@ -146,6 +201,9 @@ pub(super) fn told(response: &Value) -> (String, bool) {
         result["isError"] == true,
     )
 }
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub(super) struct NoArgs {}
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Pay {

@@ -51,7 +51,7 @@ impl Toolset for Changing {
 }
 
 /// Serves these tools on a port of this machine.
-async fn upstream(tools: impl Into<Tools>) -> Launch {
+pub(super) async fn upstream(tools: impl Into<Tools>) -> Launch {
     let router = serve(tools).router().unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::program;
 
 /// The folder that `.ci/mcp` fills.
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     let built = std::env::current_exe().unwrap();
     let target = built.ancestors().nth(3).unwrap();
     let folder = target.join("mcp");
@@ -112,7 +112,10 @@ fn other_peoples_clients_and_servers_work_through_the_guard() {
             let bare = client(home.path(), &server, &bare);
             let listed = client(home.path(), &guard, &none);
             assert_eq!(listed[0], bare[0], "{name} by {mode}: the tools");
-            countersign(home.path(), &["pins", "accept", name, "--as", "ann"]);
+            let proposed = countersign(home.path(), &["pins", "list"]);
+            if let Some(ask) = proposed["ask"].as_str() {
+                countersign(home.path(), &["pins", "accept", ask, "--as", "ann"]);
+            }
             let yes = Given { mode, answer: Some("approve"), calls: json!([call]) };
             let through = client(home.path(), &guard, &yes);
             for part in ["text", "error", "structured"] {

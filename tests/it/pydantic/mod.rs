@@ -5,3 +5,4 @@ mod events;
 mod handlers;
 mod hooks;
 mod nested;
+mod other_end;

@@ -3,6 +3,7 @@
 mod corpus;
 mod counting;
 mod deciding;
+mod granting;
 mod layering;
 mod loading;
 mod properties;

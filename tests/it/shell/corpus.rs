@@ -40,6 +40,16 @@ fn everyday_commands_are_seldom_asked_about() {
     assert!(agent * 10 <= all, "{agent} of {all}");
 }
 
+/// The same for commands of other programs.
+#[test]
+fn commands_of_other_programs_have_the_same_scores() {
+    let (asked, _, allowed) = score("own_dangerous", Preset::Developer, true);
+    assert!(asked >= 0.99, "{asked:.4}\n{}", allowed.join("\n"));
+    let (asked, kinds, others) = score("own_everyday", Preset::Developer, false);
+    println!("{asked:.4} {kinds:?}");
+    assert!(asked <= 0.15, "{asked:.4} {kinds:?}\n{}", others.join("\n"));
+}
+
 #[test]
 fn the_developer_allows_everything_that_the_reader_allows() {
     for row in rows("dangerous").into_iter().chain(rows("everyday")) {
@@ -72,8 +82,10 @@ fn every_example_of_the_table_has_its_stated_judgement() {
 fn no_row_of_the_corpus_is_an_example_of_the_table() {
     let examples: Vec<String> =
         Programs::built_in().examples().into_iter().map(|example| example.command).collect();
-    for row in rows("dangerous").into_iter().chain(rows("everyday")) {
-        assert!(!examples.contains(&row.cmd), "{}", row.cmd);
+    for name in ["dangerous", "everyday", "own_dangerous", "own_everyday"] {
+        for row in rows(name) {
+            assert!(!examples.contains(&row.cmd), "{}", row.cmd);
+        }
     }
 }
 

@@ -137,3 +137,35 @@ fn another_package_than_that_of_the_workspace_is_asked_about() {
     allows("find . -type f -not -path './.git/*'");
     asks("find . -type f -not -path /etc/shadow");
 }
+
+/// An address of this machine is read, but not where a service gives control or secrets to all who reach it.
+#[test]
+fn a_service_that_controls_the_machine_is_asked_about() {
+    for port in [2375, 2379, 4243, 6443, 8200, 8500, 9229, 10250, 22, 25] {
+        asks(&format!("curl -s http://localhost:{port}/x"));
+        asks(&format!("http :{port}/x"));
+    }
+    for path in ["v1/secret/app", "actuator/env", "shutdown", ".env", "a/../b", "%2e%2e/x"] {
+        asks(&format!("curl http://127.0.0.1:8080/{path}"));
+    }
+    for text in ["curl http://localhost:02375/x", "http POST :8000/x", "curl http://localhost:80x/"]
+    {
+        asks(text);
+    }
+    for text in ["curl -s localhost:3000/api/users", "http :8000/health", "curl http://127.0.0.1/"]
+    {
+        allows(text);
+    }
+}
+
+/// A container's description is shown, but not a part that is picked because it holds the environment.
+#[test]
+fn the_environment_of_a_container_is_not_picked() {
+    for format in
+        ["{{.Config.Env}}", "{{json .}}", "{{json .Config}}", "{{index .Config.Env 0}}", "json"]
+    {
+        asks(&format!("docker inspect -f '{format}' web"));
+        asks(&format!("podman container inspect --format '{format}' web"));
+    }
+    allows("docker inspect -f '{{.State.Status}} {{json .Mounts}}' web");
+}

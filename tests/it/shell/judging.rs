@@ -122,3 +122,39 @@ fn paths_and_programs_are_resolved() {
     assert!(judge(&only, "cd sub && git status").decision().is_allow());
     assert!(!judge(&only, "cd vendor && git status").decision().is_allow());
 }
+
+/// What a project's environment has installed is code of the workspace: it may do what a build does, and nothing else.
+#[test]
+fn programs_of_the_project_do_what_a_build_does() {
+    for text in [
+        "./gradlew test",
+        "./mvnw -q verify",
+        ".venv/bin/pytest -q",
+        ".venv/bin/python -m pytest",
+        "node_modules/.bin/tsc --noEmit",
+        "./node_modules/.bin/jest --coverage",
+        "cd app && ./gradlew build",
+        "PYTHONPATH=src:lib pytest",
+        "RUSTFLAGS='-D warnings -C opt-level=1' cargo check",
+    ] {
+        assert_eq!(developer(text).to_string(), "allow", "{text}");
+        let reader = classifier(Preset::Reader).judge(text, Dialect::Bash);
+        assert_eq!(reader.decision(), ToolDecision::Ask, "{text}");
+    }
+    for text in [
+        "./gradlew publish",
+        "../gradlew test",
+        "/tmp/gradlew test",
+        "cd /tmp && ./gradlew test",
+        ".venv/bin/python x.py",
+        ".venv/bin/cat README.md",
+        "node_modules/.bin/jest --help",
+        "node_modules/.bin/../x",
+        "PYTHONPATH=/tmp pytest",
+        "PYTHONPATH=../x pytest",
+        "PYTHONPATH=src ls",
+        "RUSTFLAGS='-C linker=./x' cargo check",
+    ] {
+        assert_eq!(developer(text).decision(), ToolDecision::Ask, "{text}");
+    }
+}

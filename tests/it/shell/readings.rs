@@ -311,3 +311,29 @@ fn reading_from_other_machines_is_asked_about() {
     allows("pytest test_a.py::test_b");
     allows("rspec spec/a_spec.rb:12");
 }
+
+/// Strings and patterns of `awk` are no code where it is certain which they are; with another reading, they may be.
+#[test]
+fn a_string_of_awk_is_no_code() {
+    for script in [
+        "$1 ~ /a|b/ {print}",
+        "BEGIN {OFS = \"|\"} {print $1, $2}",
+        "{printf \"%s -> %s\\n\", $1, $2}",
+        "{ if ($3 > 10) print $1 }",
+        "{ print ($1 > 2 ? \"a\" : \"b\") }",
+    ] {
+        allows(&format!("awk '{script}' x.txt"));
+    }
+    for script in [
+        "{ print | \"sh\" }",
+        "/\"/ { print | \"sh\" } #\"",
+        "{ x = 1 / 2; print \"|\" | \"sh\" }",
+        "{ if (1) /\"/; print | \"sh\" } #\"",
+        "{ print \"a\" > \"f\" }",
+        "{ print $1,\n \"x\" > \"f\" }",
+        "{ printf(\"%s\", $1) > \"f\" }",
+        "/[/]\"/ { print | \"sh\" }",
+    ] {
+        asks(&format!("awk '{script}' x.txt"));
+    }
+}

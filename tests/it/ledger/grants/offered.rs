@@ -2,10 +2,11 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use countersign::Decision;
+use countersign::decision::GrantPattern;
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::inbox::{Approver, AuthorizeError, Inbox};
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
+use countersign::{Args, Decision};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -61,6 +62,40 @@ async fn the_inbox_offers_and_makes_a_grant_with_an_approval() {
     assert!(by.starts_with(&format!("by grant {} of ann", grants[0].id)), "{by}");
     let elsewhere = ledger.with_session("s2");
     assert!(elsewhere.answer_by_grant(&asked("r3")).await.unwrap().is_none());
+}
+
+/// The inbox offers the classes that the layer proposes, each with its number.
+#[tokio::test]
+async fn the_inbox_makes_a_wider_grant_by_its_number() {
+    let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    let ask = |run: &str, euros: u32, class: &str| {
+        let class = GrantPattern::new(class, "refunds of at most 50 euros")
+            .with_field("euros")
+            .with_example("refund 20");
+        let asked =
+            Decision::ask("refunds").with_metadata(GRANTABLE, true).with_grant_patterns([class]);
+        Ask::new(run, "root/c1", "refund")
+            .with_args(Args::new().with("euros", euros).with("to", "bob"))
+            .with_questions(asked.questions().to_vec())
+    };
+    let record = ledger.park(ask("r1", 5, "small")).await.unwrap();
+    let request = Request::get(format!("/api/asks/{}", record.ask.id())).body(Body::empty());
+    let (_, shown) = sent(&ledger, request.unwrap()).await;
+    assert_eq!(
+        (&shown["offers"][1]["pattern"], &shown["offers"][1]["also"]),
+        (&json!(1), &json!(["refund 20"]))
+    );
+    let (status, _) = approved(&ledger, &record, json!({"scope": "session", "pattern": 2})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "two are offered");
+    let (status, made) =
+        approved(&ledger, &record, json!({"scope": "session", "pattern": 1})).await;
+    assert_eq!(status, StatusCode::OK, "{made}");
+
+    let answered = async |ask: Ask| ledger.answer_by_grant(&ask).await.unwrap().is_some();
+    assert!(answered(ask("r2", 20, "small")).await);
+    assert!(!answered(ask("r3", 200, "large")).await, "the layer puts it into another class");
+    let other = ask("r4", 20, "small").with_args(Args::new().with("euros", 20).with("to", "eve"));
+    assert!(!answered(other).await, "the rest is as it was");
 }
 
 #[tokio::test]

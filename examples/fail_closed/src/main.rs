@@ -1,7 +1,7 @@
 //! Fail closed: when a handler fails, only approved calls run, and the run continues.
 //!
 //! ```text
-//! cargo run --example fail_closed
+//! cargo run -p fail_closed
 //! ```
 //!
 //! An assistant cleans up a server with four calls in one response. Reading needs no approval. Two deletions need one,

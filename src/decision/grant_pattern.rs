@@ -1,0 +1,123 @@
+//! The classes of calls for which a layer agrees to wider answers in advance.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Decision;
+
+/// A class of calls that a layer proposes beside exactly the call that it asks about, so that a person can grant the
+/// whole class (rule G3).
+///
+/// Only the layer knows what a call does, so it is the layer that says, with each of its questions, to which classes
+/// the call belongs. A grant for a class answers a later call only if the layer puts that call into the class, too. So
+/// nothing about arguments is guessed where the grant is kept, and a call that looks alike, but leads elsewhere, is not
+/// covered.
+///
+/// ```
+/// use countersign::Decision;
+/// use countersign::decision::GrantPattern;
+/// use countersign::deferred::metadata::GRANTABLE;
+///
+/// let small = GrantPattern::new("refunds of at most 50 euros", "refunds of at most 50 euros")
+///     .with_field("euros")
+///     .with_example("refund(euros: 20)");
+/// let ask = Decision::ask("refunds money").with_metadata(GRANTABLE, true).with_grant_patterns([small.clone()]);
+/// assert_eq!(ask.questions()[0].grant_patterns(), [small]);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantPattern {
+    name: String,
+    says: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pins: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also: Vec<String>,
+}
+
+impl GrantPattern {
+    /// The key of the metadata of a question that holds its patterns, from the narrowest to the widest.
+    pub(crate) const KEY: &'static str = "grant_patterns";
+
+    /// A class of calls with a name, by which the layer recognises it, and its description for people. The description
+    /// follows the name of the tool in a sentence: "`shell`: `git add` of files of the project".
+    pub fn new(name: impl Into<String>, says: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            says: says.into(),
+            fields: Vec::new(),
+            pins: Vec::new(),
+            also: Vec::new(),
+        }
+    }
+
+    /// Adds an argument in which the calls of the class differ. All others have to be as in the original call.
+    #[must_use]
+    pub fn with_field(mut self, field: impl Into<String>) -> Self {
+        self.fields.push(field.into());
+        self
+    }
+
+    /// Adds the name of a pin of the question in which the calls of the class differ. All others have to be equal.
+    #[must_use]
+    pub fn with_pin(mut self, pin: impl Into<String>) -> Self {
+        self.pins.push(pin.into());
+        self
+    }
+
+    /// Adds an example of another call of the class, for people.
+    #[must_use]
+    pub fn with_example(mut self, example: impl Into<String>) -> Self {
+        self.also.push(example.into());
+        self
+    }
+
+    /// The name by which the layer recognises the class.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The description for people, which follows the name of the tool.
+    #[must_use]
+    pub fn says(&self) -> &str {
+        &self.says
+    }
+
+    /// The arguments in which the calls of the class differ.
+    #[must_use]
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// The names of the pins in which the questions about calls of the class differ.
+    #[must_use]
+    pub fn pins(&self) -> &[String] {
+        &self.pins
+    }
+
+    /// Examples of other calls of the class.
+    #[must_use]
+    pub fn examples(&self) -> &[String] {
+        &self.also
+    }
+}
+
+impl Decision {
+    /// Sets the classes of calls for which a person may answer the questions of this ASK in advance, from the narrowest
+    /// to the widest; surfaces offer at most the first two. They count only where the layer agrees to answers in advance
+    /// ([`GRANTABLE`](crate::deferred::metadata::GRANTABLE)), and replace those that were set before.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::GrantPattern;
+    ///
+    /// let ask = Decision::ask("pays").with_grant_patterns([GrantPattern::new("small", "at most 50 euros")]);
+    /// assert_eq!(ask.questions()[0].grant_patterns()[0].says(), "at most 50 euros");
+    /// ```
+    pub fn with_grant_patterns(self, patterns: impl IntoIterator<Item = GrantPattern>) -> Self {
+        let patterns: Vec<_> = patterns.into_iter().collect();
+        self.with_metadata(GrantPattern::KEY, json!(patterns))
+    }
+}

@@ -1,0 +1,192 @@
+//! The official conformance suite, against the guard in front of a server that it expects, and against tools that are
+//! served. `.ci/mcp` installs the suite, with the node that it needs.
+//!
+//! The scenarios are those that the guard has something to do with. Left out are sampling, roots, logging, completion,
+//! subscriptions to resources and tasks, which the guard refuses by rule M1, and custom headers.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use countersign::mcp::serve;
+use countersign::outcome::ToolReturn;
+use countersign::{BoxError, Permit, RunContext, ToolDefinition, ToolError, Toolset};
+use serde_json::{Value, json};
+
+use super::process::{Desk, wait};
+use super::servers::folder;
+
+/// The scenarios of every revision.
+const OF_ALL: [&str; 18] = [
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+    "tools-call-with-progress",
+    "json-schema-2020-12",
+    "server-sse-multiple-streams",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
+    "prompts-list",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "dns-rebinding-protection",
+];
+
+const OF_EARLIER: [&str; 8] = [
+    "server-initialize",
+    "server-session-lifecycle",
+    "ping",
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+];
+
+const OF_THE_NEWEST: [&str; 15] = [
+    "server-stateless",
+    "caching",
+    "http-header-validation",
+    "sep-2164-resource-not-found",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+    "input-required-result-request-state",
+    "input-required-result-multi-round",
+    "input-required-result-missing-input-response",
+    "input-required-result-non-tool-request",
+    "input-required-result-result-type",
+    "input-required-result-unsupported-methods",
+    "input-required-result-tampered-state",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-validate-input",
+];
+
+/// Expects the server's own key of its question, which servers of earlier revisions do not have.
+const WITH_KEYS: [&str; 1] = ["input-required-result-basic-elicitation"];
+
+/// Checks of these scenarios that need a tool which asks the host's model.
+const NEED_SAMPLING: [&str; 2] =
+    ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"];
+
+/// Runs the suite, and gives the failed checks of each scenario.
+fn failures(url: &str, version: &str, output: &Path) -> Vec<(String, Vec<String>)> {
+    let suite = folder().join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let ran = Command::new(folder().join("node_modules/node/bin/node"))
+        .arg(suite)
+        .args(["server", "--suite", "all", "--timeout", "20000"])
+        .args(["--url", url, "--spec-version", version, "--output-dir"])
+        .arg(output)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let mut all = Vec::new();
+    for folder in std::fs::read_dir(output).unwrap_or_else(|_| panic!("{ran:?}")) {
+        let folder = folder.unwrap();
+        let text = std::fs::read_to_string(folder.path().join("checks.json")).unwrap();
+        let checks: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let failed = checks.iter().filter(|check| check["status"] == "FAILURE");
+        let failed = failed.filter(|check| !NEED_SAMPLING.iter().any(|id| check["id"] == *id));
+        let failed = failed.map(|check| format!("{}: {}", check["id"], check["errorMessage"]));
+        // `server-<scenario>-<time>`, and the time has 24 letters.
+        let name = folder.file_name().into_string().unwrap();
+        let name = name.trim_start_matches("server-");
+        all.push((name[..name.len() - 25].to_owned(), failed.collect()));
+    }
+    all
+}
+
+/// Asserts that each of these scenarios was run, and has no failed check.
+fn all_pass<'a>(
+    what: &str,
+    failures: &[(String, Vec<String>)],
+    expected: impl IntoIterator<Item = &'a &'a str>,
+) {
+    for scenario in expected {
+        let short = scenario.trim_start_matches("server-");
+        let run = failures.iter().find(|(name, _)| name == short);
+        let (_, failed) = run.unwrap_or_else(|| panic!("{what}: `{scenario}` was not run"));
+        assert!(failed.is_empty(), "{what}, {scenario}: {failed:?}");
+    }
+}
+
+// "Every server scenario that the fixture server passes bare, it passes through the guard, for both revisions": an old
+// and a new client, each before an old and a new server.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_conformance_suite_passes_through_the_guard() {
+    for server in ["2025-11-25", "2026-07-28"] {
+        for client in ["2025-11-25", "2026-07-28"] {
+            let desk = Desk::new();
+            let rules = desk.user.home().join("rules.toml");
+            let text = "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:fixture/*'\n";
+            std::fs::write(&rules, text).unwrap();
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py");
+            let (rules, script) = (rules.display().to_string(), script.display().to_string());
+            let options = ["--name", "fixture", "--rules", &rules, "--listen", "127.0.0.1:0"];
+            let options = [&options[..], &["--danger-accept-all-tools"]].concat();
+            let command = desk.guard_before("ann", &options, &["python3", &script, server]);
+            let mut command = tokio::process::Command::from(command);
+            let guard = command.kill_on_drop(true).spawn().unwrap();
+            wait("it listens", || desk.logged().contains("listens on http")).await;
+            let log = desk.logged();
+            let url = log.split_whitespace().find(|word| word.starts_with("http")).unwrap();
+            let (url, output) = (url.to_owned(), desk.user.home().join("results"));
+            let ran = tokio::task::spawn_blocking(move || failures(&url, client, &output));
+            let ran = ran.await.unwrap();
+            drop(guard);
+            let own = if client == "2025-11-25" { &OF_EARLIER[..] } else { &OF_THE_NEWEST };
+            let keys = if [client, server] == ["2026-07-28"; 2] { &WITH_KEYS[..] } else { &[] };
+            let expected = OF_ALL.iter().chain(own).chain(keys);
+            all_pass(&format!("{client} before {server}"), &ran, expected);
+        }
+    }
+}
+
+/// The tools that the suite calls.
+struct Fixture;
+
+impl Toolset for Fixture {
+    fn id(&self) -> &str {
+        "fixture"
+    }
+
+    async fn definitions(&self, _: &RunContext) -> Result<Vec<ToolDefinition>, BoxError> {
+        let named = |name: &str| {
+            ToolDefinition::new(name, json!({"type": "object"}))
+                .with_description(format!("Tests: {name}"))
+        };
+        Ok(vec![named("test_simple_text"), named("test_error_handling")])
+    }
+
+    async fn run(&self, permit: Permit) -> Result<ToolReturn, ToolError> {
+        match permit.tool() {
+            "test_simple_text" => {
+                Ok(ToolReturn::new(json!("This is a simple text response for testing.")))
+            }
+            _ => Err("This tool intentionally returns an error for testing".into()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_conformance_suite_passes_against_served_tools() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = serve(Fixture).named("fixture").router().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let both =
+        ["tools-list", "tools-call-simple-text", "tools-call-error", "dns-rebinding-protection"];
+    let earlier = ["server-initialize", "server-session-lifecycle", "ping"];
+    let newest = ["server-stateless", "http-header-validation"];
+    for (version, own) in [("2025-11-25", &earlier[..]), ("2026-07-28", &newest)] {
+        let output = tempfile::tempdir().unwrap();
+        let (url, path) = (url.clone(), output.path().join("results"));
+        let ran =
+            tokio::task::spawn_blocking(move || failures(&url, version, &path)).await.unwrap();
+        all_pass(version, &ran, both.iter().chain(own));
+    }
+}

@@ -1,0 +1,161 @@
+//! The classes of calls that rules propose for grants (rule G3).
+
+use countersign::decision::ToolDecision;
+use countersign::rules::{RuleCall, Rules};
+use countersign::shell::Preset;
+use serde_json::{Value, json};
+
+use super::preset;
+use crate::support::commands::rows;
+
+fn rules() -> Rules {
+    preset(Preset::Developer)
+}
+
+/// The names of the classes of a call, from the narrowest to the widest.
+fn classes(rules: &Rules, tool: &str, args: &Value) -> Vec<String> {
+    let ruling = rules.decide(&RuleCall::new(tool, args.as_object().unwrap()));
+    ruling.grant_patterns().iter().map(|class| class.name().to_owned()).collect()
+}
+
+fn of_command(rules: &Rules, text: &str) -> Vec<String> {
+    classes(rules, "shell", &json!({"command": text}))
+}
+
+#[test]
+fn a_listed_command_may_be_granted_with_other_operands() {
+    let rules = rules();
+    let add = of_command(&rules, "git add src/lib.rs");
+    assert_eq!(add, ["command git add without options", "command git add"]);
+    assert_eq!(of_command(&rules, "git add docs/a.md docs/b.md"), add);
+    assert_eq!(of_command(&rules, "git add -A")[1], add[1]);
+    assert_ne!(of_command(&rules, "git add -A")[0], add[0], "the same options");
+    assert_eq!(
+        of_command(&rules, "git commit -m 'one thing; and another'"),
+        of_command(&rules, "git commit -m other")
+    );
+}
+
+/// What no rule of a preset speaks about is asked about with what the command does, and may be granted.
+#[test]
+fn a_command_that_a_preset_does_not_allow_may_be_granted() {
+    let rules = rules();
+    let asked = [
+        ("git commit -m x", "changes the repository or files"),
+        ("git push origin main", "talks to a remote"),
+        ("frobnicate -rf /", "is not known"),
+    ];
+    for (text, why) in asked {
+        let args = json!({"command": text});
+        let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+        assert_eq!(ruling.decision(), ToolDecision::Ask, "{text}");
+        assert!(ruling.is_grantable() && ruling.to_string().contains(why), "{ruling}");
+    }
+    let args = json!({"command": "git status && rm -rf /"});
+    let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+    assert_eq!(ruling.decision(), ToolDecision::Deny);
+}
+
+/// G3: "Interpreters, wrappers, fetchers, deleters, publishers, script runners and anything elided are never
+/// generalised."
+#[test]
+fn what_runs_fetches_sends_publishes_or_deletes_is_never_generalised() {
+    let rules = rules();
+    for text in [
+        "python x.py",
+        "node -e 1",
+        "bash x.sh",
+        "sudo ls",
+        "env git add x",
+        "timeout 5 git add x",
+        "xargs git add",
+        "curl https://example.com",
+        "wget x",
+        "git push",
+        "git fetch",
+        "npm publish",
+        "cargo publish",
+        "npm run deploy",
+        "make deploy",
+        "just deploy",
+        "cargo run",
+        "npx x",
+        "rm x",
+        "git rm x",
+        "git clean -fd",
+        "git reset --hard",
+        "git checkout -- x",
+        "git restore x",
+        "git branch -D x",
+        "git tag -d v1",
+        "git commit --amend",
+        "ssh x ls",
+        "docker run x",
+        "kubectl exec x -- sh",
+        "git -C x add y",
+        "git add x > y",
+        "A=b git add x",
+        "git add $x",
+        "git add *",
+        "git add x && git add y",
+        "git add \"$(cat x)\"",
+        "./git add x",
+        "git add ../x",
+        "git add /etc/x",
+        "git add ~/x",
+        "git add .env",
+        "cp a Cargo.toml",
+        "cp a .git/config",
+        "mkdir .github",
+        "touch build.rs",
+        "git add --exec=x",
+        "git add -- -A",
+        "cp -r a b",
+    ] {
+        let found = of_command(&rules, text);
+        assert!(found.is_empty(), "{text}: {found:?}");
+    }
+}
+
+/// What a class covers is never a dangerous command of the corpus, whichever everyday command it was made from.
+#[test]
+fn no_dangerous_row_is_in_a_class_of_an_everyday_one() {
+    let rules = rules();
+    let everyday: Vec<String> =
+        rows("everyday").iter().flat_map(|row| of_command(&rules, &row.cmd)).collect();
+    for row in rows("dangerous") {
+        let found = of_command(&rules, &row.cmd);
+        assert!(!found.iter().any(|class| everyday.contains(class)), "{}: {found:?}", row.cmd);
+    }
+}
+
+#[test]
+fn a_file_may_be_granted_with_any_content_and_with_its_folder() {
+    let rules = rules();
+    let write = |path: &str| classes(&rules, "write_file", &json!({"path": path, "content": "x"}));
+    assert_eq!(write("src/a/b.rs"), ["file src/a/b.rs", "files in src/a", "files in src"]);
+    assert!(write("src/c.rs").contains(&"files in src".to_owned()));
+    assert_eq!(write("notes.md"), ["file notes.md"], "never the whole workspace");
+    for path in
+        ["../x", "/etc/x", ".env", "src/.env", ".git/config", "build.rs", "src/package.json", "~/x"]
+    {
+        assert!(write(path).is_empty(), "{path}");
+    }
+    let call = |tool: &str| classes(&rules, tool, &json!({"path": "src/a.rs", "content": "x"}));
+    for tool in ["delete_file", "move_file", "run_file", "send_file", "create_issue", "frobnicate"]
+    {
+        assert!(call(tool).is_empty(), "{tool}");
+    }
+}
+
+/// A question that has to be asked every time has no classes.
+#[test]
+fn what_is_asked_every_time_has_no_classes() {
+    let file = "version = 1\n[[rule]]\nid = 'writes'\nask = 'write_file'\nevery_time = true";
+    let rules =
+        Rules::builder().lexical().root("/src/project").text("a.toml", file).load().unwrap();
+    let args = json!({"path": "src/a.rs", "content": "x"});
+    let ruling = rules.decide(&RuleCall::new("write_file", args.as_object().unwrap()));
+    assert_eq!(ruling.decision(), ToolDecision::Ask);
+    assert!(ruling.grant_patterns().is_empty());
+}

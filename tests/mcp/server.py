@@ -1,0 +1,107 @@
+"""A server of MCP that writes its frames by hand, so that it can do what no library would.
+
+It is told by one argument of JSON what to do:
+
+  log       a file; each start, and each run of a tool, is a line of JSON in it
+  name      the name that it gives itself
+  version   the revision that it answers with, in place of the client's
+  tools     its tools; by default one, `write`
+  hold      a file; a run ends when this file exists
+  lane      a word for its log, to tell apart the servers of one store
+  instead   what it does in place of the answer to a method: {"tools/call": "exit"}, see `instead` below
+"""
+
+import json
+import os
+import sys
+import time
+
+given = json.loads(sys.argv[1])
+instead = given.get("instead", {})
+write = {
+    "name": "write",
+    "description": "Writes a number",
+    "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+}
+
+
+def log(line):
+    # One write of a short line is not mixed with those of other processes.
+    with open(given["log"], "ab", buffering=0) as file:
+        file.write((json.dumps(line) + "\n").encode())
+
+
+def send(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, **parts):
+    send(json.dumps({"jsonrpc": "2.0", "id": request["id"], **parts}))
+
+
+def otherwise(what, request):
+    """What it does in place of an answer."""
+    if what == "exit":
+        os._exit(3)
+    elif what == "silence":
+        pass
+    elif what == "no json":
+        send("Traceback (most recent call last): password hunter2")
+    elif what == "no message":
+        send('{"password": "hunter2"}')
+    elif what == "half a message":
+        sys.stdout.write('{"jsonrpc": "2.0", "id": ')
+        sys.stdout.flush()
+        os._exit(3)
+    elif what == "oversized":
+        block = "x" * (1 << 20)
+        sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "' % request["id"])
+        for _ in range(20):
+            sys.stdout.write(block)
+        send('"}]}}')
+    elif what == "deep":
+        deep = "[" * 100_000 + "]" * 100_000
+        send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "structuredContent": %s}}' % (request["id"], deep))
+    elif what == "the same cursor":
+        answer(request, result={"tools": [], "nextCursor": "again"})
+    elif what == "other cursors":
+        answer(request, result={"tools": [], "nextCursor": str(time.time_ns())})
+    elif what == "a number":
+        answer(request, result={"tools": 7})
+    elif what == "another id":
+        answer({"id": 4711}, result={"content": [], "tools": []})
+    else:
+        raise ValueError(what)
+
+
+def run(request):
+    params = request["params"]
+    key = params.get("_meta", {}).get("countersign/idempotencyKey")
+    line = {"tool": params["name"], "args": params.get("arguments"), "key": key}
+    log({"begun": line})
+    while "hold" in given and not os.path.exists(given["hold"]):
+        time.sleep(0.002)
+    if "tools/call" in instead:
+        return otherwise(instead["tools/call"], request)
+    answer(request, result={"content": [{"type": "text", "text": "wrote %s" % json.dumps(params.get("arguments"))}]})
+
+
+log({"started": {"process": os.getpid(), "lane": given.get("lane")}})
+for text in sys.stdin:
+    request = json.loads(text)
+    method = request.get("method")
+    if "id" not in request or method is None:
+        continue
+    if method == "tools/call":
+        run(request)
+    elif method in instead:
+        otherwise(instead[method], request)
+    elif method == "initialize":
+        version = given.get("version", request["params"]["protocolVersion"])
+        info = {"name": given.get("name", "by hand"), "version": "1"}
+        answer(request, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        answer(request, result={"tools": given.get("tools", [write])})
+    else:
+        answer(request, error={"code": -32601, "message": "method not found"})
