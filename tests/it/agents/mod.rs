@@ -145,9 +145,18 @@ impl Desk {
 
     fn approve(&self, ask: &Value) {
         let text = |name: &str| ask[name].as_str().unwrap();
-        let decide =
-            ["asks", "decide", text("id"), "--fingerprint", text("fingerprint"), "--approve"];
-        assert_eq!(self.user.run(&decide).status, 0);
+        let decide = [
+            "asks",
+            "decide",
+            text("id"),
+            "--fingerprint",
+            text("fingerprint"),
+            "--as",
+            "ann",
+            "--approve",
+        ];
+        let ended = self.user.run(&decide);
+        assert_eq!(ended.status, 0, "{ended:?}");
     }
 
     fn has(&self, file: &str) -> bool {
