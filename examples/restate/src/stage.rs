@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// How long a process, or a run, may take until it is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The status of the result of a run that goes on.
+/// The status of the result of a run that has not ended.
 const NOT_READY: u16 = 470;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -155,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// Begins a run, which goes on by itself.
+    /// Begins a run, without waiting for its result.
     pub(crate) async fn begin(&self, run: &str, task: &str) -> Result<(), BoxError> {
         let (status, answer) =
             self.post(&format!("/Run/{run}/run/send"), &json!(task), None).await?;
@@ -171,7 +171,7 @@ impl Stage {
         until("the run ends", async || {
             let Ok(answer) = self.client.get(&url).send().await else { return Ok(None) };
             match answer.status() {
-                // The run goes on.
+                // The run has not ended.
                 status if status.as_u16() == NOT_READY => Ok(None),
                 status => {
                     let text = answer.text().await?;

@@ -75,7 +75,8 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
         stage.start_service(&[&LEASE[..], &["--stop-at", step]].concat()).await.unwrap();
         let task = format!("look_up {{\"order\": \"A-17\"}}\n{REFUND}");
         stage.begin(step, &task).await.unwrap();
-        let pending = decided_before(&stage, step).await;
+        let before_kill = !matches!(step, "model" | "asked");
+        let pending = if before_kill { Some(decide_before_kill(&stage, step).await) } else { None };
         until("a step is reached", async || Ok((count(&stage, step) > reached).then_some(())))
             .await
             .unwrap();
@@ -83,15 +84,13 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
 
         stage.start_server().await.unwrap();
         stage.start_service(&LEASE).await.unwrap();
-        if matches!(step, "model" | "asked") {
-            let ask = stage.pending(step, 1).await.unwrap().remove(0);
-            let told = stage.decide(&ask, "ann", yes()).await.unwrap();
-            assert_eq!(told["result"], "won", "{step}: {told}");
-        } else if step == "decided" {
-            // The same request, under the same key, is answered by what was decided before.
-            let told = stage.decide(pending.as_ref().unwrap(), "ann", yes()).await.unwrap();
-            assert_eq!(told["result"], "won", "{step}: {told}");
-        }
+        // The same request, under the same key, is answered by what was decided before.
+        let ask = match pending {
+            Some(ask) => ask,
+            None => stage.pending(step, 1).await.unwrap().remove(0),
+        };
+        let told = stage.decide(&ask, "ann", yes()).await.unwrap();
+        assert_eq!(told["result"], "won", "{step}: {told}");
         let text = stage.result(step).await.unwrap();
         assert!(
             text.contains("was paid and not delivered") && text.contains(result),
@@ -104,25 +103,22 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
     }
 }
 
-/// The ask of a step behind the question, with its approval sent.
-async fn decided_before(stage: &Stage, step: &str) -> Option<Value> {
-    if matches!(step, "model" | "asked") {
-        return None;
-    }
+/// Decides about the call of a run, and returns the call. Where the decision is the step to be killed in, its request gets
+/// no answer before the processes are back.
+async fn decide_before_kill(stage: &Stage, step: &str) -> Value {
     let ask = stage.pending(step, 1).await.unwrap().remove(0);
-    if step == "decided" {
-        // Where the decision is the step, its request gets no answer before the processes are back.
-        let ledger = ledger(stage).await;
-        let id = ask["ask"].as_str().unwrap();
-        tokio::select! {
-            told = stage.decide(&ask, "ann", yes()) => panic!("{told:?}"),
-            () = decided(&ledger, id) => {}
-        }
-    } else {
+    if step != "decided" {
         let told = stage.decide(&ask, "ann", yes()).await.unwrap();
-        assert_eq!(told["result"], "won", "{step}");
+        assert_eq!(told["result"], "won", "{step}: {told}");
+        return ask;
     }
-    Some(ask)
+    let ledger = ledger(stage).await;
+    let id = ask["ask"].as_str().unwrap().to_owned();
+    tokio::select! {
+        told = stage.decide(&ask, "ann", yes()) => panic!("{told:?}"),
+        () = decided(&ledger, &id) => {}
+    }
+    ask
 }
 
 /// Waits until the ledger has a decision on the ask.

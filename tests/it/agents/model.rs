@@ -63,7 +63,7 @@ async fn answered(State(model): State<Model>, uri: Uri, body: Bytes) -> Response
 }
 
 /// Server-sent events, of which each has its own type.
-fn events(all: Vec<Value>) -> Response {
+fn events(all: &[Value]) -> Response {
     let text: String = all
         .iter()
         .map(|event| match event["type"].as_str() {
