@@ -43,7 +43,7 @@ async fn answered(State(model): State<Model>, uri: Uri, body: Bytes) -> Response
     };
     if path.ends_with("/responses") {
         let results = responses::results(&request);
-        return events(responses::events(next(results).await.unwrap()));
+        return events(&responses::events(next(results).await.unwrap()));
     }
     if path.contains("enerateContent") {
         // Gemini CLI also asks which model to take, and who speaks next: without tools, or for JSON.
@@ -55,7 +55,7 @@ async fn answered(State(model): State<Model>, uri: Uri, body: Bytes) -> Response
         };
         let reply = gemini::reply(command, is_aside);
         return match path.contains("stream") {
-            true => events(vec![reply]),
+            true => events(&[reply]),
             false => axum::Json(reply).into_response(),
         };
     }
