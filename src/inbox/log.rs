@@ -13,7 +13,6 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use serde_json::json;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::app::App;
@@ -57,7 +56,7 @@ pub(super) async fn export(
     tokio::task::spawn_blocking(move || {
         let write = |line: String| drop(lines.blocking_send(Bytes::from(line + "\n")));
         let each = |entry| write(json!(entry).to_string());
-        let exported = Handle::current().block_on(ledger.export(each));
+        let exported = futures_executor::block_on(ledger.export(each));
         // A truncated export must not look like a complete one.
         match exported {
             Ok(entries) => write(json!({"end": true, "entries": entries}).to_string()),

@@ -235,6 +235,9 @@ fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> Question
     }
 }
 
+/// The metadata of questions that says which grants may be offered. Surfaces offer them, and do not print this.
+const ABOUT_GRANTS: [&str; 2] = [metadata::GRANT_PATTERNS, metadata::GRANTABLE];
+
 /// The notes about the call: those of each asker, then those without an asker.
 fn notes(
     requests: &DeferredToolRequests,
@@ -247,7 +250,8 @@ fn notes(
     let name = |text: &str| name(text, limits, &mut Omitted::default());
     for question in questions {
         // Classes for grants are shown where grants are offered.
-        let notes = question.metadata().iter().filter(|(key, _)| *key != metadata::GRANT_PATTERNS);
+        let notes =
+            question.metadata().iter().filter(|(key, _)| !ABOUT_GRANTS.contains(&key.as_str()));
         let notes = notes.map(|(key, value)| (key.clone(), value.clone())).collect();
         written(&mut out, &name(question.layer()), &notes, limits);
     }
@@ -333,11 +337,13 @@ mod tests {
     #[test]
     fn classes_for_grants_are_no_notes() {
         let asked = Decision::ask("pays")
+            .with_metadata(metadata::GRANTABLE, true)
             .with_grant_patterns([GrantPattern::new("small", "at most 50 euros")]);
         let requests =
             requests(call(json!({"path": "a"})), &[asked.with_metadata("ticket", 7)], None);
         let text = CallView::of(&requests, "c1", Limits::default()).unwrap().text(100);
-        assert!(text.contains("ticket") && !text.contains("small"), "{text}");
+        assert!(text.contains("ticket"), "{text}");
+        assert!(!text.contains("small") && !text.contains("grantable"), "{text}");
     }
 
     /// S1: "What an approver sees is made from the call that will run. Text that a model, tool or server wrote is

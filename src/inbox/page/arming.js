@@ -54,6 +54,8 @@ export function arming(selector, early = () => {}) {
   /** @param {Element} control */
   const counts = (control) => {
     measure();
+    // What is hidden stands still, too, and is no answer.
+    if (!control.checkVisibility()) return false;
     return performance.now() >= (counting.get(control) ?? Infinity);
   };
   /** @param {EventTarget | null} target */

@@ -292,9 +292,10 @@ export function card(first, host) {
       unfold(true);
       if (!opened) await showAll(false);
     },
-    /** Presses a button, as a key does: a row is opened first. */
+    /** Presses a button, as a key does: a row is opened first. While a form is open there are no such buttons. */
     press(name) {
       if (!unfolded) return void unfold(true);
+      if (!more.hidden) return;
       ({ yes, edit, no })[name].click();
     },
     ask: () => ask,

@@ -78,6 +78,7 @@ await scenario(async ({ url, person }) => {
   assert.equal(await field.inputValue(), '{"path": "a-j-k-d-x.log"}d', "letters are typed");
   await field.fill('{"path": "edited.log"}');
   await press("Escape");
+  await settle();
   await press("a");
   await page.waitForTimeout(300);
   assert.equal(decisions.length, 1, "while an edit is open there is no other approval");

@@ -63,6 +63,7 @@ await scenario(async ({ person }) => {
   checked("what is not stored says so, and its call is approved by itself");
 
   const edit = await change(bob, "edit_config");
+  await edit.field.waitFor();
   assert.equal(await diff.isVisible(), false, "it is not what would run any more");
   await button(edit.it, "Back").click();
   await diff.waitFor();
