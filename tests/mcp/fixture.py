@@ -5,20 +5,25 @@ through the guard, which speaks HTTP.
 """
 
 import json
+import queue
 import sys
+import threading
 import time
+import uuid
 
 NEWEST = "2026-07-28"
 era = sys.argv[1]
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-waiting = []
-asked = 0
+# A question of an earlier revision may get its answer late, or never, so each request has a thread of its own.
+answers = {}
+writing = threading.Lock()
 
 
 def send(message):
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    with writing:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
 
 
 def receive():
@@ -48,15 +53,12 @@ def ask(params, key, message, properties, state=None):
         if state is not None:
             result["requestState"] = state
         raise Required(result)
-    global asked
-    asked += 1
-    mine = "ask %d" % asked
+    mine = "ask %s" % uuid.uuid4()
+    answers[mine] = queue.Queue()
     send({"id": mine, "method": "elicitation/create", "params": question})
-    while True:
-        message = receive()
-        if message.get("id") == mine and "method" not in message:
-            return message.get("result", {"action": "cancel"})
-        waiting.append(message)
+    answer = answers[mine].get()
+    del answers[mine]
+    return answer
 
 
 def text(value):
@@ -288,10 +290,7 @@ METHODS = {
 }
 
 
-def main():
-    message = waiting.pop(0) if waiting else receive()
-    if "method" not in message or "id" not in message:
-        return
+def reply(message):
     answer = {"id": message["id"]}
     try:
         if message["method"] not in METHODS:
@@ -308,4 +307,8 @@ def main():
 
 
 while True:
-    main()
+    message = receive()
+    if "method" not in message and message.get("id") in answers:
+        answers[message["id"]].put(message.get("result", {"action": "cancel"}))
+    elif "method" in message and "id" in message:
+        threading.Thread(target=reply, args=(message,), daemon=True).start()

@@ -73,12 +73,18 @@ const WITH_KEYS: [&str; 1] = ["input-required-result-basic-elicitation"];
 const NEED_SAMPLING: [&str; 2] =
     ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"];
 
-/// Runs the suite, and gives the failed checks of each scenario.
-fn failures(url: &str, version: &str, output: &Path) -> Vec<(String, Vec<String>)> {
+/// Runs the suite, or one of its scenarios, and gives the failed checks of each scenario.
+fn failures(
+    url: &str,
+    version: &str,
+    only: Option<&str>,
+    output: &Path,
+) -> Vec<(String, Vec<String>)> {
     let suite = folder().join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
     let ran = Command::new(folder().join("node_modules/node/bin/node"))
         .arg(suite)
-        .args(["server", "--suite", "all", "--timeout", "20000"])
+        .args(["server", "--timeout", "20000"])
+        .args(only.map_or(["--suite", "all"], |scenario| ["--scenario", scenario]))
         .args(["--url", url, "--spec-version", version, "--output-dir"])
         .arg(output)
         .stdin(Stdio::null())
@@ -120,30 +126,48 @@ fn all_pass<'a>(
 async fn the_conformance_suite_passes_through_the_guard() {
     for server in ["2025-11-25", "2026-07-28"] {
         for client in ["2025-11-25", "2026-07-28"] {
-            let desk = Desk::new();
-            let rules = desk.user.home().join("rules.toml");
-            let text = "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:fixture/*'\n";
-            std::fs::write(&rules, text).unwrap();
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py");
-            let (rules, script) = (rules.display().to_string(), script.display().to_string());
-            let options = ["--name", "fixture", "--rules", &rules, "--listen", "127.0.0.1:0"];
-            let options = [&options[..], &["--danger-accept-all-tools"]].concat();
-            let command = desk.guard_before("ann", &options, &["python3", &script, server]);
-            let mut command = tokio::process::Command::from(command);
-            let guard = command.kill_on_drop(true).spawn().unwrap();
-            wait("it listens", || desk.logged().contains("listens on http")).await;
-            let log = desk.logged();
-            let url = log.split_whitespace().find(|word| word.starts_with("http")).unwrap();
-            let (url, output) = (url.to_owned(), desk.user.home().join("results"));
-            let ran = tokio::task::spawn_blocking(move || failures(&url, client, &output));
-            let ran = ran.await.unwrap();
-            drop(guard);
             let own = if client == "2025-11-25" { &OF_EARLIER[..] } else { &OF_THE_NEWEST };
             let keys = if [client, server] == ["2026-07-28"; 2] { &WITH_KEYS[..] } else { &[] };
+            // A scenario may leave a question open. A server of an earlier revision asks outside of its calls, so that
+            // with two of them in flight the guard cannot tell which one asks, and cancels the question.
+            let is_apart =
+                |scenario: &&&str| server == "2025-11-25" && scenario.starts_with("input-required");
+            let what = format!("{client} before {server}");
             let expected = OF_ALL.iter().chain(own).chain(keys);
-            all_pass(&format!("{client} before {server}"), &ran, expected);
+            let (apart, together): (Vec<_>, Vec<_>) = expected.partition(is_apart);
+            all_pass(&what, &through_guard(client, server, None).await, together);
+            for scenario in apart {
+                all_pass(&what, &through_guard(client, server, Some(scenario)).await, [scenario]);
+            }
         }
     }
+}
+
+/// Runs the suite, or one of its scenarios, against a guard in front of the server that it expects.
+async fn through_guard(
+    client: &'static str,
+    server: &str,
+    only: Option<&'static str>,
+) -> Vec<(String, Vec<String>)> {
+    let desk = Desk::new();
+    let rules = desk.user.home().join("rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:fixture/*'\n";
+    std::fs::write(&rules, text).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py");
+    let (rules, script) = (rules.display().to_string(), script.display().to_string());
+    let options = ["--name", "fixture", "--rules", &rules, "--listen", "127.0.0.1:0"];
+    let options = [&options[..], &["--danger-accept-all-tools"]].concat();
+    let command = desk.guard_before("ann", &options, &["python3", &script, server]);
+    let mut command = tokio::process::Command::from(command);
+    let guard = command.kill_on_drop(true).spawn().unwrap();
+    wait("it listens", || desk.logged().contains("listens on http")).await;
+    let log = desk.logged();
+    let url = log.split_whitespace().find(|word| word.starts_with("http")).unwrap();
+    let (url, output) = (url.to_owned(), desk.user.home().join("results"));
+    let ran = tokio::task::spawn_blocking(move || failures(&url, client, only, &output));
+    let ran = ran.await.unwrap();
+    drop(guard);
+    ran
 }
 
 /// The tools that the suite calls.
@@ -185,8 +209,9 @@ async fn the_conformance_suite_passes_against_served_tools() {
     for (version, own) in [("2025-11-25", &earlier[..]), ("2026-07-28", &newest)] {
         let output = tempfile::tempdir().unwrap();
         let (url, path) = (url.clone(), output.path().join("results"));
-        let ran =
-            tokio::task::spawn_blocking(move || failures(&url, version, &path)).await.unwrap();
+        let ran = tokio::task::spawn_blocking(move || failures(&url, version, None, &path))
+            .await
+            .unwrap();
         all_pass(version, &ran, both.iter().chain(own));
     }
 }
