@@ -208,7 +208,7 @@ async fn inbox(server: &Server) {
         let ledger = Ledger::new(PostgresStore::connect(&url).await.unwrap());
         let sql = format!(
             "INSERT INTO countersign_rows SELECT 'settled-' || n, 'ask', 'run-' || n, 'executed', n, NULL,
-                 repeat('x', 200) FROM generate_series(1, {settled}) AS n"
+                 repeat('x', 200), '' FROM generate_series(1, {settled}) AS n"
         );
         server.sql(&url, &sql).await;
         server.sql(&url, "ANALYZE countersign_rows").await;
