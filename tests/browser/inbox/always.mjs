@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 
 import { checked, host, scenario } from "../lib/harness.mjs";
-import { button, card, comeIn, decided, notice, sent, waiting } from "../lib/inbox.mjs";
+import { button, card, comeIn, decided, notice, press, sent, waiting } from "../lib/inbox.mjs";
 
 await scenario(async ({ person }) => {
   const bob = await comeIn(await person("bob"));
@@ -20,21 +20,21 @@ await scenario(async ({ person }) => {
   const approval = button(mail, /^Approve send_mail/);
   const offer = mail.getByLabel("Later calls that are approved without a question");
   assert.ok(await approval.isVisible());
-  await always.click();
+  await press(bob, always);
   await offer.waitFor();
   const offers = await offer.locator("option").allInnerTexts();
   assert.ok(offers.length > 0 && offers.every((it) => it.trim() !== ""), offers.join(" | "));
   const rule = (await mail.locator(".more pre").innerText()).trim();
   assert.notEqual(rule, "", "the grant is also shown as a rule");
   assert.ok(!(await approval.isVisible()) || !(await approval.isEnabled()), "there is one set of buttons");
-  await button(mail, "Back").click();
+  await press(bob, button(mail, "Back"));
   await offer.waitFor({ state: "detached" });
   assert.equal(decisions.length, 0);
   checked("the grants are shown as sentences and as rules, and looking at them decides nothing");
 
-  await always.click();
+  await press(bob, always);
   await offer.waitFor();
-  await button(mail, "Approve, and grant this").click();
+  await press(bob, button(mail, "Approve, and grant this"));
   await notice(bob, "send_mail: approved.").waitFor();
   assert.equal(decisions.length, 1);
   await waiting(bob, 2);
