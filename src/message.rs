@@ -179,8 +179,21 @@ impl Message {
 }
 
 impl RequestPart {
-    /// The result of a call; `None` while the call is deferred.
-    pub(crate) fn result(call: &ToolCall, outcome: &Outcome) -> Option<Self> {
+    /// The result of a call, as the next request tells it to the model; `None` while the call is deferred.
+    ///
+    /// ```
+    /// use countersign::message::{RequestPart, ReturnKind};
+    /// use countersign::outcome::Outcome;
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "rm", json!({"path": "a.log"}));
+    /// let part = RequestPart::result(&call, &Outcome::denied("keep it")).unwrap();
+    /// let RequestPart::ToolReturn { outcome, content, .. } = part else { panic!() };
+    /// assert_eq!((outcome, content), (ReturnKind::Denied, json!("keep it")));
+    /// ```
+    #[must_use]
+    pub fn result(call: &ToolCall, outcome: &Outcome) -> Option<Self> {
         let kind = match outcome {
             Outcome::Returned(_) => ReturnKind::Success,
             Outcome::Denied(_) => ReturnKind::Denied,

@@ -27,7 +27,16 @@ pub type Millis = i64;
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// A point of time as a date and a time of day in UTC; `None` before 1970 and after the year 9999.
-pub(super) fn date_and_time(at: Millis) -> Option<(String, String)> {
+///
+/// ```
+/// use countersign::ledger::date_and_time;
+///
+/// let (date, time) = date_and_time(1_795_370_524_000).unwrap();
+/// assert_eq!(format!("{date} {time} UTC"), "2026-11-22 18:02:04 UTC");
+/// assert_eq!(date_and_time(i64::MAX), None);
+/// ```
+#[must_use]
+pub fn date_and_time(at: Millis) -> Option<(String, String)> {
     let at = u64::try_from(at).ok().filter(|at| at / 1_000 <= LAST_SECOND)?;
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at / 1_000);
     let text = humantime::format_rfc3339_seconds(at).to_string();

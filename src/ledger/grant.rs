@@ -176,7 +176,12 @@ impl Grant {
         let found = found.ok_or_else(|| {
             GrantError::new(format!("the call is not in the class `{}`", class.escape_debug()))
         })?;
-        Ok(Self { pattern: ArgsPattern::class(ask.args(), found), any_content: true, ..grant })
+        Ok(grant.for_class(ask, found))
+    }
+
+    /// This grant of exactly the call, for a class that the questions of the call name.
+    pub(super) fn for_class(self, ask: &Ask, class: GrantPattern) -> Self {
+        Self { pattern: ArgsPattern::class(ask.args(), class), any_content: true, ..self }
     }
 
     /// Sets what one field of the arguments may be, in place of the original value.

@@ -182,11 +182,11 @@ impl GrantOffer {
     #[must_use]
     pub fn all(ask: &Ask, scope: &GrantScope) -> Vec<Self> {
         let Ok(exact) = Grant::of(ask, scope.clone()) else { return Vec::new() };
-        let exact = Self { grant: exact, also: Vec::new() };
-        let wider = classes(ask).into_iter().filter_map(|class| {
-            let grant = Grant::of_class(ask, scope.clone(), class.name()).ok()?;
-            Some(Self { grant, also: class.examples().to_vec() })
+        let wider = classes(ask).into_iter().map(|class| {
+            let also = class.examples().to_vec();
+            Self { grant: exact.clone().for_class(ask, class), also }
         });
+        let exact = Self { grant: exact.clone(), also: Vec::new() };
         std::iter::once(exact).chain(wider).take(MOST).collect()
     }
 

@@ -88,7 +88,7 @@ mod run_record;
 mod runs;
 mod store;
 
-pub use ask::{Ask, Millis, Quorum};
+pub use ask::{Ask, Millis, Quorum, date_and_time};
 pub use audit::Verified;
 pub use broken::Broken;
 pub use checkpoint::Checkpoint;

@@ -34,7 +34,7 @@
 //! # A loop of your own
 //!
 //! ```
-//! use countersign::message::{RequestPart, ReturnKind};
+//! use countersign::message::RequestPart;
 //! use countersign::turn::admit;
 //! use countersign::{FunctionToolset, ToolCall, ToolError, Turn, schemars, tool_fn};
 //! use serde_json::json;
@@ -48,12 +48,7 @@
 //! // The calls of one response of your model, with ids that were not used before in this conversation.
 //! let calls = admit(vec![ToolCall::new("call_1", "search", json!({"text": "cats"}))], &[]);
 //! let report = turn.run(calls).await?;
-//! let results = report.calls().iter().map(|call| RequestPart::ToolReturn {
-//!     tool_name: call.call().name().to_owned(),
-//!     content: call.outcome().content().unwrap_or_default(),
-//!     tool_call_id: call.call().id().to_owned(),
-//!     outcome: ReturnKind::Success,
-//! });
+//! let results = report.calls().iter().filter_map(|call| RequestPart::result(call.call(), call.outcome()));
 //! assert_eq!(results.count(), 1);
 //! # Ok::<(), countersign::BoxError>(()) }).unwrap();
 //! ```

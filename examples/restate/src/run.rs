@@ -16,12 +16,10 @@ use std::time::Duration;
 use countersign::call::AskHistory;
 use countersign::error::ErrorKind;
 use countersign::ledger::{AskState, Ledger};
-use countersign::message::{RequestPart, ResponsePart, ReturnKind};
+use countersign::message::{RequestPart, ResponsePart};
 use countersign::model::ModelRequest;
 use countersign::turn::{TurnError, admit};
-use countersign::{
-    BoxError, Message, Model as _, Outcome, SuspendedTurn, ToolCall, Turn, TurnReport,
-};
+use countersign::{BoxError, Message, Model as _, SuspendedTurn, ToolCall, Turn, TurnReport};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -200,7 +198,10 @@ impl Begun<'_> {
                 }
             }
         }
-        let results = report.calls().iter().filter_map(|call| result(call.call(), call.outcome()));
+        let results = report
+            .calls()
+            .iter()
+            .filter_map(|call| RequestPart::result(call.call(), call.outcome()));
         let results = results.collect();
         Ok(Progress { results, suspended: report.into_suspended(), asks, claimed, denied })
     }
@@ -221,24 +222,6 @@ impl Begun<'_> {
             ),
         ))
     }
-}
-
-/// The result of a call as the model reads it; `None` while the call is pending.
-fn result(call: &ToolCall, outcome: &Outcome) -> Option<RequestPart> {
-    let kind = match outcome {
-        Outcome::Returned(_) => ReturnKind::Success,
-        Outcome::Denied(_) => ReturnKind::Denied,
-        Outcome::Failed(_) => ReturnKind::Failed,
-        Outcome::Retry(_) => ReturnKind::Retried,
-        Outcome::Unknown(_) => ReturnKind::Interrupted,
-        Outcome::Deferred(_) => return None,
-    };
-    Some(RequestPart::ToolReturn {
-        tool_name: call.name().to_owned(),
-        content: outcome.content().unwrap_or_default(),
-        tool_call_id: call.id().to_owned(),
-        outcome: kind,
-    })
 }
 
 fn text(message: &Message) -> String {

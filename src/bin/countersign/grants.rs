@@ -4,13 +4,13 @@
 //! were made for a task of last month: a grant that nothing uses is a risk without a purpose.
 
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
 use countersign::ledger::{
     Grant, GrantOffer, GrantPlace, GrantRecord, GrantState, GrantTime, Ledger, RevokedGrant,
+    date_and_time,
 };
 use countersign::show;
 use serde_json::{Value, json};
@@ -271,11 +271,8 @@ fn unknown() -> CommandOutput {
 
 /// The end of a grant in minutes. One beyond the year 9999 has none.
 fn until(at: i64) -> String {
-    let seconds = u64::try_from(at / 1_000).unwrap_or(0);
-    if seconds > 253_402_300_799 {
-        return "for ever".to_owned();
+    match date_and_time(at) {
+        Some((date, time)) => format!("until {date} {} UTC", time.get(..5).unwrap_or(&time)),
+        None => "for ever".to_owned(),
     }
-    let at = UNIX_EPOCH + Duration::from_secs(seconds);
-    let text = humantime::format_rfc3339_seconds(at).to_string().replace('T', " ");
-    format!("until {} UTC", text.get(..16).unwrap_or(&text))
 }

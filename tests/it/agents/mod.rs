@@ -10,33 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Ended, User, ended};
+use crate::program::{Ended, RULES, User, ended};
 
 /// What the client waits for a hook, and the hook for a person, in seconds.
 const LIMIT: &str = "6";
 
 /// The longest time that a session of an agent may take.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-const RULES: &str = r#"
-version = 1
-
-[[rule]]
-id = "open"
-allow = "shell"
-
-[[rule]]
-id = "asked"
-ask = "shell"
-where.any_path = ["**/*.asked"]
-reason = "asks first"
-
-[[rule]]
-id = "denied"
-deny = "*"
-where.any_path = ["**/*.denied"]
-reason = "not in this project"
-"#;
 
 /// The program of an agent, in the folder that `.ci/agents` fills.
 fn installed(name: &str) -> PathBuf {

@@ -193,6 +193,20 @@ fn change(value: &mut Value, places: &[prop::sample::Index], to: Option<Value>) 
     }
 }
 
+/// One of the recorded payloads with these changes, and its client.
+fn mutated(
+    which: prop::sample::Index,
+    changes: Vec<(Vec<prop::sample::Index>, Option<Value>)>,
+) -> (Client, Vec<u8>) {
+    let all = before();
+    let it = &all[which.index(all.len())];
+    let mut payload = it.payload.clone();
+    for (places, to) in changes {
+        change(&mut payload, &places, to);
+    }
+    (it.client, payload.to_string().into_bytes())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
@@ -202,14 +216,9 @@ proptest! {
     fn a_mutated_payload_never_passes_a_stack_that_denies(
         which in any::<prop::sample::Index>(), changes in changes(),
     ) {
-        let all = before();
-        let it = &all[which.index(all.len())];
-        let mut payload = it.payload.clone();
-        for (places, to) in changes {
-            change(&mut payload, &places, to);
-        }
-        let reply = answered(&denying(it.client), payload.to_string().as_bytes());
-        assert_denied(it.client, &reply, "");
+        let (client, payload) = mutated(which, changes);
+        let reply = answered(&denying(client), &payload);
+        assert_denied(client, &reply, "");
     }
 
     /// A payload that was changed anyhow is answered by a stack that allows and changes nothing with one of two
@@ -218,16 +227,11 @@ proptest! {
     fn a_mutated_payload_is_allowed_or_denied_in_the_form_of_its_client(
         which in any::<prop::sample::Index>(), changes in changes(),
     ) {
-        let all = before();
-        let it = &all[which.index(all.len())];
-        let mut payload = it.payload.clone();
-        for (places, to) in changes {
-            change(&mut payload, &places, to);
-        }
-        let reply = answered(&allowing(it.client), payload.to_string().as_bytes());
+        let (client, payload) = mutated(which, changes);
+        let reply = answered(&allowing(client), &payload);
         match reply.status() {
-            0 => prop_assert_eq!(reply.stdout(), if it.client == Client::Opencode { ALLOWED } else { b"" }),
-            _ => assert_denied(it.client, &reply, ""),
+            0 => prop_assert_eq!(reply.stdout(), if client == Client::Opencode { ALLOWED } else { b"" }),
+            _ => assert_denied(client, &reply, ""),
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Parked, Said, Shell};
+use crate::support::Dice;
 
 /// How many asks. `COUNTERSIGN_STORM=1000` for more.
 fn asks() -> usize {
@@ -20,18 +21,6 @@ const WORKERS: usize = 8;
 
 /// So many of the workers take each ask.
 const TAKERS: usize = 3;
-
-/// A small generator: the same seed, the same storm, as far as the system lets it be.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 /// The events, by the output of the processes.
 #[derive(Default)]

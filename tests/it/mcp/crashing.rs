@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, told};
 use super::process::Desk;
+use crate::support::Dice;
 
 const ERA: &str = "2025-11-25";
 
@@ -111,18 +112,6 @@ async fn a_call_whose_client_has_died_and_that_does_not_end_may_have_run() {
     assert!(told(&again.call("write", json!({"n": 1})).await).0.contains("waits for an approval"));
     assert!(reasons(&desk).await.contains("may have run"), "{}", reasons(&desk).await);
     assert_eq!(desk.runs().len(), 1);
-}
-
-/// A small generator: the same seed, the same storm, as far as the system lets it be.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
 }
 
 const LANES: u64 = 3;

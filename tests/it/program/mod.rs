@@ -13,6 +13,27 @@ use tempfile::TempDir;
 
 use crate::support::program;
 
+/// Rules that allow commands, ask about a `*.asked` file among their words, and deny about a `*.denied` one.
+pub(crate) const RULES: &str = r#"
+version = 1
+
+[[rule]]
+id = "open"
+allow = "shell"
+
+[[rule]]
+id = "asked"
+ask = "shell"
+where.any_path = ["**/*.asked"]
+reason = "asks first"
+
+[[rule]]
+id = "denied"
+deny = "*"
+where.any_path = ["**/*.denied"]
+reason = "not in this project"
+"#;
+
 /// A user with a home directory of their own.
 pub(crate) struct User {
     home: TempDir,

@@ -1,6 +1,7 @@
 //! Shared test helpers: a recording toolset, a scripted model, and shorthands for calls and turns.
 
 pub(crate) mod commands;
+mod dice;
 pub(crate) mod failing_store;
 pub(crate) mod foreign;
 mod kinds;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+pub(crate) use dice::Dice;
 pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};

@@ -2,31 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
-use crate::program::{Ended, User, ended};
-
-/// Rules that allow commands, ask about a `*.asked` file among their words, and deny about a `*.denied` one.
-const RULES: &str = r#"
-version = 1
-
-[[rule]]
-id = "open"
-allow = "shell"
-
-[[rule]]
-id = "asked"
-ask = "shell"
-where.any_path = ["**/*.asked"]
-reason = "asks first"
-
-[[rule]]
-id = "denied"
-deny = "*"
-where.any_path = ["**/*.denied"]
-reason = "not in this project"
-"#;
+use crate::program::{Ended, RULES, User, ended};
 
 impl User {
+    /// The ask of the call, about which a file without rules asks.
+    fn asked_for_want_of_rules(&self) -> Value {
+        self.configure("");
+        let rules = self.home().join(".config/countersign/rules.toml");
+        std::fs::write(rules, "version = 1\n").unwrap();
+        assert_denied("claude", &self.hook(&CALL, "12"), "waits for approval");
+        self.pending_are(1).remove(0)
+    }
+
     fn rules(&self, text: &str) -> PathBuf {
         let path = self.home().join("team.toml");
         std::fs::write(&path, text).unwrap();
@@ -111,11 +101,7 @@ fn a_limit_counts_over_the_processes_of_a_hook() {
 #[test]
 fn a_grant_answers_equal_calls_of_its_session() {
     let user = User::new();
-    user.configure("");
-    let rules = user.home().join(".config/countersign/rules.toml");
-    std::fs::write(rules, "version = 1\n").unwrap();
-    assert_denied("claude", &user.hook(&CALL, "12"), "waits for approval");
-    let ask = user.pending_are(1).remove(0);
+    let ask = user.asked_for_want_of_rules();
     let text = |name: &str| ask[name].as_str().unwrap().to_owned();
     let (id, fingerprint) = (text("id"), text("fingerprint"));
     let make = ["grants", "make", &id, "--in", "session", "--as", "ann", "--fingerprint"];
@@ -145,11 +131,7 @@ fn a_grant_answers_equal_calls_of_its_session() {
 #[test]
 fn a_grant_does_not_answer_a_call_that_was_denied() {
     let user = User::new();
-    user.configure("");
-    let rules = user.home().join(".config/countersign/rules.toml");
-    std::fs::write(rules, "version = 1\n").unwrap();
-    assert_denied("claude", &user.hook(&CALL, "12"), "waits for approval");
-    let ask = user.pending_are(1).remove(0);
+    let ask = user.asked_for_want_of_rules();
     let text = |name: &str| ask[name].as_str().unwrap().to_owned();
     let make = ["grants", "make", &text("id"), "--in", "session", "--fingerprint"];
     assert_eq!(user.run(&[&make[..], &[&text("fingerprint")]].concat()).status, 0);
