@@ -1,4 +1,4 @@
-//! The handlers that answer: the terminal, a file of rules, or one answer for all calls.
+//! The handlers that answer: the terminal, a file of answers, or one answer for all calls.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use countersign::deferred::{ToolApproval, ToolApproved};
 use countersign::handler::{DenyAll, HandlerChain, danger_approve_all};
+use countersign::ledger::Ledger;
 use countersign::outcome::ToolDenied;
 use countersign::terminal::TerminalHandler;
 use countersign::{
@@ -18,8 +19,12 @@ use serde_json::{Map, Value};
 
 use crate::cli::Cli;
 
-/// The handler for the command line's options, and a note for the user if there is one.
-pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>), String> {
+/// The handler for the command line's options, and a note for the user if there is one. With a ledger, a person at the
+/// terminal can also answer later calls, for the session.
+pub(crate) fn handler(
+    cli: &Cli,
+    ledger: Option<&Ledger>,
+) -> Result<(HandlerChain, Option<&'static str>), String> {
     let chain = HandlerChain::new();
     if cli.approve_all {
         return Ok((chain.with(danger_approve_all()), None));
@@ -28,10 +33,10 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
         return Ok((chain.with(DenyAll::new("Denied by the user.")), None));
     }
     if let Some(file) = &cli.answers {
-        let chain = chain.with(Rules::read(file)?);
+        let chain = chain.with(Answers::read(file)?);
         return match cli.suspend {
             Some(_) => Ok((chain, None)),
-            None => Ok((chain.with(DenyAll::new("Denied: no rule allows it.")), None)),
+            None => Ok((chain.with(DenyAll::new("Denied: no answer fits it.")), None)),
         };
     }
     if !std::io::stdin().is_terminal() {
@@ -40,13 +45,18 @@ pub(crate) fn handler(cli: &Cli) -> Result<(HandlerChain, Option<&'static str>),
         return Ok((chain.with(denied), Some(note)));
     }
     let rest = DenyAll::new("Denied: it was not answered.");
-    Ok((chain.with(TerminalHandler::new()).with(rest), None))
+    let person = TerminalHandler::new().answered_by("you");
+    let person = match ledger {
+        Some(ledger) => person.with_grants(ledger.clone()),
+        None => person,
+    };
+    Ok((chain.with(person).with(rest), None))
 }
 
-/// One rule of `--answers`, which `--help` explains.
+/// One line of `--answers`, which `--help` explains.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct Line {
     tool: Option<String>,
     path: Option<String>,
     call: Option<usize>,
@@ -63,31 +73,31 @@ enum Answer {
     Edit,
 }
 
-/// A handler that answers by rules, and leaves calls that no rule matches.
-struct Rules {
-    rules: Vec<Rule>,
+/// A handler that answers by the lines of a file, and leaves calls that no line fits.
+struct Answers {
+    lines: Vec<Line>,
     asked: Mutex<Asked>,
 }
 
 /// What the handler remembers over the batches of a run.
 #[derive(Default)]
 struct Asked {
-    /// The ids of the calls that were asked about, each once, in order. Rules refer to their numbers.
+    /// The ids of the calls that were asked about, each once, in order. Lines refer to their numbers.
     calls: Vec<String>,
-    /// The rules, by index, that have edited a call, with its id: each edits a call once.
+    /// The lines, by index, that have edited a call, with its id: each edits a call once.
     edited: BTreeSet<(usize, String)>,
 }
 
-impl Rules {
+impl Answers {
     fn read(file: &Path) -> Result<Self, String> {
         let unusable = |problem: String| format!("the answers in {}: {problem}", file.display());
         let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
-        let rules = Self::parse(&text).map_err(unusable)?;
-        Ok(Self { rules, asked: Mutex::default() })
+        let lines = Self::parse(&text).map_err(unusable)?;
+        Ok(Self { lines, asked: Mutex::default() })
     }
 
-    fn parse(text: &str) -> Result<Vec<Rule>, String> {
-        let rules: Vec<Rule> = match text.trim_start().starts_with('[') {
+    fn parse(text: &str) -> Result<Vec<Line>, String> {
+        let lines: Vec<Line> = match text.trim_start().starts_with('[') {
             true => serde_json::from_str(text).map_err(|error| error.to_string())?,
             false => text
                 .lines()
@@ -98,12 +108,12 @@ impl Rules {
                 })
                 .collect::<Result<_, _>>()?,
         };
-        let fits = |rule: &Rule| (rule.answer == Answer::Edit) == rule.args.is_some();
-        match rules.iter().position(|rule| !fits(rule)) {
+        let fits = |line: &Line| (line.answer == Answer::Edit) == line.args.is_some();
+        match lines.iter().position(|line| !fits(line)) {
             Some(at) => {
-                Err(format!("rule {}: an edit needs `args`, and nothing else has them", at + 1))
+                Err(format!("answer {}: an edit needs `args`, and nothing else has them", at + 1))
             }
-            None => Ok(rules),
+            None => Ok(lines),
         }
     }
 
@@ -113,22 +123,22 @@ impl Rules {
             asked.calls.push(call.id().to_owned());
         }
         let number = asked.calls.iter().position(|id| id == call.id())? + 1;
-        let fits = self.rules.iter().enumerate().filter(|(_, rule)| rule.fits(call, number));
-        for (index, rule) in fits {
-            match rule.answer {
+        let fits = self.lines.iter().enumerate().filter(|(_, line)| line.fits(call, number));
+        for (index, line) in fits {
+            match line.answer {
                 Answer::Approve => return Some(true.into()),
                 Answer::Deny => {
-                    return Some(ToolDenied::new(rule.message.clone().unwrap_or_default()).into());
+                    return Some(ToolDenied::new(line.message.clone().unwrap_or_default()).into());
                 }
                 Answer::Edit if !asked.edited.insert((index, call.id().into())) => {}
-                Answer::Edit => return Some(ToolApproved::with_args(rule.edited(call)).into()),
+                Answer::Edit => return Some(ToolApproved::with_args(line.edited(call)).into()),
             }
         }
         None
     }
 }
 
-impl Rule {
+impl Line {
     fn fits(&self, call: &ToolCall, number: usize) -> bool {
         let path = call.args().str("path").or(call.args().str("from")).unwrap_or_default();
         self.tool.as_ref().is_none_or(|tool| tool == call.name())
@@ -142,7 +152,7 @@ impl Rule {
     }
 }
 
-impl DeferredToolHandler for Rules {
+impl DeferredToolHandler for Answers {
     async fn handle(
         &self,
         _: &RunContext,
@@ -154,7 +164,7 @@ impl DeferredToolHandler for Rules {
                 answers = answers.approval(call.id(), answer);
             }
         }
-        Ok(answers.answered_by("rules").leave_rest().build()?)
+        Ok(answers.answered_by("answers").leave_rest().build()?)
     }
 }
 

@@ -8,6 +8,7 @@ use lexopt::{Arg, Parser, ValueExt as _};
 #[derive(Debug, Default)]
 pub(crate) struct Cli {
     pub(crate) directory: Option<PathBuf>,
+    pub(crate) rules: Option<PathBuf>,
     pub(crate) answers: Option<PathBuf>,
     pub(crate) approve_all: bool,
     pub(crate) deny_all: bool,
@@ -26,8 +27,9 @@ The model is offline and deterministic, unless --model names a real one; the too
 on a copy of a small messy workspace, in a temporary directory that it prints and leaves for you to look at.
 
 Reads are allowed. Writes, moves and deletes are asked about. Secrets and anything outside of the directory are denied.
-Questions are put in the terminal, unless one of the options below answers them; with neither, they are answered with
-no.
+The rules are in examples/assistant/rules.toml. Questions are put in the terminal, unless one of the options below
+answers them; with neither, they are answered with no. In the terminal, `s` also answers later calls of that kind, until
+the program ends (not with --suspend or --resume).
 
 Usage: assistant [OPTIONS] [DIRECTORY]
 
@@ -35,7 +37,8 @@ Arguments:
   [DIRECTORY]       The directory to tidy, in place
 
 Options:
-      --answers <FILE>  Answer from a file of rules; see below
+      --rules <FILE>    Decide by this file of rules; with --resume, name it again
+      --answers <FILE>  Answer from a file; see below
       --approve-all     Approve everything that is asked
       --deny-all        Deny everything that is asked
       --suspend <FILE>  Ask no person: when calls are pending, write the run to FILE and exit
@@ -44,11 +47,12 @@ Options:
       --model <NAME>    Ask this model instead of the one without a network: gpt-4o-mini, claude-sonnet-4-5,
                         gemini-2.5-flash, ollama::qwen3, …; see below
       --mcp <COMMAND>   Add the tools of the MCP server that this command starts; each of their calls is asked about
-      --explain         Show the decision of every layer about every call, and the error message of a model's provider
+      --explain         Show the decision of every layer about every call, which rules made it and which nearly did,
+                        and the error message of a model's provider
   -h, --help            Print this help
 
-Rules for --answers:
-  One JSON object a line (or one array of them). The first rule that fits a call answers it:
+Answers:
+  One JSON object a line (or one array of them). The first one that fits a call answers it:
 
     {"tool": "delete_file", "path": "*.tmp", "answer": "approve"}
     {"path": "logs/*", "answer": "deny", "message": "keep the logs"}
@@ -61,9 +65,9 @@ Rules for --answers:
   answer   approve | deny | edit
   message  what the model is told of a denial
   args     what an edit changes; the other arguments stay. An edit answers a call once:
-           if it has to be asked about again, the later rules answer.
+           if it has to be asked about again, the later ones answer.
 
-  Calls that no rule fits are denied. With --suspend they wait instead.
+  Calls that none fits are denied. With --suspend they wait instead.
 
 Suspending:
   assistant --suspend run.json                  the calls wait in run.json, nothing is changed
@@ -115,6 +119,7 @@ impl Cli {
         while let Some(arg) = args.next()? {
             match arg {
                 Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
+                Arg::Long("rules") => once("--rules", &mut cli.rules, args.value()?.into())?,
                 Arg::Long("answers") => once("--answers", &mut cli.answers, args.value()?.into())?,
                 Arg::Long("approve-all") => cli.approve_all = true,
                 Arg::Long("deny-all") => cli.deny_all = true,

@@ -10,12 +10,13 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | `stack.rs` | the permission stack: start reading here |
+//! | `rules.toml` | what the assistant may do: start reading here |
+//! | `stack.rs` | the permission stack around it |
 //! | `sandbox.rs` | which paths are inside the folder |
 //! | `tools.rs` | the tools, on real files |
 //! | `model/` | the scripted model, offline and deterministic, and real models (`model/real.rs`) |
 //! | `mcp.rs` | the tools of an MCP server, which `--mcp` adds |
-//! | `answers.rs` | the handlers: the terminal, a file of rules, or one answer for all calls |
+//! | `answers.rs` | the handlers: the terminal, a file of answers, or one answer for all calls |
 //! | `suspend.rs` | the file of a suspended run |
 //! | `report/` | the output, and the table at the end |
 
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 use countersign::agent::{Run, RunError, RunOutput, RunResult, text};
 use countersign::handler::{HandlerChain, Stopped};
+use countersign::ledger::{Ledger, MemoryStore};
 use countersign::{Agent, DeferredToolHandler as _, DeferredToolResults, SuspendedRun, Tools};
 
 use cli::{Cli, Command, HELP};
@@ -107,15 +109,20 @@ impl Session {
             Some(command) => Some(mcp::tools(command).await?),
             None => None,
         };
-        let (handler, note) = answers::handler(&cli)?;
+        // For answers in advance, which end with the program. A run that is stored in a file has no ledger.
+        let ledger = (cli.suspend.is_none() && cli.resume.is_none())
+            .then(|| Ledger::new(MemoryStore::new()).with_session("assistant"));
+        let (handler, note) = answers::handler(&cli, ledger.as_ref())?;
         let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
         let directory = directory(&cli, stored.as_ref())?;
         let sandbox = Sandbox::new(&directory)
             .map_err(|error| format!("cannot work in {}: {error}", directory.display()))?;
+        let rules = stack::rules(sandbox.dir(), cli.rules.as_deref()).map_err(|it| it.to_string())?;
         let read_only = cli.read_only || stored.as_ref().is_some_and(|stored| stored.read_only);
         let resumed = stored.as_ref().map(|stored| calls_wait(&stored.run));
         let (waiting, rows) = stored.map(|it| (it.run, it.rows)).unzip();
-        let report = Arc::new(Report::new(cli.explain, rows.unwrap_or_default()));
+        let explained = cli.explain.then(|| rules.clone());
+        let report = Arc::new(Report::new(explained, rows.unwrap_or_default()));
         say(&format!(
             "Workspace: {}",
             report.paint().bold(&plain(&sandbox.dir().to_string_lossy()))
@@ -126,8 +133,12 @@ impl Session {
         if let Some(note) = note.filter(|_| cli.suspend.is_none() || waiting.is_some()) {
             say(&report.paint().yellow(note));
         }
-        let tools = stack::stack(read_only, server);
+        let tools = stack::stack(rules, read_only, server);
         let agent = agent(model, sandbox, tools, cli.explain, Arc::clone(&report));
+        let agent = match ledger {
+            Some(ledger) => agent.ledger(ledger),
+            None => agent,
+        };
         Ok((Self { cli, directory, handler, report, agent, read_only }, waiting))
     }
 
@@ -153,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Sets the handler that answers inline. With `--suspend`, only the rules of `--answers` answer, and the other
+    /// Sets the handler that answers inline. With `--suspend`, only the file of `--answers` answers, and the other
     /// calls are left pending.
     fn handled<'a>(&self, run: Run<'a>) -> Run<'a> {
         match (&self.cli.suspend, &self.cli.answers) {

@@ -1,5 +1,9 @@
 //! The tools: they list, read, write, move and delete real files.
 //!
+//! Where a layer asks about a call, a tool shows what the call would change: a write the difference to the file, a
+//! deletion the first lines of the file. The question is pinned to a digest of the full content: when the file has changed
+//! by the approved pass, a person is asked again.
+//!
 //! Whatever the stack has decided, a tool checks the path with the [`Sandbox`] again when it opens a file. A later tool
 //! has to see the changes of an earlier one, so tools that change files are `sequential`: they run one after the other,
 //! in the model's order.
@@ -9,6 +13,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::PathBuf;
 
+use countersign::decision::Preview;
 use countersign::outcome::ToolFailed;
 use countersign::schemars::JsonSchema;
 use countersign::toolset::blocking_tool_fn;
@@ -21,6 +26,8 @@ use crate::sandbox::Sandbox;
 const MOST_ENTRIES: usize = 500;
 /// The maximum number of bytes of a file that are read.
 const MOST_BYTES: u64 = 64 * 1024;
+/// How many lines of a file that is deleted are shown.
+const FIRST_LINES: usize = 5;
 
 /// The toolset. File operations block, so each tool runs on a blocking thread.
 pub(crate) fn files() -> FunctionToolset {
@@ -29,13 +36,16 @@ pub(crate) fn files() -> FunctionToolset {
     let write = "Writes a text file, with the folders it is in.";
     let rename = "Moves a file to a path where nothing is.";
     let delete = "Deletes a file.";
+    let writing = blocking_tool_fn("write_file", write, write_file).with_preview(preview_of_write);
+    let deleting =
+        blocking_tool_fn("delete_file", delete, delete_file).with_preview(preview_of_deletion);
     FunctionToolset::new()
         .id("files")
         .tool(blocking_tool_fn("list_files", list, list_files))
         .tool(blocking_tool_fn("read_file", read, read_file))
-        .tool(blocking_tool_fn("write_file", write, write_file).sequential())
+        .tool(writing.sequential())
         .tool(blocking_tool_fn("move_file", rename, move_file).sequential())
-        .tool(blocking_tool_fn("delete_file", delete, delete_file).sequential())
+        .tool(deleting.sequential())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,6 +140,33 @@ fn delete_file(cx: RunContext, args: OnePath) -> Result<String, ToolError> {
     let file = existing(&args.path, unlinked(&cx, &args.path)?)?;
     fs::remove_file(file).map_err(failed(&args.path))?;
     Ok(format!("deleted `{}`", args.path))
+}
+
+async fn preview_of_write(cx: RunContext, args: WriteFile) -> Result<Preview, ToolError> {
+    let old = content(&cx, &args.path).await?;
+    let text = old.as_deref().map(String::from_utf8_lossy);
+    let preview = Preview::diff(&args.path, text.as_deref(), args.text.as_str());
+    // The text is not the whole file where a file is no UTF-8, so the digest covers the bytes too.
+    Ok(preview.covering(old.unwrap_or_default()))
+}
+
+async fn preview_of_deletion(cx: RunContext, args: OnePath) -> Result<Preview, ToolError> {
+    let Some(old) = content(&cx, &args.path).await? else {
+        return Err(fail(format!("`{}` is not there", args.path)));
+    };
+    let preview = Preview::first_lines(&args.path, &String::from_utf8_lossy(&old), FIRST_LINES);
+    Ok(preview.covering(old))
+}
+
+/// The content of a file. `None` where nothing is there, or something that the tools will refuse.
+async fn content(cx: &RunContext, path: &str) -> Result<Option<Vec<u8>>, ToolError> {
+    let file = resolve(cx, path)?;
+    match tokio::fs::metadata(&file).await {
+        Ok(found) if found.is_file() => {
+            tokio::fs::read(&file).await.map(Some).map_err(failed(path))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The real place of a path. The stack has checked it; it is checked again here, as late as possible.

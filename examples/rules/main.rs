@@ -1,5 +1,5 @@
 //! Permissions as a file: `rules.toml` decides about the calls of two responses, a person answers the rest, and `s` answers
-//! such calls for the session. With `--explain`, why. `cargo run --example rules --features rules -- --explain`
+//! such calls for the session. With `--explain`, why. `cargo run --example rules -- --explain`
 
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::rules::{RuleCall, Rules};

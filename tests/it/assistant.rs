@@ -153,7 +153,7 @@ fn approved_calls_run() {
         .shows("approved (approve all)")
         .shows("`.env` may hold secrets.")
         .shows("- list_files `shared`: `shared` leads out of the workspace.")
-        .shows("- read_file `../outside/salaries.csv`: `../outside/salaries.csv` is outside");
+        .shows("- read_file `../outside/salaries.csv`: `../outside/salaries.csv` leads out");
     assert!(place.has("notes/todo.txt") && place.has("new.log"));
     assert!(!place.has("todo.txt") && !place.has("cache.tmp") && !place.has("old.log"));
     assert!(place.read("SUMMARY.md").contains("deleted `old.log`"));
@@ -199,9 +199,9 @@ fn another_directory_gives_another_plan() {
 }
 
 #[test]
-fn a_file_of_rules_answers_each_call() {
+fn a_file_answers_each_call() {
     let place = Place::messy();
-    let rules = [
+    let answers = [
         r#"{"path": "*.log", "answer": "deny", "message": "keep the logs"}"#,
         // The edited call writes another file, so that it is asked about again, with its own preview (rule S7).
         r#"{"tool": "write_file", "path": "notes/*", "answer": "approve"}"#,
@@ -209,12 +209,12 @@ fn a_file_of_rules_answers_each_call() {
         "",
         r#"{"call": 1, "answer": "approve"}"#,
     ];
-    fs::write(place.path("../rules"), rules.join("\n")).unwrap();
-    let ended = place.tidy(&["--answers", "rules"]).code(0);
+    fs::write(place.path("../answers"), answers.join("\n")).unwrap();
+    let ended = place.tidy(&["--answers", "answers"]).code(0);
     ended
-        .shows("denied (rules): keep the logs")
-        .shows("denied (deny all): Denied: no rule allows it.")
-        .shows("approved (rules): wrote");
+        .shows("denied (answers): keep the logs")
+        .shows("denied (deny all): Denied: no answer fits it.")
+        .shows("approved (answers): wrote");
     assert!(place.has("notes/todo.txt") && place.has("old.log") && place.has("cache.tmp"));
     assert!(place.read("notes/what.md").contains("keep the logs"));
     assert!(!place.has("SUMMARY.md"));
@@ -224,38 +224,38 @@ fn a_file_of_rules_answers_each_call() {
 fn an_edit_cannot_leave_the_workspace() {
     for path in ["../outside/new.md", "shared/new.md", "/etc/new.md", ".env"] {
         let place = Place::messy();
-        let rules = format!(
+        let answers = format!(
             "[{{\"tool\": \"write_file\", \"answer\": \"edit\", \"args\": {{\"path\": \"{path}\"}}}},
               {{\"answer\": \"approve\"}}]"
         );
-        fs::write(place.path("../rules"), rules).unwrap();
-        place.tidy(&["--answers", "rules"]).code(0).shows("denied by ");
+        fs::write(place.path("../answers"), answers).unwrap();
+        place.tidy(&["--answers", "answers"]).code(0).shows("denied by rules");
     }
 }
 
 #[test]
 fn an_edit_that_a_layer_rewrites_is_asked_about_again() {
     let place = Place::messy();
-    let rules =
+    let answers =
         "{\"tool\": \"write_file\", \"answer\": \"edit\", \"args\": {\"path\": \"./x/../new.md\"}}
                  {\"path\": \"new.md\", \"answer\": \"deny\", \"message\": \"not like this\"}";
-    fs::write(place.path("../rules"), rules).unwrap();
-    place.tidy(&["--answers", "rules"]).code(0).shows("not like this");
+    fs::write(place.path("../answers"), answers).unwrap();
+    place.tidy(&["--answers", "answers"]).code(0).shows("not like this");
     assert!(!place.has("new.md") && !place.has("x"));
 }
 
 #[test]
-fn unreadable_rules_are_an_error_before_anything_runs() {
+fn unreadable_answers_are_an_error_before_anything_runs() {
     let place = Place::messy();
-    for (rules, says) in [
+    for (answers, says) in [
         ("{\"answer\": \"approve\"", "line 1"),
         ("{\"answer\": \"maybe\"}", "unknown variant"),
         ("{\"answer\": \"approve\", \"tol\": \"x\"}", "unknown field"),
         ("{\"answer\": \"edit\"}", "an edit needs `args`"),
         ("{\"answer\": \"deny\", \"args\": {}}", "an edit needs `args`"),
     ] {
-        fs::write(place.path("../rules"), rules).unwrap();
-        let ended = place.tidy(&["--answers", "rules"]).code(2).shows(says);
+        fs::write(place.path("../answers"), answers).unwrap();
+        let ended = place.tidy(&["--answers", "answers"]).code(2).shows(says);
         assert_eq!(ended.out, "");
     }
     place.tidy(&["--answers", "nowhere"]).code(2).shows("nowhere");
@@ -290,13 +290,13 @@ fn a_run_is_suspended_and_another_process_continues() {
 }
 
 #[test]
-fn rules_answer_some_calls_and_the_others_stay_pending() {
+fn a_file_answers_some_calls_and_the_others_stay_pending() {
     let place = Place::messy();
-    fs::write(place.path("../rules"), r#"{"path": "*.tmp", "answer": "approve"}"#).unwrap();
-    place.tidy(&["--answers", "rules", "--suspend", "run"]).code(0).shows("2 calls wait");
+    fs::write(place.path("../answers"), r#"{"path": "*.tmp", "answer": "approve"}"#).unwrap();
+    place.tidy(&["--answers", "answers", "--suspend", "run"]).code(0).shows("2 calls wait");
     assert!(!place.has("cache.tmp") && place.has("old.log"));
     let ended = place.run(&["--resume", "run", "--deny-all"]).code(0);
-    ended.shows("approved (rules)").shows("Done: 0 files moved, 1 file deleted.");
+    ended.shows("approved (answers)").shows("Done: 0 files moved, 1 file deleted.");
     assert!(place.has("old.log") && place.has("todo.txt"));
 }
 
@@ -350,14 +350,72 @@ fn explain_shows_the_decision_of_every_layer() {
     let ended = place.tidy(&["--approve-all", "--explain"]).code(0);
     ended
         .shows("Paths                allow, with other arguments")
-        .shows("Outside              deny: `shared` leads out of the workspace.")
-        .shows("Secrets              deny: `.env` may hold secrets.")
         .shows("ReadOnly (absent)    allow")
-        .shows("Changes              ask: deletes 5 bytes")
         .shows("approved, and through the stack again:");
     let place = Place::messy();
     let ended = place.tidy(&["--approve-all", "--explain", "--read-only"]).code(0);
     ended.shows("ReadOnly             deny: The workspace is read-only today.");
+    assert!(place.is_messy());
+}
+
+/// R7: "`explain` runs the code that decides, names every rule that matched or nearly matched".
+#[test]
+fn explain_names_the_rules_with_their_lines_and_the_near_ones() {
+    let place = Place::messy();
+    let shipped = include_str!("../../examples/assistant/rules.toml");
+    let line = |id: &str| {
+        let at = shipped.lines().position(|line| line.starts_with(&format!("id = \"{id}\"")));
+        // A rule begins at its `[[rule]]`.
+        format!("({id}, rules.toml:{})", at.unwrap())
+    };
+    let ended = place.tidy(&["--approve-all", "--explain"]).code(0);
+    ended
+        .shows(&format!("rules                deny: `.env` may hold secrets. {}", line("secrets")))
+        .shows(&format!("deny: `shared` leads out of the workspace. {}", line("outside")))
+        .shows(&format!("ask: deletes a file {}", line("delete")))
+        .shows(&format!("allow: the rule `look` says allow {}", line("look")))
+        .shows(&format!("near: `path outside \".\"` does not hold {}", line("outside")));
+}
+
+#[test]
+fn other_rules_decide_about_the_same_calls() {
+    let place = Place::messy();
+    let text = "version = 1
+        [[rule]]
+        id = \"all\"
+        allow = [\"list_files\", \"read_file\", \"delete_file\"]
+        where.path.within = \".\"
+        [[rule]]
+        id = \"no-moves\"
+        deny = \"move_file\"
+        reason = \"{from} stays where it is\"
+        [[rule]]
+        id = \"env\"
+        deny = \"read_file\"
+        where.path.path = \"**/.env\"";
+    fs::write(place.path("../mine.toml"), text).unwrap();
+    let ended = place.tidy(&["--rules", "mine.toml", "--deny-all"]).code(0);
+    ended
+        .shows("denied by rules: todo.txt stays where it is")
+        .shows("Done: 0 files moved, 2 files deleted.")
+        .shows("read_file `../outside/salaries.csv`: Denied by the user.");
+    assert!(place.has("todo.txt") && !place.has("cache.tmp") && !place.has("SUMMARY.md"));
+}
+
+/// R3: "A file loads as a whole or not at all".
+#[test]
+fn rules_that_cannot_be_loaded_are_an_error_before_anything_runs() {
+    let place = Place::messy();
+    let rule = "version = 1\n[[rule]]\nid = 'x'\nallow = '*'\n";
+    for (text, says) in [
+        ("version = 1\n[[rule]]\nid = 'x'\nalow = '*'".to_owned(), "mine.toml:4"),
+        (format!("{rule}[test]\ndeny = ['delete_file: {{path: a}}']"), "mine.toml:6"),
+    ] {
+        fs::write(place.path("../mine.toml"), text).unwrap();
+        let ended = place.tidy(&["--rules", "mine.toml", "--approve-all"]).code(2).shows(says);
+        assert_eq!(ended.out, "");
+    }
+    place.tidy(&["--rules", "nowhere.toml", "--approve-all"]).code(2).shows("nowhere.toml");
     assert!(place.is_messy());
 }
 
@@ -368,12 +426,12 @@ fn a_link_to_a_secret_is_a_secret_and_a_link_is_never_changed() {
     std::os::unix::fs::symlink(".env", place.path("harmless")).unwrap();
     std::os::unix::fs::symlink("a.tmp", place.path("b.tmp")).unwrap();
     // The edited call deletes another file, so that it is asked about again, with its own preview (rule S7).
-    let rules = [
+    let answers = [
         r#"{"tool": "delete_file", "path": "b.tmp", "answer": "approve"}"#,
         r#"{"tool": "delete_file", "answer": "edit", "args": {"path": "b.tmp"}}"#,
     ];
-    fs::write(place.path("../rules"), rules.join("\n")).unwrap();
-    let ended = place.tidy(&["--answers", "rules"]).code(0);
+    fs::write(place.path("../answers"), answers.join("\n")).unwrap();
+    let ended = place.tidy(&["--answers", "answers"]).code(0);
     ended.shows("`harmless` may hold secrets.").shows("`b.tmp` is a link to `a.tmp`");
     assert!(place.has("a.tmp") && place.has("b.tmp"));
 }
@@ -523,7 +581,7 @@ mod with_a_real_model {
         ended
             .shows("assistant: I deleted what I was let to.")
             .shows("`.env` may hold secrets.")
-            .shows("`../outside/salaries.csv` is outside of the workspace.")
+            .shows("`../outside/salaries.csv` leads out of the workspace.")
             .shows("approved (approve all)");
         assert!(!place.has("cache.tmp") && !place.has("old.log") && place.has("new.log"));
         assert_eq!(provider.refused(), [""; 0]);

@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use seen::Seen;
 
 /// A model that tidies a folder: it moves notes into `notes/`, deletes temporary files and old logs, and writes a
-/// summary.
+/// summary, which it completes.
 pub(crate) struct Tidy;
 
 impl Model for Tidy {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let seen = Seen::of(request.messages());
-        let steps = [look, read, follow, tidy, summarise];
+        let steps = [look, read, follow, tidy, summarise, complete];
         let next = steps.iter().find_map(|step| step(&seen));
         let next = next.or_else(|| visit(&seen, request.tools()));
         Ok(next.unwrap_or_else(|| ModelResponse::text(plan::last_words(&seen))))
@@ -80,6 +80,20 @@ fn summarise(seen: &Seen) -> Option<ModelResponse> {
     }
     let write = json!({"path": plan::SUMMARY, "text": plan::summary(seen)});
     say(seen, "Last, I write down what was done.", [call("write_file", write)])
+}
+
+/// Writes the summary once more, with what was denied. Agents often write a file more than once, which is what an answer
+/// for a session is for.
+fn complete(seen: &Seen) -> Option<ModelResponse> {
+    let written = seen.calls.iter().filter(|past| past.tool == "write_file");
+    let written: Vec<_> = written.map(|past| past.kind).collect();
+    let denied = plan::denied(seen);
+    if written != [ReturnKind::Success] || denied.is_empty() {
+        return None;
+    }
+    let text = format!("{}\n## Not allowed\n\n{denied}", plan::summary(seen));
+    let write = json!({"path": plan::SUMMARY, "text": text});
+    say(seen, "I forgot to write down what I was not allowed to do.", [call("write_file", write)])
 }
 
 /// Calls the first tool of a server (`--mcp`) that needs no arguments, once.

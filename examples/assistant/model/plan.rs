@@ -113,7 +113,8 @@ fn last_day(log: &str) -> Option<u32> {
 /// The text of the summary, from the results of the tools.
 pub(super) fn summary(seen: &Seen) -> String {
     let mut text = "# Summary\n\n".to_owned();
-    for past in seen.calls.iter().filter(|past| past.is_change()) {
+    let changes = seen.calls.iter().filter(|past| past.is_change() && past.target() != SUMMARY);
+    for past in changes {
         text += &match past.kind {
             ReturnKind::Success => format!("- {}\n", past.said()),
             _ => format!("- left `{}` as it was: {}\n", past.target(), past.said()),
@@ -123,6 +124,12 @@ pub(super) fn summary(seen: &Seen) -> String {
         text += &format!("- kept `{path}`: there are errors in it\n");
     }
     text
+}
+
+/// The calls that were denied, one a line.
+pub(super) fn denied(seen: &Seen) -> String {
+    let denied = seen.calls.iter().filter(|past| past.kind == ReturnKind::Denied);
+    denied.map(|past| format!("- {} `{}`: {}\n", past.tool, past.target(), past.said())).collect()
 }
 
 /// The final answer: what was really done, and what was not.
@@ -138,7 +145,7 @@ pub(super) fn last_words(seen: &Seen) -> String {
         }
     };
     if let Some(written) =
-        seen.calls.iter().find(|past| past.tool == "write_file" && succeeded(past))
+        seen.calls.iter().rfind(|past| past.tool == "write_file" && succeeded(past))
     {
         text += &format!(" I {}.", written.said());
     }

@@ -10,6 +10,7 @@ use countersign::call::{Execution, Said};
 use countersign::decision::ToolDecision;
 use countersign::deferred::Answered;
 use countersign::message::ResponsePart;
+use countersign::rules::{RuleCall, Rules};
 use countersign::turn::{CallReport, RunEvent};
 use countersign::{Args, Outcome};
 use serde::{Deserialize, Serialize};
@@ -40,15 +41,16 @@ pub(crate) struct Row {
 
 /// Prints the events of a run, and collects its rows.
 pub(crate) struct Report {
-    explain: bool,
+    /// With `--explain`, the rules to explain.
+    explained: Option<Rules>,
     paint: Paint,
     rows: Mutex<Vec<Row>>,
 }
 
 impl Report {
     /// Continues with the rows of an earlier process.
-    pub(crate) fn new(explain: bool, rows: Vec<Row>) -> Self {
-        Self { explain, paint: Paint::for_stdout(), rows: Mutex::new(rows) }
+    pub(crate) fn new(explained: Option<Rules>, rows: Vec<Row>) -> Self {
+        Self { explained, paint: Paint::for_stdout(), rows: Mutex::new(rows) }
     }
 
     pub(crate) fn paint(&self) -> Paint {
@@ -103,10 +105,9 @@ impl Report {
         let width = news.iter().map(|(_, row)| row.call.chars().count()).max().unwrap_or_default();
         for (call, row) in news {
             say(&self.line(call, &row, width));
-            if self.explain {
-                said(call.said())
-                    .iter()
-                    .for_each(|line| say(&format!("      {}", self.paint.dim(line))));
+            if let Some(rules) = &self.explained {
+                let lines = said(call.said(), &why(rules, call));
+                lines.iter().for_each(|line| say(&format!("      {}", self.paint.dim(line))));
             }
         }
     }
@@ -157,7 +158,8 @@ impl Report {
 
 impl Row {
     fn of(call: &CallReport) -> Self {
-        let asked = call.asked().iter();
+        // Without the questions that only carry the previews of tools.
+        let asked = call.asked().iter().filter(|it| !it.layer().ends_with(", preview"));
         let asked: Vec<_> =
             asked.map(|it| plain(&format!("{}: {}", it.layer(), it.reason()))).collect();
         let ran = match call.execution() {
@@ -217,13 +219,32 @@ fn told(call: &CallReport) -> String {
     }
 }
 
-/// One line per layer and pass.
-fn said(said: &[Said]) -> Vec<String> {
-    let mut lines = Vec::new();
+/// Which rules decide about a call, each with its file and line, and which nearly spoke.
+fn why(rules: &Rules, call: &CallReport) -> String {
+    let seen = RuleCall::new(call.call().name(), call.args().as_map());
+    let seen = match seen.tool().starts_with("mcp_") {
+        true => seen.server("mcp"),
+        false => seen,
+    };
+    rules.explain(&seen).to_string()
+}
+
+/// One line per layer and pass, and the lines that explain the decision of the rules.
+fn said(said: &[Said], why: &str) -> Vec<String> {
+    let (mut lines, mut told) = (Vec::new(), false);
     for (at, it) in said.iter().enumerate() {
         // The outermost layer again: this is the next pass, after an approval.
         if at > 0 && it.layer == said[0].layer {
             lines.push("approved, and through the stack again:".to_owned());
+        }
+        if it.layer == "rules" {
+            let mut explained = why.lines();
+            let first = explained.next().unwrap_or_default();
+            lines.push(plain(&format!("{:<20} {first}", it.layer)));
+            let rest = explained.filter(|_| !told);
+            lines.extend(rest.map(|line| format!("{:<23}{}", "", plain(line.trim_start()))));
+            told = true;
+            continue;
         }
         let decision = match it.decision {
             ToolDecision::Allow => "allow",

@@ -1,13 +1,16 @@
 //! The assistant: its tools and its permission stack are those of the first example, and beside them a tool that the page
 //! executes and an agent below this one.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use countersign::message::{RequestPart, ReturnKind};
 use countersign::model::{ModelRequest, ModelResponse};
+use countersign::rules::Rules;
 use countersign::toolset::ExternalToolset;
 use countersign::{
-    Agent, BoxError, FunctionToolset, Message, Model, ToolCall, ToolDefinition, Tools,
+    Agent, BoxError, Decision, FunctionToolset, Message, Model, RunContext, ToolCall,
+    ToolDefinition, ToolMiddleware, Tools,
 };
 use serde_json::{Value, json};
 
@@ -21,13 +24,13 @@ use crate::stack;
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn agent(model: Option<Real>) -> Agent {
-    let cleaner = Agent::new(Cleaner, stack::stack(false, None));
+    let cleaner = Agent::new(Cleaner, stack::stack(RulesOfTheChat, false, None));
     let cleaner = cleaner.as_tool("cleaner", "Deletes what it is told to delete");
     let location = json!({"type": "object", "properties": {}});
     let location =
         ToolDefinition::new("get_location", location).with_description("Where the user is");
     let tools = Tools::combined([
-        stack::stack(false, None),
+        stack::stack(RulesOfTheChat, false, None),
         FunctionToolset::new().tool(cleaner).into(),
         ExternalToolset::new("browser", [location]).into(),
         FunctionToolset::new().tool(payments::pay_invoices()).into(),
@@ -35,6 +38,23 @@ pub(crate) fn agent(model: Option<Real>) -> Agent {
     match model {
         Some(model) => real::agent(model, tools),
         None => Agent::new(Demo, tools),
+    }
+}
+
+/// The rules for the folder of the chat, which each run has as a dependency.
+struct RulesOfTheChat;
+
+impl ToolMiddleware for RulesOfTheChat {
+    fn name(&self) -> Cow<'static, str> {
+        "rules".into()
+    }
+
+    async fn before_tool_call(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+    ) -> Result<Decision, BoxError> {
+        Ok(cx.deps::<Rules>()?.before_tool_call(cx, call).await)
     }
 }
 

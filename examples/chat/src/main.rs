@@ -108,11 +108,19 @@ async fn serve(options: Options) -> Result<(), Box<dyn Error>> {
     let chats = Chats::new(agent)
         // The version of `ai` in the page's package.json.
         .client(ClientVersion::new(7, 0, 173))
-        .each_run(move |run, principal, chat| match places.of(principal.as_str(), chat) {
-            Ok(sandbox) => run.deps(sandbox),
-            Err(error) => {
-                eprintln!("error: no folder for chat {}: {error}", chat.escape_debug());
-                run
+        .each_run(move |run, principal, chat| {
+            // Without a folder and its rules, each call is denied.
+            let place = || -> Result<_, Box<dyn Error>> {
+                let sandbox = places.of(principal.as_str(), chat)?;
+                let rules = stack::rules(sandbox.dir(), None)?;
+                Ok((sandbox, rules))
+            };
+            match place() {
+                Ok((sandbox, rules)) => run.deps(sandbox).deps(rules),
+                Err(error) => {
+                    eprintln!("error: no folder for chat {}: {error}", chat.escape_debug());
+                    run
+                }
             }
         });
     let listener = TcpListener::bind(("127.0.0.1", options.port)).await?;

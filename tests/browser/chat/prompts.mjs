@@ -24,7 +24,7 @@ export const PROMPTS = {
 };
 
 /** The one call of `one`, and what it is edited to. */
-export const ONE = { tool: 'delete_file', headline: 'delete_file(path: "a.txt")', question: 'deletes 18 bytes', edited: { path: 'b.txt' }, ran: '(path: "b.txt")' };
+export const ONE = { tool: 'delete_file', headline: 'delete_file(path: "a.txt")', question: 'deletes a file', edited: { path: 'b.txt' }, ran: '(path: "b.txt")' };
 /** The two calls of `two`, in order. */
 export const TWO = ['delete_file(path: "a.txt")', 'delete_file(path: "b.txt")'];
 /** What the tool of `explode` fails with. */

@@ -407,6 +407,30 @@ fn the_assistant_ends_when_it_is_stopped() {
     assert!(note.exists());
 }
 
+/// G3: "Each is shown as a sentence, as the rule, and with examples of what else it would allow".
+#[test]
+fn a_person_answers_for_the_session_of_the_assistant() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in [("cache.tmp", "cache"), ("todo.txt", "tidy up"), (".env", "KEY=1")] {
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    let mut session = Session::of(Command::new(program("assistant")).arg(dir.path()));
+    session.asked_behind("1 of 2: move_file", 1).send("y\r");
+    // The rule about deletions wants a person each time.
+    session.asked_behind("2 of 2: delete_file", 1).send("s\r").until("cannot be granted", 1);
+    session.asked_behind("cannot be granted", 1).send("y\r");
+    session.asked_behind("1 of 1: write_file", 1).send("s\r");
+    session.until("2. `write_file` for the file `SUMMARY.md`, with any content", 1);
+    session.send("2\r").until("Grant this?", 1).send("y\r");
+    // The same file with another text: nothing is asked, and the answer names the grant.
+    assert_eq!(session.ended(), Some(0));
+    let shown = session.shown();
+    assert_eq!(shown.matches("asks to run").count(), 2, "{shown}");
+    assert!(shown.contains("approved (by grant ") && shown.contains(" of you, "), "{shown}");
+    let summary = std::fs::read_to_string(dir.path().join("SUMMARY.md")).unwrap();
+    assert!(summary.contains("## Not allowed\n\n- read_file `.env`"), "{summary}");
+}
+
 /// S4: "What runs has been seen."
 #[test]
 fn elided_text_is_opened_before_its_call_is_approved() {
