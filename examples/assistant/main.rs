@@ -117,7 +117,8 @@ impl Session {
         let directory = directory(&cli, stored.as_ref())?;
         let sandbox = Sandbox::new(&directory)
             .map_err(|error| format!("cannot work in {}: {error}", directory.display()))?;
-        let rules = stack::rules(sandbox.dir(), cli.rules.as_deref()).map_err(|it| it.to_string())?;
+        let rules =
+            stack::rules(sandbox.dir(), cli.rules.as_deref()).map_err(|it| it.to_string())?;
         let read_only = cli.read_only || stored.as_ref().is_some_and(|stored| stored.read_only);
         let resumed = stored.as_ref().map(|stored| calls_wait(&stored.run));
         let (waiting, rows) = stored.map(|it| (it.run, it.rows)).unzip();

@@ -49,12 +49,12 @@ impl ToolMiddleware for RulesOfTheChat {
         "rules".into()
     }
 
-    async fn before_tool_call(
-        &self,
-        cx: &RunContext,
-        call: &ToolCall,
-    ) -> Result<Decision, BoxError> {
-        Ok(cx.deps::<Rules>()?.before_tool_call(cx, call).await)
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        match cx.deps::<Rules>() {
+            Ok(rules) => rules.before_tool_call(cx, call).await,
+            // Denies, and tells the host why.
+            Err(error) => Err::<Decision, _>(error).into(),
+        }
     }
 }
 

@@ -25,7 +25,6 @@ mod demo;
 mod payments;
 mod places;
 #[path = "../../assistant/sandbox.rs"]
-#[expect(dead_code, reason = "the first example uses more of it")]
 mod sandbox;
 #[path = "../../approvals/src/server.rs"]
 mod server;
