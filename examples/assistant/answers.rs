@@ -47,7 +47,7 @@ pub(crate) fn handler(
     let rest = DenyAll::new("Denied: it was not answered.");
     let person = TerminalHandler::new().answered_by("you");
     let person = match ledger {
-        Some(ledger) => person.with_grants(ledger.clone()),
+        Some(ledger) => person.grants(ledger.clone()),
         None => person,
     };
     Ok((chain.with(person).with(rest), None))

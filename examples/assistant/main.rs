@@ -111,7 +111,7 @@ impl Session {
         };
         // For answers in advance, which end with the program. A run that is stored in a file has no ledger.
         let ledger = (cli.suspend.is_none() && cli.resume.is_none())
-            .then(|| Ledger::new(MemoryStore::new()).with_session("assistant"));
+            .then(|| Ledger::new(MemoryStore::new()).session("assistant"));
         let (handler, note) = answers::handler(&cli, ledger.as_ref())?;
         let stored = cli.resume.as_deref().map(suspend::read).transpose()?;
         let directory = directory(&cli, stored.as_ref())?;
