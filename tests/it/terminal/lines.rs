@@ -421,7 +421,7 @@ fn a_person_answers_for_the_session_of_the_assistant() {
     session.asked_behind("cannot be granted", 1).send("y\r");
     session.asked_behind("asks to run a tool:", 1).send("s\r");
     session.until("2. `write_file` for the file `SUMMARY.md`, with any content", 1);
-    session.send("2\r").until("Grant this?", 1).send("y\r");
+    session.until("Which of these?", 1).send("2\r").until("Grant this?", 1).send("y\r");
     // The same file with another text: nothing is asked, and the answer names the grant.
     assert_eq!(session.ended(), Some(0));
     let shown = session.shown();
