@@ -150,6 +150,10 @@ impl Asker {
         let mut asked = false;
         let mut place = None;
         loop {
+            // An approval is not claimed any more for a call that would be given up at once.
+            if self.shared.stopping.is_cancelled() {
+                return Ok(CallReply::Left(Reply::not_begun()));
+            }
             let record = match asks.standing(cx, &key, call.args(), questions).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
@@ -181,11 +185,14 @@ impl Asker {
                 asked = true;
                 self.ask_client(&record, question, (&run, seen), until).await?;
                 place = None;
-                continue;
+            } else {
+                place = self.wait(&run, seen, until).await?;
+                if place.is_none() {
+                    return Ok(CallReply::Left(Self::waits(&record)));
+                }
             }
-            match self.wait(&run, seen, until).await? {
-                Some(now) => place = Some(now),
-                None => return Ok(CallReply::Left(Self::waits(&record))),
+            if self.shared.stopping.is_cancelled() {
+                return Ok(CallReply::Left(Self::waits(&record)));
             }
         }
     }
@@ -228,7 +235,7 @@ impl Asker {
     }
 
     /// Waits until the run's log has grown, and meanwhile sends the client progress notifications; `None` when the time
-    /// is over.
+    /// is over, or the program is to end.
     ///
     /// The time is that of the whole request and not of one wait, so a log that grows again and again does not hold the
     /// client longer.
@@ -236,10 +243,14 @@ impl Asker {
         let mut beats = 0.0;
         loop {
             let next = until.min(Instant::now() + BEAT);
-            match tokio::time::timeout_at(next, self.shared.asks.wait_for_change(run, seen)).await {
-                Ok(place) => return place.map(Some),
-                Err(_) if next >= until => return Ok(None),
-                Err(_) => {}
+            let change = self.shared.asks.wait_for_change(run, seen);
+            tokio::select! {
+                place = change => return place.map(Some),
+                () = self.shared.stopping.cancelled() => return Ok(None),
+                () = tokio::time::sleep_until(next) => {}
+            }
+            if next >= until {
+                return Ok(None);
             }
             beats += 1.0;
             if let Some(beat) = &self.beat {
