@@ -42,6 +42,11 @@ impl<T> ProgressTransport<T> {
 impl<T: Transport<RoleClient>> Transport<RoleClient> for ProgressTransport<T> {
     type Error = T::Error;
 
+    /// The library's errors name it.
+    fn name() -> std::borrow::Cow<'static, str> {
+        T::name()
+    }
+
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
