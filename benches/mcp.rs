@@ -78,7 +78,8 @@ struct Server {
 }
 
 fn tools(count: usize) -> Vec<Tool> {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let schema = schema.as_object().cloned().unwrap_or_default();
     let names = (1..count).map(|n| format!("work{n}")).chain(["asked".to_owned()]);
     let tool = |name| Tool::new(name, "Does the work that its number stands for", schema.clone());

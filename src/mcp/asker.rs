@@ -129,8 +129,7 @@ impl DeferredToolHandler for Asker {
 
 impl Asker {
     /// The end of the run's log is read before the client is asked, so that a decision at another surface between the
-    /// two ends the wait. A call of an agent behind the tool has a key of its own, below that of the served call, since
-    /// it is another call that another approval covers.
+    /// two ends the wait.
     async fn answer(
         &self,
         cx: &RunContext,
@@ -138,14 +137,7 @@ impl Asker {
         call: &ToolCall,
     ) -> Result<CallReply, BoxError> {
         let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
-        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
-        let key = match path == self.key.tool {
-            true => self.key.clone(),
-            // A call of an agent behind the tool.
-            false => {
-                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
-            }
-        };
+        let key = self.key_of(requests, call);
         let until = Instant::now() + self.shared.wait;
         let mut asked = false;
         let mut place = None;
@@ -193,6 +185,18 @@ impl Asker {
             }
             if self.shared.stopping.is_cancelled() {
                 return Ok(CallReply::Left(Self::waits(&record)));
+            }
+        }
+    }
+
+    /// A call of an agent behind the tool has a key of its own, below that of the served call, since it is another call
+    /// that another approval covers.
+    fn key_of(&self, requests: &DeferredToolRequests, call: &ToolCall) -> AskKey {
+        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
+        match path == self.key.tool {
+            true => self.key.clone(),
+            false => {
+                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
             }
         }
     }

@@ -365,7 +365,11 @@ impl Shared {
     /// | an outcome | settled with it |
     /// | it did not start, and was denied, deferred or is to be retried | released: the approval can be used again |
     /// | its end was not seen, or the turn has failed | given up: unknown |
-    pub(super) async fn settle(&self, waiting: &Waiting, report: Option<&TurnReport>) -> Vec<String> {
+    pub(super) async fn settle(
+        &self,
+        waiting: &Waiting,
+        report: Option<&TurnReport>,
+    ) -> Vec<String> {
         let claims = std::mem::take(&mut *lock(&waiting.claims));
         let call = report.and_then(|report| report.calls().first());
         let mut settled = Vec::new();

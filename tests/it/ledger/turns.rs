@@ -224,7 +224,10 @@ async fn an_allowed_call_is_recorded_and_never_pending() {
     let turn = Turn::new(recorder).of_run("run", 0).ledger(Ledger::new(store));
     let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
     assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
-    assert!(seen.load(Ordering::SeqCst) >= 2, "it was seen before the claim and before the outcome");
+    assert!(
+        seen.load(Ordering::SeqCst) >= 2,
+        "it was seen before the claim and before the outcome"
+    );
     let mut record = ledger.list(None, 10).await.unwrap().records.remove(0);
     assert_eq!(record.decision.take().unwrap().by, ["policy"]);
     ledger.verify(&Default::default()).await.unwrap();

@@ -79,7 +79,8 @@ async fn progress_that_comes_at_once_is_not_lost() {
     let mut client = Client::earlier(guard, "2025-11-25", json!({})).await;
     for token in 0..20 {
         client.notified.clear();
-        let call = json!({"name": "write", "arguments": {"n": token}, "_meta": {"progressToken": token}});
+        let call =
+            json!({"name": "write", "arguments": {"n": token}, "_meta": {"progressToken": token}});
         let response = client.ask("tools/call", call).await;
         assert_eq!(told(&response), ("done".to_owned(), false), "{response}");
         let reports = client.notified.iter().map(|report| {
