@@ -34,8 +34,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rules = Rules::builder().root(place.path());
     let rules = rules.text("rules.toml", include_str!("rules.toml")).load()?;
     // Grants and the counts of `at_most` live as long as the ledger: here, as long as the process.
-    let ledger = Ledger::new(MemoryStore::new()).with_session("example");
-    let person = TerminalHandler::new().answered_by("ann").with_grants(ledger.clone());
+    let ledger = Ledger::new(MemoryStore::new()).session("example");
+    let person = TerminalHandler::new().answered_by("ann").grants(ledger.clone());
     let refund = tool_fn("refund", "Pays money back", refund);
     let shell_tool = ShellTool::new(place.path()).into_tool("shell");
     let tools =

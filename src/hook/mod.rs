@@ -227,7 +227,7 @@ impl Hook {
                     format!("this call needs an approval, and the store of approvals cannot be used: {}", with_causes(&*error))
                 })?;
                 let ledger = match &call.session {
-                    Some(session) => ledger.with_session(key::run(self.client, session)),
+                    Some(session) => ledger.session(key::run(self.client, session)),
                     None => ledger,
                 };
                 let principal = self.principal.as_deref();

@@ -208,7 +208,7 @@ impl Ask {
     }
 
     /// The scopes in which a grant for such calls can hold: the session and the project in which the call was made, as
-    /// the ledger that parked the ask knows them ([`Ledger::with_session`](super::Ledger::with_session)).
+    /// the ledger that parked the ask knows them ([`Ledger::session`](super::Ledger::session)).
     #[must_use]
     pub fn scopes(&self) -> Vec<GrantScope> {
         let session = self.session.clone().map(GrantScope::Session);

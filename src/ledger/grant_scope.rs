@@ -11,8 +11,8 @@ use super::project::Project;
 pub enum GrantScope {
     /// In the run with this id.
     Run(String),
-    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::with_session)).
+    /// In the session with this id, as the host has named it ([`Ledger::session`](super::Ledger::session)).
     Session(String),
-    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::with_project)).
+    /// In this project: a directory on a machine ([`Ledger::project`](super::Ledger::project)).
     Project(Project),
 }

@@ -226,7 +226,7 @@ impl Ledger {
     /// use countersign::Decision;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    /// let ledger = Ledger::new(MemoryStore::new()).session("s1");
     /// let asked = Decision::ask("sends mail").with_metadata(GRANTABLE, true);
     /// let ask = |run| Ask::new(run, "root/c1", "send_mail").with_questions(asked.questions().to_vec());
     /// assert!(ledger.answer_by_grant(&ask("run-1")).await?.is_none());

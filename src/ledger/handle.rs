@@ -135,31 +135,31 @@ impl Ledger {
     /// use countersign::ledger::{Ledger, MemoryStore};
     ///
     /// let shared = Ledger::new(MemoryStore::new());
-    /// let ann = shared.clone().with_session("session-4711"); // a handle for the requests of one session
-    /// assert_eq!((shared.session(), ann.session()), (None, Some("session-4711")));
+    /// let ann = shared.clone().session("session-4711"); // a handle for the requests of one session
+    /// assert_eq!((shared.configured_session(), ann.configured_session()), (None, Some("session-4711")));
     /// ```
     #[must_use]
-    pub fn with_session(mut self, id: impl Into<Arc<str>>) -> Self {
+    pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
         self.session = Some(id.into());
         self
     }
 
     /// Sets the project in which the calls of this handle are made: its grants hold then (rule G1).
     #[must_use]
-    pub fn with_project(mut self, project: Project) -> Self {
+    pub fn project(mut self, project: Project) -> Self {
         self.project = Some(project);
         self
     }
 
     /// The session in which the calls of this handle are made, if the host has named one.
     #[must_use]
-    pub fn session(&self) -> Option<&str> {
+    pub fn configured_session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
     /// The project in which the calls of this handle are made, if there is one.
     #[must_use]
-    pub fn project(&self) -> Option<&Project> {
+    pub fn configured_project(&self) -> Option<&Project> {
         self.project.as_ref()
     }
 
@@ -177,9 +177,9 @@ impl Ledger {
     /// ```
     /// use std::time::Duration;
     /// use countersign::ledger::{Ledger, MemoryStore};
-    /// let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_secs(90)).with_session("s1");
-    /// assert_eq!((ledger.configured_lease(), ledger.session()), (Duration::from_secs(90), Some("s1")));
-    /// assert!(ledger.project().is_none());
+    /// let ledger = Ledger::new(MemoryStore::new()).lease(Duration::from_secs(90)).session("s1");
+    /// assert_eq!((ledger.configured_lease(), ledger.configured_session()), (Duration::from_secs(90), Some("s1")));
+    /// assert!(ledger.configured_project().is_none());
     /// ```
     #[must_use]
     pub fn configured_lease(&self) -> Duration {

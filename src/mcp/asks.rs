@@ -128,9 +128,9 @@ impl Asks {
     pub(super) fn new(ledger: Ledger, policy: Arc<AskPolicy>) -> Self {
         let worker = format!("mcp-{}", uuid::Uuid::now_v7());
         // The session of grants is this server, until it ends.
-        let ledger = match ledger.session() {
+        let ledger = match ledger.configured_session() {
             Some(_) => ledger,
-            None => ledger.with_session(worker.as_str()),
+            None => ledger.session(worker.as_str()),
         };
         let (hints, responses) = (Mutex::default(), Responses::default());
         Self { ledger, worker, policy, hints, responses }

@@ -87,7 +87,7 @@ impl ShellTool {
 
     /// Sets how long one call may take, for all of its commands together; two minutes by default.
     #[must_use]
-    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+    pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limits.time = limit;
         self
     }
@@ -99,12 +99,12 @@ impl ShellTool {
     /// use countersign::FunctionToolset;
     /// use countersign::shell::ShellTool;
     ///
-    /// let shell = ShellTool::new(".").with_time_limit(Duration::from_secs(20)).with_output_limit(16 * 1024);
+    /// let shell = ShellTool::new(".").time_limit(Duration::from_secs(20)).output_limit(16 * 1024);
     /// let tools = FunctionToolset::new().tool(shell.into_tool("shell"));
     /// # let _ = tools;
     /// ```
     #[must_use]
-    pub fn with_output_limit(mut self, bytes: usize) -> Self {
+    pub fn output_limit(mut self, bytes: usize) -> Self {
         self.limits.output = bytes;
         self
     }

@@ -67,7 +67,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `a`, `d`, `m` | approve the call, deny it, deny it with a message for the model |
 /// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
 /// | `u` | takes the answer back |
-/// | `s`, `p`, `U` | with [grants](Self::with_grants): approve it, and exactly such calls, or a class of calls, in this session, in this project, or for a time |
+/// | `s`, `p`, `U` | with [grants](Self::grants): approve it, and exactly such calls, or a class of calls, in this session, in this project, or for a time |
 /// | `A`, `D` | approve or deny every listed call without an answer |
 /// | `x` | selects the call, or no longer; `a`, `d` and `m` are then about all selected calls; Esc selects none |
 /// | `/`, `v`, `?` | search the list, show all of the call (again: the masked values), show help |
@@ -198,7 +198,7 @@ impl TerminalHandler {
 
     /// Offers grants: exactly such calls, or a class of calls that the layer which asks has proposed, for the session of
     /// this ledger, for its project, or until a time (rule G3). It is the ledger of the run, with its
-    /// [session](Ledger::with_session) and [project](Ledger::with_project). A grant is shown as a sentence, as the rule,
+    /// [session](Ledger::session) and [project](Ledger::project). A grant is shown as a sentence, as the rule,
     /// and with examples of what else it would allow, and confirmed, before it is made. Approving once needs one key, as
     /// without grants. The grant is by the name of [`answered_by`](Self::answered_by).
     ///
@@ -206,12 +206,12 @@ impl TerminalHandler {
     /// use countersign::ledger::{Ledger, MemoryStore};
     /// use countersign::terminal::TerminalHandler;
     ///
-    /// let ledger = Ledger::new(MemoryStore::new()).with_session("2026-11-20 09:00");
-    /// let handler = TerminalHandler::new().answered_by("ann").with_grants(ledger.clone());
+    /// let ledger = Ledger::new(MemoryStore::new()).session("2026-11-20 09:00");
+    /// let handler = TerminalHandler::new().answered_by("ann").grants(ledger.clone());
     /// # let _ = handler;
     /// ```
     #[must_use]
-    pub fn with_grants(mut self, ledger: Ledger) -> Self {
+    pub fn grants(mut self, ledger: Ledger) -> Self {
         self.grants = Some(ledger);
         self
     }

@@ -381,7 +381,7 @@ async fn a_key_does_what_its_button_does_and_no_sooner() {
 async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
     // G3: "each shown as a sentence, as the rule"; G2: "It answers later calls; waiting ones are listed for the person".
     let place = Place::sqlite().await;
-    let ledger = place.ledger().clone().with_session("mails");
+    let ledger = place.ledger().clone().session("mails");
     let ask = |run: &str, tool: &str, asked: Decision| {
         let args = Args::new().with("to", "team@example.com");
         Ask::new(run, "root/c1", tool).with_args(args).with_questions(asked.questions().to_vec())

@@ -136,7 +136,7 @@ async fn the_metrics_say_what_is_pending_how_long_and_how_it_ended() {
     }
     // The next call is answered by a grant of hers, for the session.
     let ask = ledger.list(None, 1).await.unwrap().records.remove(0).ask;
-    let session = ledger.clone().with_session("s1");
+    let session = ledger.clone().session("s1");
     let grant = Grant::of(&ask, GrantScope::Session("s1".into())).unwrap();
     session.make_grant(grant, &["ann"]).await.unwrap();
     Turn::new(tools()).ledger(session).run(vec![call("delete")]).await.unwrap();

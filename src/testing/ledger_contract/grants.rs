@@ -28,7 +28,7 @@ async fn granted(place: &SharedStore, tool: &str, uses: u32) -> GrantRecord {
 }
 
 async fn answered(place: &SharedStore, n: usize, tool: &str) -> Option<Record> {
-    let ledger = place.ledger(n).with_session("s1");
+    let ledger = place.ledger(n).session("s1");
     ok(ledger.answer_by_grant(&asked(&format!("{tool} {n}"), tool)).await)
 }
 
@@ -37,7 +37,7 @@ async fn one_takes_the_last_use(place: &SharedStore) {
     let grant = granted(place, "last use", 1).await;
     let made = place
         .at_once(|n, ledger| async move {
-            let ledger = ledger.with_session("s1");
+            let ledger = ledger.session("s1");
             ok(ledger.answer_by_grant(&asked(&format!("last use {n}"), "last use")).await)
         })
         .await;

@@ -70,7 +70,7 @@ async fn commands_that_need_a_shell_are_refused_before_anything_runs() {
 #[tokio::test]
 async fn output_and_time_are_limited() {
     let folder = tempfile::tempdir().unwrap();
-    let told = run(ShellTool::new(folder.path()).with_output_limit(10), "seq 1 100000").await;
+    let told = run(ShellTool::new(folder.path()).output_limit(10), "seq 1 100000").await;
     assert_eq!(
         (told["output"].as_str().unwrap().len(), told["status"].as_i64()),
         (10, Some(0)),
@@ -78,7 +78,7 @@ async fn output_and_time_are_limited() {
     );
     assert!(told["left_out"].as_u64().unwrap() > 100_000);
     let told = run(
-        ShellTool::new(folder.path()).with_time_limit(Duration::from_millis(100)),
+        ShellTool::new(folder.path()).time_limit(Duration::from_millis(100)),
         "sleep 600; echo x",
     )
     .await;

@@ -42,7 +42,7 @@ impl World {
     fn over(ledger: Ledger) -> Self {
         Self {
             recorder: Recorder::new(["mail"]),
-            ledger: ledger.with_session("s1"),
+            ledger: ledger.session("s1"),
             shown: Arc::default(),
         }
     }

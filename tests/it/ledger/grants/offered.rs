@@ -34,7 +34,7 @@ async fn approved(ledger: &Ledger, record: &Record, grant: Value) -> (StatusCode
 
 #[tokio::test]
 async fn the_inbox_offers_and_makes_a_grant_with_an_approval() {
-    let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
     let record = ledger.park(asked("r1")).await.unwrap();
     let request = Request::get(format!("/api/asks/{}", record.ask.id())).body(Body::empty());
     let (_, shown) = sent(&ledger, request.unwrap()).await;
@@ -60,14 +60,14 @@ async fn the_inbox_offers_and_makes_a_grant_with_an_approval() {
     let granted = ledger.answer_by_grant(&asked("r2")).await.unwrap().unwrap();
     let by = granted.decision.unwrap().by_line();
     assert!(by.starts_with(&format!("by grant {} of ann", grants[0].id)), "{by}");
-    let elsewhere = ledger.with_session("s2");
+    let elsewhere = ledger.session("s2");
     assert!(elsewhere.answer_by_grant(&asked("r3")).await.unwrap().is_none());
 }
 
 /// The inbox offers the classes that the layer proposes, each with its number.
 #[tokio::test]
 async fn the_inbox_makes_a_wider_grant_by_its_number() {
-    let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
     let ask = |run: &str, euros: u32, class: &str| {
         let class = GrantPattern::new(class, "refunds of at most 50 euros")
             .with_field("euros")
@@ -100,7 +100,7 @@ async fn the_inbox_makes_a_wider_grant_by_its_number() {
 
 #[tokio::test]
 async fn a_call_that_may_not_be_granted_is_offered_no_grant() {
-    let ledger = Ledger::new(MemoryStore::new()).with_session("s1");
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
     let questions = Decision::ask("sends mail").questions().to_vec();
     let ask = Ask::new("r1", "root/c1", "mail").with_questions(questions);
     let record = ledger.park(ask).await.unwrap();

@@ -91,7 +91,7 @@ async fn runs(twists: Vec<Twist>, any_content: bool) -> bool {
         let (anonymous, agent) = (is(NoRequester), if is(OtherAgent) { "other" } else { "root" });
         let requester =
             move |_: &_, ask: Ask| if anonymous { ask } else { ask.with_principal(who) };
-        let ledger = Ledger::new(store.clone()).with_session(session).ask_policy(requester);
+        let ledger = Ledger::new(store.clone()).session(session).ask_policy(requester);
         let decide = move |_: &RunContext, _: &ToolCall| decision(&twists);
         Turn::new(recorder.clone().layered(decide_fn(decide))).ledger(ledger).agent(agent)
     };
