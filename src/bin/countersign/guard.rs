@@ -167,7 +167,8 @@ impl GuardArgs {
     }
 }
 
-/// How long connections may stay open once the guard was told to end.
+/// How long after the guard was told to end it does: connections are closed by then, and calls in flight whose clients
+/// have gone are recorded.
 const CLOSING: Duration = Duration::from_secs(2);
 
 async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), CommandError> {
@@ -179,8 +180,12 @@ async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), C
     // A closed stderr is no error.
     let _ = writeln!(std::io::stderr(), "{line}");
     let served = axum::serve(listener, router).with_graceful_shutdown(told.clone());
+    let failed = async {
+        served.await?;
+        std::future::pending().await
+    };
     tokio::select! {
-        served = served.into_future() => served.map_err(problem),
+        failed = failed => failed.map_err(problem),
         () = async { told.await; tokio::time::sleep(CLOSING).await } => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
 use super::client::{Client, NoArgs, Served, told};
-use super::process::Desk;
+use super::process::{Desk, wait};
 
 const ERA: &str = "2025-11-25";
 
@@ -80,6 +80,33 @@ async fn a_call_that_waits_for_a_person_is_told_its_ask_which_stays() {
     let (mut again, _) = guard(&desk, &["--wait", "1"]).await;
     assert!(told(&again.call("write", json!({"n": 1})).await).0.starts_with("wrote"));
     assert_eq!(desk.runs()[0]["key"], asked.ask.id());
+}
+
+// A call whose client has gone has no connection, for which an HTTP server would wait.
+#[tokio::test]
+async fn a_guard_over_http_records_a_call_whose_client_has_gone() {
+    let desk = Desk::new();
+    let options = ["--wait", "30", "--listen", "127.0.0.1:0"];
+    let mut command = tokio::process::Command::from(desk.guard_of("ann", &options, &desk.held()));
+    let mut guard = command.kill_on_drop(true).spawn().unwrap();
+    wait("it listens", || desk.logged().contains("listens on ")).await;
+    let url = desk.logged().split("listens on ").nth(1).unwrap().lines().next().unwrap().to_owned();
+    let toolset = McpToolset::connect("held", Launch::url(url)).await.unwrap();
+    desk.accept_tools().await;
+    let turn = Turn::new(toolset);
+    let calling = tokio::spawn(async move {
+        turn.run(vec![ToolCall::new("c1", "write", json!({"n": 1}))]).await.map(drop)
+    });
+    let asked = desk.asked().await;
+    desk.approve(&asked, "bob").await;
+    desk.begun(1).await;
+    calling.abort();
+    signal(guard.id().unwrap(), "-TERM");
+    let ended = tokio::time::timeout(Duration::from_secs(30), guard.wait()).await;
+    assert_eq!(ended.expect("it ends in time").unwrap().code(), Some(0), "{}", desk.logged());
+    let record = desk.ledger().await.get(asked.ask.id()).await.unwrap().unwrap();
+    assert_eq!(record.state, AskState::Unknown, "{record:?}");
+    assert_eq!(desk.runs().len(), 1);
 }
 
 /// A tool that begins, and ends when it is told to.
