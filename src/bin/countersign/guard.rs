@@ -182,7 +182,7 @@ async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), C
     let served = axum::serve(listener, router).with_graceful_shutdown(told.clone());
     let failed = async {
         served.await?;
-        std::future::pending().await
+        std::future::pending::<std::io::Result<()>>().await
     };
     tokio::select! {
         failed = failed => failed.map_err(problem),

@@ -74,7 +74,7 @@ async fn a_call_that_waits_for_a_person_is_told_its_ask_which_stays() {
     let (text, error) = told(&client.response(id).await);
     assert!(error && text.contains(asked.ask.id()) && text.contains("Nothing has run"), "{text}");
     ends(&mut client).await;
-    assert_eq!(desk.pending().await, [asked.clone()]);
+    assert_eq!(desk.pending().await, std::slice::from_ref(&asked));
     desk.approve(&asked, "bob").await;
     std::fs::write(desk.gate(), "").unwrap();
     let (mut again, _) = guard(&desk, &["--wait", "1"]).await;
