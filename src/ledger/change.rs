@@ -84,7 +84,7 @@ pub(super) async fn change<T: Send>(
         let Some((mut record, new)) = found else { return Ok(None) };
         if new {
             check_run(record.ask.run())?;
-            writing.note(&record, "parked", how.by)?;
+            writing.note(&record, "parked", None)?;
         }
         let time = if new { None } else { rules::pass_time(&mut record, now) };
         if let Some(event) = time {

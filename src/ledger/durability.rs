@@ -16,9 +16,9 @@
 //! # Calls that no person was asked about
 //!
 //! A tool that is declared journaled is recorded too. The ask of such a call is parked and approved in the name of the
-//! policy in one go, and then claimed like any other. Its approval does not age, as the stack allows the call anew in
-//! each pass. If the same call was recorded before with other arguments, it does not run: two different executions
-//! would share one address.
+//! policy in one transaction, so that no surface shows it as pending, and then claimed like any other. Its approval does
+//! not age, as the stack allows the call anew in each pass. If the same call was recorded before with other arguments,
+//! it does not run: two different executions would share one address.
 //!
 //! # Who is named
 //!
@@ -159,8 +159,12 @@ async fn allowed(
     // An approval by the stack does not age: each pass allows the call anew.
     let ask = ask.with_valid_for(None);
     let fingerprint = ask.fingerprint();
-    let record = ledger.park(ask).await?;
-    if record.fingerprint != fingerprint && record.state != AskState::Executed {
+    let (record, decided) = ledger.park_allowed(ask).await?;
+    let id = record.ask.id().to_owned();
+    if record.fingerprint != fingerprint {
+        if record.state == AskState::Executed {
+            return Ok(Ok(id));
+        }
         let started = matches!(record.state, AskState::Claimed | AskState::Unknown);
         let why = "it was recorded with other arguments before.";
         return Ok(Err(match started {
@@ -168,9 +172,7 @@ async fn allowed(
             false => JournalClaim::Denied(why.to_owned()),
         }));
     }
-    let id = record.ask.id().to_owned();
-    let yes = Answer::Approve { args: None };
-    match ledger.decide_by_policy(&id, &record.fingerprint, POLICY, yes).await? {
+    match decided {
         // The ask has a decision or is over already: the claim that follows finds out whether the call may run.
         Decided::Won { .. } | Decided::Lost(_) | Decided::Expired | Decided::Cancelled => {}
         other => {

@@ -40,10 +40,14 @@ use super::runs::{self, RunWrite, Saved};
 use super::store::{Entry, Filter, RowKind};
 use super::{grants, log, retention};
 use crate::deferred::Answer;
+use crate::handler::POLICY;
 use crate::telemetry;
 
 /// The limit of one read of due asks, apart from those that stay due.
 const AT_ONCE: u32 = 256;
+
+/// Why the row with the id of an ask cannot be read as one.
+const OF_A_RUN: &str = "the row with its id is the row of a run, not of an ask";
 
 /// The result of [`Ledger::expire`].
 #[derive(Debug, Default)]
@@ -92,8 +96,32 @@ impl Ledger {
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
         let new = Transition { by: None, new: Some(ask) };
         let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
-        let missing = "the row with its id is the row of a run, not of an ask";
-        parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, missing))
+        parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, OF_A_RUN))
+    }
+
+    /// Parks the ask of a call that the stack has allowed, and approves it in the name of the policy, in one
+    /// transaction: no surface ever shows it as pending, so that no person decides about it. An ask that is parked
+    /// already is approved if it is the same and has no decision.
+    pub(crate) async fn park_allowed(&self, ask: Ask) -> Result<(Record, Decided), LedgerError> {
+        let id = ask.id().to_owned();
+        log::refuse_name(ask.run(), &id)?;
+        let deciding = Deciding {
+            fingerprint: ask.fingerprint(),
+            by: POLICY.to_owned(),
+            answer: Answer::Approve { args: None },
+            is_policy: true,
+        };
+        let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
+        let new = Transition { by: Some(POLICY), new: Some(ask) };
+        let approve = |record: &mut Record, now| {
+            let decided = rules::decide(record, &deciding, &self.names, now);
+            (record.clone(), decided)
+        };
+        let event = |(_, decided): &(Record, Decided)| {
+            matches!(decided, Decided::Won { again: false }).then_some("decided")
+        };
+        let made = change(self, &id, new, approve, event).await?;
+        made.map(|(made, _)| made).ok_or_else(|| LedgerError::unreadable(&id, OF_A_RUN))
     }
 
     /// Decides an ask. The fingerprint is the one of the ask that was shown to the person; an ask with another one is
@@ -228,8 +256,9 @@ impl Ledger {
         Ok(made.map_or(Cancelled::UnknownAsk, |(cancelled, _)| cancelled))
     }
 
-    /// The stored record of an ask; `None` when there is no ask with this id. A deadline that has passed may not be
-    /// recorded yet: see [`expire`](Self::expire).
+    /// The record of an ask as it is now; `None` when there is no ask with this id. A deadline or a lease that is over
+    /// by the store's clock (rule L4) is applied to the returned record, as in every decision, and not written: the next
+    /// operation that changes the ask records it, or [`expire`](Self::expire), after which lists show it, too.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -247,6 +276,25 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+        match self.stored(id).await? {
+            Some(record) if record.due_at().is_some() => {
+                let ids = [id.to_owned()];
+                transact(self, &ids, |writing, rows| {
+                    let found = rows.into_iter().next().map_or(Ok(None), there)?;
+                    let mut record = found.map(|found| read(&found)).transpose()?;
+                    if let Some(record) = &mut record {
+                        rules::pass_time(record, writing.now);
+                    }
+                    Ok(record)
+                })
+                .await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The record of an ask as it is stored.
+    async fn stored(&self, id: &str) -> Result<Option<Record>, LedgerError> {
         let found = there(self.store.get(id).await?)?;
         let found = found.filter(|found| found.row.kind == RowKind::Ask);
         found.map(|found| read(&found)).transpose()
@@ -254,7 +302,7 @@ impl Ledger {
 
     /// The stored record of an ask, after a deadline or lease that has passed was recorded.
     pub(crate) async fn load_current(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        match self.get(id).await? {
+        match self.stored(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let look = |record: &mut Record, _| record.clone();
                 let looked = change(self, id, Transition::default(), look, |_| None).await?;
@@ -462,7 +510,7 @@ impl Ledger {
             let due = self.store.due(AT_ONCE.saturating_add(more)).await?;
             let due: Vec<_> = due.into_iter().filter(|id| !stays.contains(id)).collect();
             if due.is_empty() {
-                self.observe_pending().await?;
+                self.observe_pending().await;
                 return Ok(expired);
             }
             for id in due {
@@ -561,13 +609,19 @@ impl Ledger {
         Ok(Listed::of(&self.store.list(&filter).await?, run_record::read))
     }
 
-    /// Reports to the metrics how many asks are pending.
-    async fn observe_pending(&self) -> Result<(), LedgerError> {
-        if telemetry::EXPORTS {
-            let counts = self.store.requesters().await?;
-            telemetry::observe_pending(counts.iter().map(|(_, count)| count).sum());
+    /// Reports to the metrics how many asks are pending. What cannot be measured fails nothing.
+    async fn observe_pending(&self) {
+        if !telemetry::EXPORTS {
+            return;
         }
-        Ok(())
+        match self.store.requesters().await {
+            Ok(counts) => {
+                telemetry::observe_pending(counts.iter().map(|(_, count)| count).sum());
+            }
+            Err(error) => {
+                tracing::warn!(target: "countersign::ledger", %error, "the pending asks could not be counted for the metrics");
+            }
+        }
     }
 
     /// How many asks of this requester are pending and not expired.

@@ -129,8 +129,7 @@ impl DeferredToolHandler for Asker {
 
 impl Asker {
     /// The end of the run's log is read before the client is asked, so that a decision at another surface between the
-    /// two ends the wait. A call of an agent behind the tool has a key of its own, below that of the served call, since
-    /// it is another call that another approval covers.
+    /// two ends the wait.
     async fn answer(
         &self,
         cx: &RunContext,
@@ -138,18 +137,15 @@ impl Asker {
         call: &ToolCall,
     ) -> Result<CallReply, BoxError> {
         let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
-        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
-        let key = match path == self.key.tool {
-            true => self.key.clone(),
-            // A call of an agent behind the tool.
-            false => {
-                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
-            }
-        };
+        let key = self.key_of(requests, call);
         let until = Instant::now() + self.shared.wait;
         let mut asked = false;
         let mut place = None;
         loop {
+            // An approval is not claimed any more for a call that would be given up at once.
+            if self.shared.stopping.is_cancelled() {
+                return Ok(CallReply::Left(Reply::not_begun()));
+            }
             let record = match asks.standing(cx, &key, call.args(), questions).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
@@ -181,11 +177,26 @@ impl Asker {
                 asked = true;
                 self.ask_client(&record, question, (&run, seen), until).await?;
                 place = None;
-                continue;
+            } else {
+                place = self.wait(&run, seen, until).await?;
+                if place.is_none() {
+                    return Ok(CallReply::Left(Self::waits(&record)));
+                }
             }
-            match self.wait(&run, seen, until).await? {
-                Some(now) => place = Some(now),
-                None => return Ok(CallReply::Left(Self::waits(&record))),
+            if self.shared.stopping.is_cancelled() {
+                return Ok(CallReply::Left(Self::waits(&record)));
+            }
+        }
+    }
+
+    /// A call of an agent behind the tool has a key of its own, below that of the served call, since it is another call
+    /// that another approval covers.
+    fn key_of(&self, requests: &DeferredToolRequests, call: &ToolCall) -> AskKey {
+        let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
+        match path == self.key.tool {
+            true => self.key.clone(),
+            false => {
+                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
             }
         }
     }
@@ -228,7 +239,7 @@ impl Asker {
     }
 
     /// Waits until the run's log has grown, and meanwhile sends the client progress notifications; `None` when the time
-    /// is over.
+    /// is over, or the program is to end.
     ///
     /// The time is that of the whole request and not of one wait, so a log that grows again and again does not hold the
     /// client longer.
@@ -236,10 +247,14 @@ impl Asker {
         let mut beats = 0.0;
         loop {
             let next = until.min(Instant::now() + BEAT);
-            match tokio::time::timeout_at(next, self.shared.asks.wait_for_change(run, seen)).await {
-                Ok(place) => return place.map(Some),
-                Err(_) if next >= until => return Ok(None),
-                Err(_) => {}
+            let change = self.shared.asks.wait_for_change(run, seen);
+            tokio::select! {
+                place = change => return place.map(Some),
+                () = self.shared.stopping.cancelled() => return Ok(None),
+                () = tokio::time::sleep_until(next) => {}
+            }
+            if next >= until {
+                return Ok(None);
             }
             beats += 1.0;
             if let Some(beat) = &self.beat {

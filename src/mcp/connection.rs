@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,
-    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsRequestMethod,
-    ProgressNotificationParam, ProtocolVersion, RequestId, ServerPeerInfo, ServerResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, GetExtensions as _, Implementation,
+    ListRootsRequestMethod, ProtocolVersion, RequestId, ServerPeerInfo, ServerResult,
     SubscriptionFilter,
 };
 use rmcp::service::{
@@ -34,6 +34,7 @@ use tokio::time::Instant;
 use super::McpError;
 use super::child::ChildTransport;
 use super::launch::{Launch, Transport};
+use super::progress::{ProgressRoute, ProgressTransport};
 use super::site::{Routes, Site};
 
 /// The longest pause between two attempts to start a server.
@@ -169,7 +170,7 @@ impl Connection {
                         McpError::Start { server, problem }
                     })?;
                     client
-                        .serve_with_lifecycle(child, modes())
+                        .serve_with_lifecycle(ProgressTransport::new(child), modes())
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
@@ -177,7 +178,7 @@ impl Connection {
                     let config = self.http(url, headers)?;
                     let transport = StreamableHttpClientTransport::from_config(config);
                     client
-                        .serve_with_lifecycle(transport, modes())
+                        .serve_with_lifecycle(ProgressTransport::new(transport), modes())
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
@@ -261,18 +262,20 @@ impl Connection {
     /// go on all the same, so its outcome is unknown and not failed.
     pub(super) async fn request(
         self: &Arc<Self>,
-        request: ClientRequest,
+        mut request: ClientRequest,
         site: Option<&Arc<Site>>,
     ) -> Result<ServerResult, Failed> {
         let peer = self.peer().await.map_err(Failed::NotSent)?;
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let _asking = self.routes.asking(call, site.and_then(|site| site.elicit.as_ref()));
+        let progress = site.and_then(|site| site.progress.clone()).map(Arc::new);
+        if let Some(progress) = &progress {
+            request.extensions_mut().insert(ProgressRoute::to(progress));
+        }
         let mut options = PeerRequestOptions::with_timeout(self.launch.timeout);
         options.reset_timeout_on_progress = true;
         let down = || Failed::NotSent(McpError::Down { server: self.name.to_string(), seconds: 1 });
         let handle = peer.send_request_with_option(request, options).await.map_err(|_| down())?;
-        let token = format!("{:?}", handle.progress_token);
-        let _progress = self.routes.progress(token, site.and_then(|site| site.progress.as_ref()));
         let mut cancel = CancelOnDrop { peer, id: Some(handle.id.clone()) };
         let result = handle.await_response().await;
         cancel.id = None;
@@ -340,14 +343,6 @@ impl ClientHandler for ClientSide {
             Some(ask) => Ok(ask(QUESTION.to_owned(), request).await),
             None => Ok(ElicitResult::new(ElicitationAction::Cancel)),
         }
-    }
-
-    async fn on_progress(
-        &self,
-        params: ProgressNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        self.routes.progressed(&format!("{:?}", params.progress_token), params);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -282,6 +282,7 @@ impl ServerHandler for Face {
         loop {
             tokio::select! {
                 () = cx.cancelled() => return Ok(()),
+                () = self.shared.stopping.cancelled() => return Ok(()),
                 more = changed.changed() => {
                     if more.is_err() || cx.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());

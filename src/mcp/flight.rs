@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::asks::{AskKey, Renewing};
+use super::result;
 use super::site::Site;
 use crate::turn::{TurnError, TurnReport};
 
@@ -33,6 +34,14 @@ pub(super) enum Reply {
     Raw(Value),
     InputRequired(Box<InputRequiredResult>),
     Error(ErrorData),
+}
+
+impl Reply {
+    /// The reply to a call that comes after the program was told to end.
+    pub(super) fn not_begun() -> Self {
+        let text = "Not run: this server is about to end. Nothing has run.";
+        Self::Result(Box::new(result::failed(text)))
+    }
 }
 
 /// The ways to ask a client, by its declared capabilities.

@@ -13,6 +13,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
 
 use super::face::{Face, HttpPrincipal};
 use super::shared::{FindPrincipal, Shared};
@@ -20,13 +21,17 @@ use super::shared::{FindPrincipal, Shared};
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;
 
+/// The streams end when the token is cancelled.
 pub(super) fn router(
     shared: Arc<Shared>,
+    streams: CancellationToken,
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
     authorize: Option<FindPrincipal>,
 ) -> Router {
-    let mut config = StreamableHttpServerConfig::default().with_max_request_body_bytes(MAX_BODY);
+    let mut config = StreamableHttpServerConfig::default()
+        .with_max_request_body_bytes(MAX_BODY)
+        .with_cancellation_token(streams);
     if let Some(hosts) = hosts {
         config = config.with_allowed_hosts(hosts);
     }

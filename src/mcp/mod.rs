@@ -53,6 +53,7 @@ mod hints;
 mod http;
 mod launch;
 mod pins;
+mod progress;
 mod responses;
 mod result;
 mod server;

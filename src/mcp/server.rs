@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::McpError;
 use super::asks::{AskPolicy, Asks};
@@ -46,6 +49,7 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
             .map(str::to_owned)
             .to_vec(),
         authorize: None,
+        shutdown: None,
     }
 }
 
@@ -81,6 +85,7 @@ pub struct Server {
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
     authorize: Option<FindPrincipal>,
+    shutdown: Option<BoxFuture<'static, ()>>,
 }
 
 impl Server {
@@ -203,6 +208,33 @@ impl Server {
         self
     }
 
+    /// Sets a future that completes when the program is told to end. From then on no call begins, and a call that waits
+    /// for a person is told the id of its ask, which stays pending. Calls in flight have a second to end; then they are
+    /// cancelled, and an approval whose call was not seen to end is recorded as *may have run*. Without it, the claims
+    /// of such calls stay open until their leases end.
+    ///
+    /// [`on`](Self::on) and [`stdio`](Self::stdio) return when the responses are written. Streams of the
+    /// [`router`](Self::router) end, so that a graceful shutdown of the HTTP server does.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let server = mcp::serve(FunctionToolset::new()).shutdown(async { _ = stopped.await });
+    /// let (_client, served) = tokio::io::duplex(1024);
+    /// let (input, output) = tokio::io::split(served);
+    /// let running = tokio::spawn(server.on(input, output));
+    /// stop.send(()).unwrap();
+    /// running.await??; // although the client is still connected
+    /// # Ok(()) }
+    /// ```
+    pub fn shutdown(mut self, told: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.shutdown = Some(Box::pin(told));
+        self
+    }
+
     /// Puts these tools, of this server, behind the served ones.
     pub(super) fn upstream(
         mut self,
@@ -241,6 +273,7 @@ impl Server {
             identities: RwLock::default(),
             changed,
             in_flight: Arc::default(),
+            stopping: CancellationToken::new(),
             sees_writes,
         }))
     }
@@ -283,40 +316,91 @@ impl Server {
         W: tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
         let shared = self.shared(true)?;
-        let face = Face::new(Arc::clone(&shared), false);
-        let client = ClientTransport::new(input, output, Arc::clone(&shared));
-        let served = face.serve(client).await;
-        let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
-        let service = match served {
-            Ok(service) => service,
-            // A client that disconnects at once has made no request.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        let ended = service.waiting().await;
-        shared.ended().await;
+        let mut told = self.shutdown.take().unwrap_or_else(|| Box::pin(std::future::pending()));
+        let ended = serve_on(&shared, (input, output), &mut told).await;
         if let Some(upstream) = &shared.upstream {
             upstream.toolset.connection.close().await;
         }
-        ended.map(drop).map_err(|error| failed(error.to_string()))
+        ended
     }
 
     /// A router that serves streamable HTTP on every path below which it is nested.
     ///
     /// # Errors
-    /// [`McpError::Config`] when no keys can be made.
+    /// [`McpError::Config`] when no keys can be made, or outside of a Tokio runtime when a
+    /// [`shutdown`](Self::shutdown) is set.
     ///
     /// It needs a server of its own, such as `axum::serve`, and TLS where it leaves the machine. Nest it under a path;
     /// other paths are not touched.
     pub fn router(mut self) -> Result<axum::Router, McpError> {
         let shared = self.shared(false)?;
+        let streams = CancellationToken::new();
+        if let Some(told) = self.shutdown.take() {
+            let runtime = Handle::try_current().map_err(|_| McpError::Config {
+                problem: "a router with a shutdown has to be made inside of a Tokio runtime"
+                    .to_owned(),
+            })?;
+            runtime.spawn(stop(Arc::downgrade(&shared), streams.clone(), told));
+        }
         Ok(super::http::router(
             shared,
+            streams,
             self.hosts.take(),
             std::mem::take(&mut self.origins),
             self.authorize.take(),
         ))
     }
+}
+
+/// Serves one client on stdio, until it ends the connection or the program is told to end.
+async fn serve_on<R, W>(
+    shared: &Arc<Shared>,
+    (input, output): (R, W),
+    told: &mut BoxFuture<'static, ()>,
+) -> Result<(), McpError>
+where
+    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    W: tokio::io::AsyncWrite + Send + Unpin + 'static,
+{
+    let face = Face::new(Arc::clone(shared), false);
+    let client = ClientTransport::new(input, output, Arc::clone(shared));
+    let failed = |problem: String| McpError::Serve { problem: crate::show::escape(&problem) };
+    let served = tokio::select! {
+        served = face.serve(client) => served,
+        () = &mut *told => return Ok(()),
+    };
+    let service = match served {
+        Ok(service) => service,
+        // A client that disconnects at once has made no request.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let serving = service.cancellation_token();
+    let mut waiting = std::pin::pin!(service.waiting());
+    let ended = tokio::select! {
+        ended = &mut waiting => ended,
+        () = told => {
+            shared.stop().await;
+            // What is left are responses, which are written before this returns.
+            serving.cancel();
+            waiting.await
+        }
+    };
+    shared.ended().await;
+    ended.map(drop).map_err(|error| failed(error.to_string()))
+}
+
+/// Ends the calls of a router, and then its streams.
+///
+/// Does not keep the router's state, which ends with the router.
+async fn stop(shared: Weak<Shared>, streams: CancellationToken, told: BoxFuture<'static, ()>) {
+    told.await;
+    if let Some(shared) = shared.upgrade() {
+        shared.stop().await;
+    }
+    // The last responses are on their way to the streams that end.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    streams.cancel();
 }
 
 fn random_keys() -> Result<SealKeys, McpError> {

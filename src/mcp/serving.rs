@@ -49,6 +49,11 @@ use crate::turn::{Turn, TurnError, TurnReport};
 /// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
 /// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long a call in flight may run after the program was told to end.
+///
+/// Clients kill a server two seconds after they have told it to end, and within that time its outcome has to be
+/// recorded.
+const STOPPING: Duration = Duration::from_secs(1);
 /// How long a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
@@ -62,6 +67,9 @@ impl Shared {
         request: Request,
         cx: &RequestContext<RoleServer>,
     ) -> Reply {
+        if self.stopping.is_cancelled() {
+            return Reply::not_begun();
+        }
         let args = match Args::try_from(request.args.clone()) {
             Ok(args) => args,
             Err(error) => return Reply::Error(ErrorData::invalid_params(error.to_string(), None)),
@@ -219,7 +227,7 @@ impl Shared {
     /// Drives a call until it ends, or the client has to do something.
     ///
     /// `biased`, with the end of the call first: a call that has ended and a client that has gone at the same moment is
-    /// a call with an outcome.
+    /// a call with an outcome. A program that is told to end gives its calls less time than a client that is gone.
     async fn fly(
         &self,
         flight: &mut Flight,
@@ -229,6 +237,7 @@ impl Shared {
         let token = cx.meta.get_progress_token();
         let mut asking: Option<BoxFuture<'static, ElicitResult>> = None;
         let mut given_up: Option<Pin<Box<tokio::time::Sleep>>> = None;
+        let mut stopped = false;
         loop {
             tokio::select! {
                 biased;
@@ -263,9 +272,13 @@ impl Shared {
                     }
                     given_up = Some(Box::pin(tokio::time::sleep(GRACE)));
                 }
+                () = self.stopping.cancelled(), if !stopped => {
+                    stopped = true;
+                    given_up = Some(Box::pin(tokio::time::sleep(STOPPING)));
+                }
                 () = async { match &mut given_up { Some(it) => it.await, None => std::future::pending().await } } => {
                     self.settle(&flight.waiting, None).await;
-                    return Flown::Reply(given_up_reply());
+                    return Flown::Reply(if stopped { stopped_reply() } else { given_up_reply() });
                 }
             }
         }
@@ -352,7 +365,11 @@ impl Shared {
     /// | an outcome | settled with it |
     /// | it did not start, and was denied, deferred or is to be retried | released: the approval can be used again |
     /// | its end was not seen, or the turn has failed | given up: unknown |
-    async fn settle(&self, waiting: &Waiting, report: Option<&TurnReport>) -> Vec<String> {
+    pub(super) async fn settle(
+        &self,
+        waiting: &Waiting,
+        report: Option<&TurnReport>,
+    ) -> Vec<String> {
         let claims = std::mem::take(&mut *lock(&waiting.claims));
         let call = report.and_then(|report| report.calls().first());
         let mut settled = Vec::new();
@@ -402,6 +419,7 @@ impl Shared {
         lock(&self.kept).insert(id.clone(), flight);
         let shared = Arc::clone(self);
         tokio::spawn(async move {
+            // At the end of the program all that is kept is settled (`Shared::ended`).
             tokio::time::sleep(KEPT).await;
             let dropped = lock(&shared.kept).remove(&id);
             let waiting = dropped.map(|flight| flight.waiting);
@@ -447,6 +465,11 @@ enum Flown {
     Reply(Reply),
     Landed(Box<Result<TurnReport, TurnError>>),
     Asked(String, ElicitRequestParams),
+}
+
+fn stopped_reply() -> Reply {
+    let text = "This server has ended before the call did: the tool may have run.";
+    Reply::Result(Box::new(result::failed(text)))
 }
 
 fn given_up_reply() -> Reply {

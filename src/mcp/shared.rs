@@ -8,6 +8,7 @@ use rmcp::model::ServerCapabilities;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::McpError;
 use super::asks::Asks;
@@ -15,6 +16,7 @@ use super::flight::{Flight, Reply, STATE, STATE_VALID, State};
 use super::launch::digest;
 use super::pins::Pins;
 use super::result;
+use super::site::lock;
 use super::toolset::McpToolset;
 use crate::call::ToolDefinition;
 use crate::error::BoxError;
@@ -67,6 +69,8 @@ pub(super) struct Shared {
     pub(super) identities: RwLock<Option<(Instant, Identities)>>,
     pub(super) changed: watch::Sender<u64>,
     pub(super) in_flight: Arc<()>,
+    /// Cancelled when the program ends: no call begins any more.
+    pub(super) stopping: CancellationToken,
     /// Whether it is seen if a response was written to its client.
     pub(super) sees_writes: bool,
 }
@@ -104,12 +108,24 @@ impl Shared {
             .is_some_and(|identity| identity.has_schema)
     }
 
-    /// Waits for calls that still run after the client has disconnected, so that their outcomes are recorded.
+    /// Waits for calls that still run after the client has disconnected or the program was told to end, so that their
+    /// outcomes are recorded. What is kept for an answer that cannot come any more is recorded as unknown.
     pub(super) async fn ended(&self) {
         let end = Instant::now() + ENDING;
         while Arc::strong_count(&self.in_flight) > 1 && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        let kept = std::mem::take(&mut *lock(&self.kept));
+        for flight in kept.into_values() {
+            self.settle(&flight.waiting, None).await;
+        }
+    }
+
+    /// Ends the calls in good order: none begins any more, those in flight have a short time, and what was not seen to
+    /// end is recorded as unknown.
+    pub(super) async fn stop(&self) {
+        self.stopping.cancel();
+        self.ended().await;
     }
 
     /// The connection for which a state was sealed, for a client without a name.

@@ -58,36 +58,18 @@ impl fmt::Debug for Site {
     }
 }
 
-/// Routes the messages that a server sends while calls are in flight.
+/// Routes the questions that a server sends while calls are in flight.
 #[derive(Default)]
 pub(super) struct Routes {
-    progress: Mutex<HashMap<String, UnboundedSender<ProgressNotificationParam>>>,
     /// The calls in flight whose clients can be asked, by a number of their own.
     asking: Mutex<HashMap<u64, Elicit>>,
 }
 
 impl Routes {
-    /// Routes progress of this token, until the guard is dropped.
-    pub(super) fn progress(
-        self: &Arc<Self>,
-        token: String,
-        to: Option<&UnboundedSender<ProgressNotificationParam>>,
-    ) -> Option<Routed> {
-        lock(&self.progress).insert(token.clone(), to?.clone());
-        Some(Routed { routes: Arc::clone(self), token: Some(token), call: None })
-    }
-
     /// Routes a server's questions to this client, until the guard is dropped.
     pub(super) fn asking(self: &Arc<Self>, call: u64, elicit: Option<&Elicit>) -> Option<Routed> {
         lock(&self.asking).insert(call, Arc::clone(elicit?));
-        Some(Routed { routes: Arc::clone(self), token: None, call: Some(call) })
-    }
-
-    pub(super) fn progressed(&self, token: &str, params: ProgressNotificationParam) {
-        if let Some(to) = lock(&self.progress).get(token) {
-            // A client that has disconnected needs no progress.
-            _ = to.send(params);
-        }
+        Some(Routed { routes: Arc::clone(self), call })
     }
 
     /// The client to ask, if it is certain which one: that of the only call in flight.
@@ -102,22 +84,14 @@ impl Routes {
 }
 
 /// Ends a route when it is dropped.
-///
-/// A route that outlives its call would send the progress of a later call with the same token to it.
 pub(super) struct Routed {
     routes: Arc<Routes>,
-    token: Option<String>,
-    call: Option<u64>,
+    call: u64,
 }
 
 impl Drop for Routed {
     fn drop(&mut self) {
-        if let Some(token) = &self.token {
-            lock(&self.routes.progress).remove(token);
-        }
-        if let Some(call) = &self.call {
-            lock(&self.routes.asking).remove(call);
-        }
+        lock(&self.routes.asking).remove(&self.call);
     }
 }
 

@@ -25,10 +25,13 @@
 //!   it, is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
 //!   from then on, and the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To
 //!   take a backup, use `VACUUM INTO` or `.backup`; to restore one, end the processes first.
+//! - **Waiting** ([`Ledger::wait_for_change`](crate::ledger::Ledger::wait_for_change)) reads two hundred times a second
+//!   whether the file has a new commit, of any process, once for all waits of a store, and nothing else.
 //! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has no clock of its own. A
 //!   process with another clock, as under `faketime` or in a virtual machine that was stopped, expires, claims and
 //!   decides by that clock.
 
+mod changes;
 mod database;
 mod file;
 mod rows;
@@ -45,6 +48,7 @@ use tokio::sync::oneshot;
 use crate::ledger::{
     Entry, Filter, Found, Linker, Lookup, Millis, Store, StoreError, Work, Writes,
 };
+use changes::Changes;
 use database::Database;
 
 /// How long the writing thread waits, inside of a transaction, for the task to say what to write. The transaction
@@ -91,6 +95,7 @@ struct Inner {
     path: PathBuf,
     writer: Database,
     reader: Database,
+    changes: Changes,
 }
 
 impl SqliteStore {
@@ -103,7 +108,7 @@ impl SqliteStore {
         let path = path.as_ref().to_owned();
         let writer = Database::open(&path).await?;
         let reader = Database::open(&path).await?;
-        Ok(Self { inner: Arc::new(Inner { path, writer, reader }) })
+        Ok(Self { inner: Arc::new(Inner { path, writer, reader, changes: Changes::default() }) })
     }
 
     /// The path that the store was opened with.
@@ -191,6 +196,14 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
         let after = after.to_owned();
         Box::pin(self.inner.reader.read(move |it| rows::heads(it, &after, limit)))
+    }
+
+    fn wait_for_change<'a>(
+        &'a self,
+        run: &'a str,
+        after: i64,
+    ) -> BoxFuture<'a, Result<i64, StoreError>> {
+        Box::pin(self.inner.changes.wait(&self.inner.reader, run, after))
     }
 }
 

@@ -148,6 +148,17 @@ pub(super) fn log(
     connection.prepare_cached(sql)?.query_map(params![run, after, limit], entry)?.collect()
 }
 
+/// The place of the last entry of a log, or 0.
+pub(super) fn end(connection: &Connection, run: &str) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM countersign_log WHERE run = ?1";
+    connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))
+}
+
+/// A number that differs once another connection, of any process, has committed.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}
+
 fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
     let (run, seq, prev) = (row.get(0)?, row.get(1)?, row.get(2)?);
     Ok(Entry { run, seq, prev, hash: row.get(3)?, body: row.get(4)? })

@@ -7,6 +7,7 @@ It is told by one argument of JSON what to do:
   version   the revision that it answers with, in place of the client's
   tools     its tools; by default one, `write`
   hold      a file; a run ends when this file exists
+  progress  how many reports of progress it writes at once with the result of a run
   lane      a word for its log, to tell apart the servers of one store
   instead   what it does in place of the answer to a method: {"tools/call": "exit"}, see `instead` below
 """
@@ -75,6 +76,15 @@ def otherwise(what, request):
         raise ValueError(what)
 
 
+def report(request):
+    """Writes its progress and the result at once, as a server does that is done within microseconds."""
+    token, total = request["params"]["_meta"]["progressToken"], given["progress"]
+    result = {"content": [{"type": "text", "text": "done"}]}
+    frames = [{"method": "notifications/progress", "params": {"progressToken": token, "progress": n + 1, "total": total}} for n in range(total)]
+    frames.append({"id": request["id"], "result": result})
+    send("\n".join(json.dumps({"jsonrpc": "2.0", **frame}) for frame in frames))
+
+
 def run(request):
     params = request["params"]
     key = params.get("_meta", {}).get("countersign/idempotencyKey")
@@ -84,6 +94,8 @@ def run(request):
         time.sleep(0.002)
     if "tools/call" in instead:
         return otherwise(instead["tools/call"], request)
+    if "progress" in given:
+        return report(request)
     answer(request, result={"content": [{"type": "text", "text": "wrote %s" % json.dumps(params.get("arguments"))}]})
 
 

@@ -15,10 +15,13 @@ use countersign::error::with_causes;
 use countersign::mcp::{AskByHints, Guard, Launch, McpError, Server};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use crate::project::in_project;
+use crate::signals::told;
 
 /// The end of `--help`.
 const AFTER: &str = "\
@@ -28,7 +31,10 @@ In a client's configuration, put `countersign guard --name NAME --` in front of 
 Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be \
 accepted once: `countersign pins list` and `countersign pins accept ASK`. Logs are on stderr, without arguments.
 
-Exit statuses: 0 the client has ended the connection; 1 the store, the address or the server cannot be used; 2 bad usage.";
+Told to end (SIGTERM, Ctrl-C), it begins no call any more, and records calls that do not end within a second as ones \
+that may have run. Told twice, it ends at once.
+
+Exit statuses: 0 the client has ended the connection, or the guard was told to end; 1 the store, the address or the server cannot be used; 2 bad usage.";
 
 /// Put permission layers in front of an MCP server
 #[derive(Args)]
@@ -117,12 +123,14 @@ impl GuardArgs {
         if self.danger_accept_all_tools {
             guard = guard.danger_accept_all_tools();
         }
-        let mut server = guard.server().seal_keys(keys).wait(Duration::from_secs(self.wait));
+        let told = told_to_end();
+        let server = guard.server().seal_keys(keys).wait(Duration::from_secs(self.wait));
+        let mut server = server.shutdown(told.clone());
         if let Some(inbox) = &self.inbox {
             server = server.inbox(inbox);
         }
         match self.listen {
-            Some(address) => listen(server, address).await?,
+            Some(address) => listen(server, address, told).await?,
             None => server.stdio().await.map_err(|error| failed(&error))?,
         }
         Ok(CommandOutput::of(0, Vec::new()))
@@ -159,7 +167,11 @@ impl GuardArgs {
     }
 }
 
-async fn listen(server: Server, address: SocketAddr) -> Result<(), CommandError> {
+/// How long after the guard was told to end it does: connections are closed by then, and calls in flight whose clients
+/// have gone are recorded.
+const CLOSING: Duration = Duration::from_secs(2);
+
+async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), CommandError> {
     let router = server.router().map_err(|error| failed(&error))?;
     let problem = |error: std::io::Error| CommandError::Store(format!("{address}: {error}"));
     let listener = tokio::net::TcpListener::bind(address).await.map_err(problem)?;
@@ -167,7 +179,29 @@ async fn listen(server: Server, address: SocketAddr) -> Result<(), CommandError>
     let line = format!("countersign guard listens on http://{bound}/mcp");
     // A closed stderr is no error.
     let _ = writeln!(std::io::stderr(), "{line}");
-    axum::serve(listener, router).await.map_err(problem)
+    let served = axum::serve(listener, router).with_graceful_shutdown(told.clone());
+    let failed = async {
+        served.await?;
+        std::future::pending::<std::io::Result<()>>().await
+    };
+    tokio::select! {
+        failed = failed => failed.map_err(problem),
+        () = async { told.await; tokio::time::sleep(CLOSING).await } => Ok(()),
+    }
+}
+
+type Told = Shared<BoxFuture<'static, ()>>;
+
+/// Completes when the program is told to end. When it is told a second time, it ends at once.
+fn told_to_end() -> Told {
+    let told = async {
+        told().await;
+        tokio::spawn(async {
+            told().await;
+            std::process::exit(1);
+        });
+    };
+    told.boxed().shared()
 }
 
 /// Writes the library's log to stderr: names and decisions, never arguments (rule S2).

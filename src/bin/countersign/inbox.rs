@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::signals::told;
 
 const ADDRESSES: &str = "\
 Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start. \
@@ -84,7 +85,7 @@ impl InboxArgs {
             axum::serve(listener, behind(page, &secret)).with_graceful_shutdown(ended(stopped));
         tokio::select! {
             served = served.into_future() => served.map_err(|error| CommandError::Store(error.to_string()))?,
-            () = interrupted() => {
+            () = told() => {
                 drop(stop);
                 // Requests that have begun are answered before the process ends.
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -140,19 +141,4 @@ fn say(address: &str, json: bool) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
-/// Ctrl-C, or the signal of a service manager.
-async fn interrupted() {
-    #[cfg(unix)]
-    if let Ok(mut terminate) =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-    {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        return;
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

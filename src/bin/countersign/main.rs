@@ -13,8 +13,10 @@ mod pins;
 mod project;
 mod rules;
 mod seconds;
+mod signals;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use cli::Command;
 use countersign::config::{Config, Directories};
@@ -56,7 +58,7 @@ fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::Store(error.to_string()))?;
     let json = cli.json;
-    runtime.block_on(async {
+    let output = runtime.block_on(async {
         match cli.command {
             Command::Asks(asks) => asks.run(&context).await,
             Command::Inbox(inbox) => inbox.run(&context, json).await,
@@ -67,5 +69,8 @@ fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
             Command::Hook(hook) => hook.run(&context),
             Command::Rules(rules) => rules.run(),
         }
-    })
+    });
+    // A thread that reads stdin cannot be stopped, and is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    output
 }

@@ -19,6 +19,7 @@ use countersign::{
 use serde_json::json;
 
 use crate::support::Scripted;
+use crate::support::failing_store::Failing;
 use crate::support::{Recorder, call, results, stored};
 
 fn ledger() -> Ledger {
@@ -201,6 +202,74 @@ async fn a_journaled_tool_without_a_question_runs_once() {
         assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
     }
     assert_eq!(recorder.ids(), ["c1"]);
+}
+
+// A person who decides in that moment would be told that the policy was faster, about a call that was never a question.
+#[tokio::test]
+async fn an_allowed_call_is_recorded_and_never_pending() {
+    let pay = ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
+    let recorder = Recorder::of([pay]).body(|_, _| Ok("paid".into()));
+    let memory = MemoryStore::new();
+    let store = Failing::at(&memory, None);
+    let (ledger, seen) = (Ledger::new(memory), Arc::new(AtomicI64::new(0)));
+    let (shown, looks) = (ledger.clone(), Arc::clone(&seen));
+    store.before(move |_| {
+        let (shown, looks) = (shown.clone(), Arc::clone(&looks));
+        Box::pin(async move {
+            let all = shown.list(None, 10).await.unwrap().records;
+            looks.fetch_add(i64::try_from(all.len()).unwrap(), Ordering::SeqCst);
+            assert!(all.iter().all(|record| record.state != AskState::Pending), "{all:?}");
+        })
+    });
+    let turn = Turn::new(recorder).of_run("run", 0).ledger(Ledger::new(store));
+    let report = turn.run(vec![call("c1", "pay", json!({"n": 1}))]).await.unwrap();
+    assert_eq!(report.calls()[0].outcome(), &Outcome::returned("paid"));
+    assert!(
+        seen.load(Ordering::SeqCst) >= 2,
+        "it was seen before the claim and before the outcome"
+    );
+    let mut record = ledger.list(None, 10).await.unwrap().records.remove(0);
+    assert_eq!(record.decision.take().unwrap().by, ["policy"]);
+    ledger.verify(&Default::default()).await.unwrap();
+}
+
+// Rule L4: `get`, the decisions about a run and a decision that comes too late agree.
+#[tokio::test]
+async fn an_ask_is_read_as_it_is_by_the_clock() {
+    let ledger = ledger();
+    let due = Ask::new("run", "root/due", "pay").with_expires_in(Duration::ZERO);
+    let due = ledger.park(due).await.unwrap();
+    let lost = ledger.park(Ask::new("run", "root/lost", "pay")).await.unwrap();
+    let yes = || Answer::Approve { args: None };
+    ledger.decide(lost.ask.id(), &lost.fingerprint, "ann", yes()).await.unwrap();
+    ledger.claim(lost.ask.id(), "worker", Duration::ZERO).await.unwrap();
+    let state = async |id: &str| ledger.get(id).await.unwrap().unwrap().state;
+    let asks = [(due.ask.id(), AskState::Expired), (lost.ask.id(), AskState::Unknown)];
+    for (id, now) in asks {
+        assert_eq!(state(id).await, now);
+    }
+    let entries = async || ledger.export(drop).await.unwrap();
+    let log = entries().await;
+    let listed = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+    assert_eq!(listed.len(), 1, "reading has written nothing");
+    let late = ledger.decide(due.ask.id(), &due.fingerprint, "ann", yes()).await.unwrap();
+    assert_eq!(late, Decided::Expired);
+    assert_eq!(ledger.expire().await.unwrap().changed, [lost.ask.id()]);
+    assert_eq!(entries().await, log + 2);
+    for (id, now) in asks {
+        assert_eq!(state(id).await, now);
+    }
+}
+
+// Metrics are best effort: only the count of the pending asks has failed.
+#[tokio::test]
+async fn asks_expire_although_the_pending_ones_cannot_be_counted() {
+    let store = Failing::at(&MemoryStore::new(), None);
+    store.counts_nothing();
+    let ledger = Ledger::new(store);
+    let due = Ask::new("run", "root/c1", "pay").with_expires_in(Duration::ZERO);
+    let due = ledger.park(due).await.unwrap();
+    assert_eq!(ledger.expire().await.unwrap().changed, [due.ask.id()]);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod client;
 mod conformance;
 mod crashing;
+mod ending;
 mod guarding;
 mod hints;
 mod pinning;

@@ -65,6 +65,32 @@ async fn a_servers_question_reaches_an_earlier_client_as_elicitation() {
     }
 }
 
+// "Progress passes through": all of it, in its order and before the result, however soon a server sends it.
+#[tokio::test]
+async fn progress_that_comes_at_once_is_not_lost() {
+    let desk = Desk::new();
+    let rules = desk.user.home().join("rules.toml");
+    std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:quick/*'\n").unwrap();
+    let rules = rules.display().to_string();
+    let options = ["--name", "quick", "--danger-accept-all-tools", "--rules", &rules];
+    let mut server = desk.told();
+    server["progress"] = json!(20);
+    let guard = desk.guard_of("ann", &options, &server);
+    let mut client = Client::earlier(guard, "2025-11-25", json!({})).await;
+    for token in 0..20 {
+        client.notified.clear();
+        let call =
+            json!({"name": "write", "arguments": {"n": token}, "_meta": {"progressToken": token}});
+        let response = client.ask("tools/call", call).await;
+        assert_eq!(told(&response), ("done".to_owned(), false), "{response}");
+        let reports = client.notified.iter().map(|report| {
+            assert_eq!(report["params"]["progressToken"], token, "{report}");
+            report["params"]["progress"].as_f64().unwrap()
+        });
+        assert_eq!(reports.collect::<Vec<_>>(), (1..=20).map(f64::from).collect::<Vec<_>>());
+    }
+}
+
 // "A client's wish to remember an answer is ignored."
 #[tokio::test]
 async fn a_wish_to_remember_an_approval_is_ignored() {

@@ -1,7 +1,7 @@
 //! A store in which one transaction fails, or before which another program acts.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use countersign::ledger::{
@@ -38,13 +38,14 @@ pub(crate) struct Failing {
     wrong: Option<(usize, How)>,
     died: Arc<Notify>,
     before: Arc<Mutex<Option<Meanwhile>>>,
+    counts_nothing: Arc<AtomicBool>,
 }
 
 impl Failing {
     /// Over this store; the n-th transaction from now on, from 0, goes wrong.
     pub(crate) fn at(inner: &MemoryStore, wrong: Option<(usize, How)>) -> Self {
-        let (count, died, before) = Default::default();
-        Self { inner: inner.clone(), count, wrong, died, before }
+        let (count, died, before, counts_nothing) = Default::default();
+        Self { inner: inner.clone(), count, wrong, died, before, counts_nothing }
     }
 
     /// Does this before each transaction, which it is told the number of.
@@ -53,6 +54,11 @@ impl Failing {
         what: impl Fn(usize) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         *self.before.lock().unwrap() = Some(Box::new(what));
+    }
+
+    /// From now on it cannot count the pending asks.
+    pub(crate) fn counts_nothing(&self) {
+        self.counts_nothing.store(true, Ordering::SeqCst);
     }
 
     /// How many transactions there were.
@@ -106,6 +112,13 @@ impl Store for Failing {
 
     fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
         self.inner.list(filter)
+    }
+
+    fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
+        match self.counts_nothing.load(Ordering::SeqCst) {
+            true => Box::pin(async { Err(StoreError::new("count", "the index is broken")) }),
+            false => self.inner.requesters(),
+        }
     }
 
     fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {

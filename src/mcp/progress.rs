@@ -1,0 +1,82 @@
+//! Progress of a server, which reaches the served call in order and before the call's result.
+//!
+//! The protocol's library makes the token of a request while it sends it, and hands each notification to a task of its
+//! own. A server that answers at once could report progress before the token is known here, and its last report could
+//! arrive behind the result. So progress is routed where messages have an order: in the transport. The route is set
+//! before the request is sent, and a notification is passed on before the next message is read.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    GetExtensions as _, GetMeta as _, JsonRpcMessage, ProgressNotificationParam, ProgressToken,
+    ServerNotification,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Where the progress of a request goes: an extension of the request, which is not sent. The route ends with the call.
+#[derive(Clone)]
+pub(super) struct ProgressRoute(Weak<UnboundedSender<ProgressNotificationParam>>);
+
+impl ProgressRoute {
+    pub(super) fn to(sender: &Arc<UnboundedSender<ProgressNotificationParam>>) -> Self {
+        Self(Arc::downgrade(sender))
+    }
+}
+
+/// A connection to a server whose progress is routed. Tokens are those of this connection.
+pub(super) struct ProgressTransport<T> {
+    inner: T,
+    routes: HashMap<ProgressToken, ProgressRoute>,
+}
+
+impl<T> ProgressTransport<T> {
+    pub(super) fn new(inner: T) -> Self {
+        Self { inner, routes: HashMap::new() }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for ProgressTransport<T> {
+    type Error = T::Error;
+
+    /// The library's errors name it.
+    fn name() -> std::borrow::Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(sent) = &message
+            && let Some(route) = sent.request.extensions().get::<ProgressRoute>()
+            && let Some(token) = sent.request.get_meta().get_progress_token()
+        {
+            // Those of calls that have ended.
+            self.routes.retain(|_, route| route.0.strong_count() > 0);
+            self.routes.insert(token, route.clone());
+        }
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await?;
+        if let JsonRpcMessage::Notification(sent) = &message
+            && let ServerNotification::ProgressNotification(progress) = &sent.notification
+            && let Some(route) = self.routes.get(&progress.params.progress_token)
+            && let Some(to) = route.0.upgrade()
+        {
+            // A client that has disconnected needs no progress.
+            _ = to.send(progress.params.clone());
+        }
+        // The library counts the time limit of the request anew.
+        Some(message)
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
+}
