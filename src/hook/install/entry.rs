@@ -137,7 +137,8 @@ fn is_ours(hook: &Value, client: Client) -> bool {
     command.is_some_and(|command| {
         let hook = format!(" hook {client}");
         let Some((program, rest)) = command.split_once(&hook) else { return false };
-        let program = program.trim_matches('\'').rsplit(['/', '\\', ' ']).next().unwrap_or_default();
+        let program =
+            program.trim_matches('\'').rsplit(['/', '\\', ' ']).next().unwrap_or_default();
         program.starts_with("countersign") && (rest.is_empty() || rest.starts_with(' '))
     })
 }
@@ -155,7 +156,8 @@ fn guarded(words: &[String]) -> String {
     shell(&guard.into_iter().chain(words.iter().cloned()).collect::<Vec<_>>())
 }
 
-const GUARD: &str = r#""$@" || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
+/// The hook is told the shell's id, since the client's time began with the shell.
+const GUARD: &str = r#"COUNTERSIGN_SHELL=$$ "$@" || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
 
 /// The words as one line for a shell.
 ///

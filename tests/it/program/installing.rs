@@ -119,7 +119,8 @@ fn the_entry_is_where_the_client_is_told_to_look() {
             let mut program = user.command(&["hook", command, client]);
             let output = program.env(variable, &folder).output().unwrap();
             assert!(output.status.success(), "{output:?}");
-            assert_eq!(folder.join(file).exists(), is_there, "{client}");
+            let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+            assert_eq!(text.contains("countersign"), is_there, "{client}: {text}");
         }
         assert!(!user.file_of(client).exists(), "{client}");
     }
