@@ -182,6 +182,24 @@ impl Hook {
         }
     }
 
+    /// Whether a payload only reports that a call or a session has ended, so that nothing can be denied any more.
+    ///
+    /// A program that fails to answer such a payload in time must not say that the call was denied: it has run.
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Hook};
+    ///
+    /// let hook = Hook::new(Client::Gemini);
+    /// assert!(hook.is_report(br#"{"hook_event_name": "SessionEnd", "session_id": "s"}"#));
+    /// // A payload that cannot be read may be about a call that will run.
+    /// assert!(!hook.is_report(br#"{"hook_event_name": "AfterTool""#));
+    /// ```
+    #[must_use]
+    pub fn is_report(&self, payload: &[u8]) -> bool {
+        let event = payload::read(self.client, payload, self.event.as_deref());
+        matches!(event, Ok(Event::After(..) | Event::End { .. }))
+    }
+
     /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
     /// written by hand, and for `explain`.
     ///

@@ -108,8 +108,17 @@ impl HookReply {
         Self { stdout: Vec::new(), stderr: String::new(), status: 0 }
     }
 
-    /// No opinion, and a line for the client's log.
-    pub(super) fn remark(line: &str) -> Self {
+    /// No opinion, and a line for the client's log: the answer to a report that could not be recorded.
+    ///
+    /// ```
+    /// use countersign::hook::HookReply;
+    ///
+    /// let remark = HookReply::remark("the store is locked");
+    /// assert!(!remark.is_denial() && remark.stdout().is_empty());
+    /// assert_eq!(remark.stderr(), "countersign: the store is locked\n");
+    /// ```
+    #[must_use]
+    pub fn remark(line: &str) -> Self {
         Self { stderr: format!("countersign: {line}\n"), ..Self::nothing() }
     }
 

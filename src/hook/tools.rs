@@ -70,7 +70,7 @@ pub(super) fn known(call: &HookCall) -> Option<KnownTool> {
     let (kind, names) = match call.client {
         Client::Claude => claude(tool),
         Client::Codex => codex(tool),
-        Client::Gemini => gemini(tool, &call.args),
+        Client::Gemini => gemini(tool),
         Client::Copilot => copilot(tool, &Args::from(call.args.clone())),
         Client::Opencode => opencode(tool),
     }?;
@@ -120,18 +120,13 @@ fn codex(tool: &str) -> Mapping {
     })
 }
 
-fn gemini(tool: &str, args: &serde_json::Map<String, serde_json::Value>) -> Mapping {
+fn gemini(tool: &str) -> Mapping {
     Some(match tool {
-        "run_shell_command" if args.contains_key("dir_path") => {
-            (Kind::Shell, &[("dir_path", "workdir")])
-        }
-        "run_shell_command" => (Kind::Shell, &[("directory", "workdir")]),
+        // The names of several versions. A call that has two of them is asked about: another version reads another one.
+        "run_shell_command" => (Kind::Shell, &[("dir_path", "workdir"), ("directory", "workdir")]),
         "write_file" => (Kind::WriteFile, FILE),
         "replace" => (Kind::EditFile, FILE),
-        "read_file" if args.contains_key("absolute_path") => {
-            (Kind::ReadFile, &[("absolute_path", "path")])
-        }
-        "read_file" => (Kind::ReadFile, FILE),
+        "read_file" => (Kind::ReadFile, &[("file_path", "path"), ("absolute_path", "path")]),
         "list_directory" => (Kind::ListFiles, &[("dir_path", "path")]),
         "glob" => (Kind::FindFiles, &[("dir_path", "path")]),
         "grep_search" | "search_file_content" => (Kind::SearchFiles, &[("dir_path", "path")]),

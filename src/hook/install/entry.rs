@@ -28,7 +28,7 @@ pub(super) fn add(
     settings: &mut Value,
     client: Client,
     limit: Duration,
-    command: &dyn Fn(&str) -> String,
+    words: &dyn Fn(&str) -> Vec<String>,
 ) -> Result<(), String> {
     let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
     if client == Client::Copilot {
@@ -47,13 +47,17 @@ pub(super) fn add(
         let list = hooks.entry((*event).to_owned()).or_insert_with(|| json!([]));
         let list = list.as_array_mut().ok_or_else(|| format!("`hooks.{event}` is not a list"))?;
         // First, so that no other hook has changed the call before.
-        list.insert(0, one(client, event, limit, &command(event)));
+        let command = match *event == client.fields().before {
+            true => guarded(&words(event)),
+            false => shell(&words(event)),
+        };
+        list.insert(0, one(client, event, limit, &command));
     }
     Ok(())
 }
 
-/// `onFailure: block` exists in Claude only: there a hook that crashes blocks the call. In the others a crash lets it
-/// run, which is why [`Hook::answer`](crate::hook::Hook::answer) never fails.
+/// `onFailure: block` exists in Claude only: there a hook that is too late blocks the call, too. In the others it lets
+/// the call run, which is why [`Hook::answer`](crate::hook::Hook::answer) always ends in time.
 fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
     let seconds = limit.as_secs().max(1);
     let is_tool = !event.eq_ignore_ascii_case("SessionEnd");
@@ -124,7 +128,7 @@ pub(super) fn is_bare(text: &str) -> bool {
     value.keys().all(|name| name == "version")
 }
 
-/// Whether a hook runs this program for this client.
+/// Whether a hook runs this program for this client, with or without the guard of [`guarded`].
 ///
 /// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>`
 /// have to follow.
@@ -133,15 +137,32 @@ fn is_ours(hook: &Value, client: Client) -> bool {
     command.is_some_and(|command| {
         let hook = format!(" hook {client}");
         let Some((program, rest)) = command.split_once(&hook) else { return false };
-        let program = program.trim_matches('\'').rsplit(['/', '\\']).next().unwrap_or_default();
+        let program =
+            program.trim_matches('\'').rsplit(['/', '\\', ' ']).next().unwrap_or_default();
         program.starts_with("countersign") && (rest.is_empty() || rest.starts_with(' '))
     })
 }
 
+/// The command before a tool call: a shell that makes a denial of every end of the hook but an answer.
+///
+/// Most clients run the tool when the hook is killed, or its program is missing or cannot be started, which the program
+/// itself cannot prevent. Status 2 with a line on stderr is a denial in all of them. A time limit that has passed, and
+/// a shell that is killed, are still left to the client.
+fn guarded(words: &[String]) -> String {
+    if !cfg!(unix) {
+        return shell(words);
+    }
+    let guard = ["sh", "-c", GUARD, "countersign"].map(str::to_owned);
+    shell(&guard.into_iter().chain(words.iter().cloned()).collect::<Vec<_>>())
+}
+
+/// The hook is told the shell's id, since the client's time began with the shell.
+const GUARD: &str = r#"COUNTERSIGN_SHELL=$$ "$@" || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
+
 /// The words as one line for a shell.
 ///
 /// Quoted by single quotes, in which a shell reads nothing; a quote itself is `'\''`.
-pub(super) fn shell(words: &[String]) -> String {
+fn shell(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:=,+".contains(c);
         match !word.is_empty() && word.chars().all(is_plain) {

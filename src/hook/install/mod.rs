@@ -87,16 +87,28 @@ impl Installation {
     /// ```
     #[must_use]
     pub fn of_user(client: Client, home: &Path) -> Self {
-        Self::at(
-            client,
-            home.join(match client {
-                Client::Claude => ".claude/settings.json",
-                Client::Codex => ".codex/hooks.json",
-                Client::Gemini => ".gemini/settings.json",
-                Client::Copilot => ".copilot/hooks/countersign.json",
-                Client::Opencode => ".config/opencode/plugin/countersign.js",
-            }),
-        )
+        let place = UserPlace::of(client);
+        Self::at(client, home.join(place.folder).join(place.file))
+    }
+
+    /// The installation for all sessions of the user who runs this process: as [`of_user`](Self::of_user), unless a
+    /// variable of the environment tells the client to keep its configuration elsewhere.
+    ///
+    /// The variables are `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `GEMINI_CLI_HOME`, `COPILOT_HOME` and, for opencode,
+    /// `XDG_CONFIG_HOME`. An entry in the file that the client does not read would decide nothing, without a word.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::hook::{Client, Installation};
+    /// let codex = Installation::of_environment(Client::Codex, Path::new("/u/ann"));
+    /// assert!(codex.path().ends_with("hooks.json"));
+    /// ```
+    #[must_use]
+    pub fn of_environment(client: Client, home: &Path) -> Self {
+        let place = UserPlace::of(client);
+        let folder = std::env::var_os(place.variable).filter(|folder| !folder.is_empty());
+        let folder = folder.and_then(|folder| std::path::absolute(folder).ok());
+        Self::at(client, folder.unwrap_or_else(|| home.join(place.folder)).join(place.file))
     }
 
     /// The installation for the sessions in a project, whose directory this is. A program that can write the
@@ -124,7 +136,7 @@ impl Installation {
         )
     }
 
-    /// The installation in this file, for clients that are told to look elsewhere, as by `CODEX_HOME`.
+    /// The installation in this file, for clients that are told to look elsewhere, as by an option.
     ///
     /// ```
     /// use countersign::hook::{Client, Installation};
@@ -149,7 +161,8 @@ impl Installation {
 
     /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
     ///
-    /// Words and not a line: each client quotes them as its file needs it. An absolute path, since the search path of a
+    /// Words and not a line: each client quotes them as its file needs it, and a shell runs them, which makes a denial
+    /// of a program that is missing, crashes or is killed. An absolute path, since the search path of a
     /// client that was started from a desktop is not that of a shell.
     #[must_use]
     pub fn command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
@@ -263,8 +276,8 @@ impl Installation {
         let problem = |problem: String| InstallError::new(&self.path, problem);
         entry::remove(&mut settings, self.client).map_err(problem)?;
         if with {
-            let command = |event: &str| entry::shell(&self.words(Some(event)));
-            entry::add(&mut settings, self.client, self.limit, &command).map_err(problem)?;
+            let words = |event: &str| self.words(Some(event));
+            entry::add(&mut settings, self.client, self.limit, &words).map_err(problem)?;
         }
         let text = serde_json::to_string_pretty(&settings);
         text.map(|text| text + "\n").map_err(|error| InstallError::new(&self.path, error))
@@ -288,6 +301,29 @@ impl Installation {
             return Err(InstallError::new(&self.path, "another program has written this plugin"));
         }
         file::replace(&self.path, text)
+    }
+}
+
+/// Where a client keeps the configuration of a user.
+struct UserPlace {
+    /// The variable of the environment that replaces the folder.
+    variable: &'static str,
+    /// The folder, below the home directory.
+    folder: &'static str,
+    /// The file, below the folder.
+    file: &'static str,
+}
+
+impl UserPlace {
+    fn of(client: Client) -> Self {
+        let (variable, folder, file) = match client {
+            Client::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+            Client::Codex => ("CODEX_HOME", ".codex", "hooks.json"),
+            Client::Gemini => ("GEMINI_CLI_HOME", "", ".gemini/settings.json"),
+            Client::Copilot => ("COPILOT_HOME", ".copilot", "hooks/countersign.json"),
+            Client::Opencode => ("XDG_CONFIG_HOME", ".config", "opencode/plugin/countersign.js"),
+        };
+        Self { variable, folder, file }
     }
 }
 

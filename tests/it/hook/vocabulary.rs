@@ -135,6 +135,13 @@ fn invisible_input_is_asked_about_even_if_the_layers_allow_it() {
         (Client::Claude, "Write", json!({"file_path": "~/.bashrc", "content": ""}), "another path"),
         (Client::Claude, "Write", json!({"file_path": 7, "content": ""}), "not a path"),
         (Client::Claude, "Write", json!({"file_path": "a", "path": "b"}), "both"),
+        (Client::Gemini, "read_file", json!({"file_path": "a", "absolute_path": "b"}), "both"),
+        (
+            Client::Gemini,
+            "run_shell_command",
+            json!({"command": "ls", "dir_path": "a", "directory": "b"}),
+            "both",
+        ),
         (Client::Gemini, "write_file", json!({"content": ""}), "not a path"),
         (Client::Codex, "apply_patch", json!({"command": "--- a\n+++ b"}), "which files"),
     ] {

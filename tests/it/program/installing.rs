@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+#[cfg(unix)]
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -39,12 +41,10 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
         assert_eq!(settings.pointer(place), Some(&json!(limit)), "{settings}");
         let text = settings.to_string();
         assert!(text.contains(&format!("hook {client} --store memory: --limit 90")), "{text}");
-        let command =
-            text.split("\"bash\":\"").nth(1).or(text.split("\"command\":\"").nth(1)).unwrap();
-        assert!(
-            command.starts_with('/') || command.starts_with("'/"),
-            "an absolute path: {command}"
-        );
+        let command = command_of(&user, client);
+        let (before, _) = command.split_once(&format!(" hook {client} ")).unwrap();
+        let program = before.rsplit(' ').next().unwrap();
+        assert!(PathBuf::from(program.trim_matches('\'')).is_absolute(), "{command}");
     }
     let claude = read(&user.file_of("claude"));
     let hook = &claude["hooks"]["PreToolUse"][0];
@@ -55,6 +55,91 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
         plugin.contains("const LIMIT = 90000") && plugin.contains(r#""hook","opencode""#),
         "{plugin}"
     );
+}
+
+/// The command that a client runs before a tool call.
+fn command_of(user: &User, client: &str) -> String {
+    let settings = read(&user.file_of(client));
+    let place = match client {
+        "gemini" => "/hooks/BeforeTool/0/hooks/0/command",
+        "copilot" => "/hooks/preToolUse/0/bash",
+        _ => "/hooks/PreToolUse/0/hooks/0/command",
+    };
+    settings.pointer(place).and_then(Value::as_str).unwrap().to_owned()
+}
+
+/// Rule P2: what the program itself cannot prevent is a denial of the command that is installed.
+#[cfg(unix)]
+#[test]
+fn a_hook_that_is_missing_or_killed_is_a_denial_of_the_installed_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = User::new();
+    let other = user.home().join("other");
+    for client in ["claude", "codex", "gemini", "copilot"] {
+        user.run(&["hook", "install", client]);
+        let installed = command_of(&user, client);
+        let words: Vec<_> = installed.split(' ').collect();
+        let program = words[words.iter().position(|word| *word == "hook").unwrap() - 1];
+        let command = installed.replace(program, other.to_str().unwrap());
+        for (script, says) in [
+            (None, "status 127"),
+            (Some("kill -9 $$"), "status 137"),
+            (Some("exit 1"), "status 1"),
+            (Some("echo no >&2; exit 2"), "no\n"),
+        ] {
+            if let Some(script) = script {
+                fs::write(&other, format!("#!/bin/sh\n{script}\n")).unwrap();
+                fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{err}");
+            assert!(err.contains(says), "{client}: {err}");
+        }
+        fs::write(&other, "#!/bin/sh\necho \"$*\"\n").unwrap();
+        let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && said.starts_with(&format!("hook {client} ")), "{said}");
+        fs::remove_file(&other).unwrap();
+    }
+}
+
+#[test]
+fn the_entry_is_where_the_client_is_told_to_look() {
+    let user = User::new();
+    let folder = user.home().join("elsewhere");
+    for (client, variable, file) in [
+        ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "hooks/countersign.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugin/countersign.js"),
+    ] {
+        for (command, is_there) in [("install", true), ("uninstall", false)] {
+            let mut program = user.command(&["hook", command, client]);
+            let output = program.env(variable, &folder).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+            assert_eq!(text.contains("countersign"), is_there, "{client}: {text}");
+        }
+        assert!(!user.file_of(client).exists(), "{client}");
+    }
+}
+
+#[test]
+fn the_user_is_told_about_rules_and_copies() {
+    let user = User::new();
+    let first = user.run(&["hook", "install", "gemini"]);
+    assert!(first.out.contains("no rules") && first.out.contains("rules.toml"), "{first:?}");
+    let named = user.run(&["hook", "install", "gemini", "--", "--rules", "/r.toml"]);
+    assert!(!named.out.contains("no rules"), "{named:?}");
+    assert!(named.out.contains(".backup"), "{named:?}");
+    fs::create_dir_all(user.home().join(".config/countersign")).unwrap();
+    fs::write(user.home().join(".config/countersign/rules.toml"), "version = 1\n").unwrap();
+    let own = user.run(&["hook", "install", "gemini"]);
+    assert!(!own.out.contains("no rules"), "{own:?}");
+    let removed = user.run(&["hook", "uninstall", "gemini"]);
+    assert!(removed.out.contains(".backup"), "{removed:?}");
 }
 
 #[test]
@@ -140,12 +225,11 @@ fn client(user: &User, body: &str) -> String {
 fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
     let user = User::new();
     user.run(&["hook", "install", "claude", "--limit", "10"]);
-    let hook =
-        read(&user.file_of("claude"))["hooks"]["PreToolUse"][0]["hooks"][0]["command"].clone();
+    let hook = command_of(&user, "claude");
     let ask = format!(
         "echo \"{{\\\"hook_event_name\\\":\\\"PreToolUse\\\",\\\"session_id\\\":\\\"s\\\",\\\"cwd\\\":\\\"/src\\\",\
          \\\"tool_name\\\":\\\"Bash\\\",\\\"tool_input\\\":{{\\\"command\\\":\\\"$call\\\"}}}}\" | {} >/dev/null 2>&1",
-        hook.as_str().unwrap()
+        hook
     );
     for (body, ok, says, status) in [
         (format!("{ask} && $call"), json!(true), "obeyed", 0),

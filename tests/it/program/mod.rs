@@ -65,7 +65,8 @@ impl User {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program("countersign"));
         command.args(args).env("HOME", self.home()).current_dir(self.home());
-        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        let clients = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME"];
+        for name in clients.into_iter().chain(["XDG_CONFIG_HOME", "XDG_STATE_HOME"]) {
             command.env_remove(name);
         }
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("COUNTERSIGN_")) {

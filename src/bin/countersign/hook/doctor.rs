@@ -78,12 +78,16 @@ impl Doctor {
     fn version(&self) -> Finding {
         let tested = self.place.client.tested_version();
         let output = Command::new(self.program()).arg("--version").stdin(Stdio::null()).output();
-        let Ok(output) = output else {
-            return Finding(
-                "version",
-                Some(false),
-                format!("`{}` cannot be run", self.program().display()),
-            );
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                let program = self.program();
+                let found = format!(
+                    "`{}` cannot be run ({error}): name the program of the client with `--program`",
+                    program.display()
+                );
+                return Finding("version", Some(false), found);
+            }
         };
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let Some((found, numbers)) = version(&text) else {

@@ -8,6 +8,9 @@
 //! before it. The margin is a tenth of the limit, from two to ten seconds, and at most a third of the limit. All of them
 //! are counted from the start of the process, and not from that of `main`.
 //!
+//! An event after a call is answered by a remark in place of a denial, as the model would be told that a call was denied
+//! which has run.
+//!
 //! `std::process::exit` ends the process without unwinding and without waiting for other threads, which is the point: a
 //! store that hangs must not delay the answer.
 
@@ -27,12 +30,14 @@ pub(super) struct Exit {
     event: Option<String>,
     /// Whether a thread writes the answer already.
     answered: Arc<AtomicBool>,
+    /// Whether the payload reports that a call has ended, which no answer can deny.
+    is_report: Arc<AtomicBool>,
 }
 
 impl Exit {
     /// From now on, every failure ends in a denial that the client obeys, and so does reaching `last`.
     pub(super) fn guarded(client: Client, event: Option<String>, last: Instant) -> Self {
-        let this = Self { client, event, answered: Arc::default() };
+        let this = Self { client, event, answered: Arc::default(), is_report: Arc::default() };
         let exit = this.clone();
         std::panic::set_hook(Box::new(move |_| exit.deny("countersign has failed (a panic)")));
         signals(&this);
@@ -63,7 +68,16 @@ impl Exit {
         std::process::exit(if written.is_ok() { reply.status().into() } else { 2 })
     }
 
-    fn deny(&self, reason: &str) -> ! {
+    /// From now on, a failure is a remark and not a denial: the call that the payload is about has ended.
+    pub(super) fn only_reports(&self) {
+        self.is_report.store(true, Ordering::SeqCst);
+    }
+
+    /// Denies the call, unless it has ended.
+    pub(super) fn deny(&self, reason: &str) -> ! {
+        if self.is_report.load(Ordering::SeqCst) {
+            self.end(&HookReply::remark(reason));
+        }
         self.end(&HookReply::denial(self.client, self.event.as_deref(), reason))
     }
 }

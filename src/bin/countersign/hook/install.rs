@@ -1,6 +1,6 @@
 //! `countersign hook install` and `uninstall`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -51,7 +51,7 @@ impl Configuration {
             let here = here.map_err(|error| CommandError::Store(error.to_string()))?;
             return Ok(Installation::of_project(self.client, &here));
         }
-        Ok(Installation::of_user(self.client, context.directories.home()))
+        Ok(Installation::of_environment(self.client, context.directories.home()))
     }
 
     pub(super) fn uninstall(&self, context: &Context) -> Result<CommandOutput, CommandError> {
@@ -59,10 +59,13 @@ impl Configuration {
         let done =
             installation.uninstall().map_err(|error| CommandError::Store(with_causes(&error)))?;
         let path = installation.path().display();
-        let text = match done.changed {
+        let mut text = match done.changed {
             true => format!("Removed the hook from {path}"),
             false => format!("There is no hook in {path}"),
         };
+        if let Some(backup) = &done.backup {
+            text += &before(backup);
+        }
         let line =
             json!({"file": installation.path(), "changed": done.changed, "backup": done.backup});
         Ok(CommandOutput::new(0, line).for_people(text))
@@ -76,6 +79,8 @@ impl Install {
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
+        let is_rules = |option: &String| option == "--rules" || option.starts_with("--rules=");
+        let has_rules = self.options.iter().any(is_rules);
         words.extend(self.options);
         let installation = self.place.installation(context)?.command(words).limit(self.limit);
         let done =
@@ -86,16 +91,31 @@ impl Install {
             false => format!("The hook of {client} is in {path} already"),
         };
         if let Some(backup) = &done.backup {
-            text += &format!("\nThe file as it was: {}", backup.display());
+            text += &before(backup);
+        }
+        let rules = context.directories.config().join("rules.toml");
+        if !has_rules && !rules.exists() {
+            text += &format!(
+                "\nEvery call is asked about, as there are no rules: they belong in {}",
+                rules.display()
+            );
         }
         if let Some(next) = next(client) {
             text += &format!("\n{next}");
         }
+        text += &format!(
+            "\n`countersign inbox` is where calls are answered; `countersign hook doctor {client} --live` proves that \
+             {client} obeys."
+        );
         let line = json!({
             "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next(client),
         });
         Ok(CommandOutput::new(0, line).for_people(text))
     }
+}
+
+fn before(backup: &Path) -> String {
+    format!("\nThe file as it was before: {}", backup.display())
 }
 
 /// What the user still has to do.

@@ -52,15 +52,11 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
     let until = start + limit - margin;
-    let reply = decided(client, answering, config, until);
-    let reply = reply.unwrap_or_else(|problem| {
-        HookReply::denial(
-            client,
-            answering.event.as_deref(),
-            &format!("countersign cannot decide: {problem}"),
-        )
-    });
-    exit.end(&reply)
+    let reply = decided(client, answering, config, until, &exit);
+    match reply {
+        Ok(reply) => exit.end(&reply),
+        Err(problem) => exit.deny(&format!("countersign cannot decide: {problem}")),
+    }
 }
 
 fn decided(
@@ -68,9 +64,17 @@ fn decided(
     answering: &Answering,
     config: Option<&Path>,
     until: Instant,
+    exit: &Exit,
 ) -> Result<HookReply, String> {
     // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
+    let mut hook = Hook::new(client).explicit_allow(answering.allow == Allow::Grant);
+    if let Some(event) = &answering.event {
+        hook = hook.event(event);
+    }
+    if hook.is_report(&payload) {
+        exit.only_reports();
+    }
     let directories = Directories::of_user().map_err(|error| with_causes(&error))?;
     if canary::is_in(&payload, directories.state()) {
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
@@ -79,12 +83,7 @@ fn decided(
     let config = Config::load(&directories, config).map_err(|error| with_causes(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
-    let mut hook = Hook::new(client)
-        .principal(config.principal())
-        .explicit_allow(answering.allow == Allow::Grant);
-    if let Some(event) = &answering.event {
-        hook = hook.event(event);
-    }
+    hook = hook.principal(config.principal());
     let root = match &answering.root {
         Some(root) => root.clone(),
         None => std::env::current_dir().map_err(|error| error.to_string())?,

@@ -13,11 +13,24 @@ pub(super) fn start(limit: Duration) -> Instant {
 #[cfg(target_os = "linux")]
 const TICKS: u64 = 100;
 
-/// How long ago the process was forked. Linux keeps that time when the process becomes another program, so that a shell
-/// that was replaced by this program counts, too.
+/// The id of the shell around the hook, which the installed command sets.
+#[cfg(target_os = "linux")]
+const SHELL: &str = "COUNTERSIGN_SHELL";
+
+/// How long ago this process was forked, or the shell around it.
 #[cfg(target_os = "linux")]
 fn age() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let shell = std::env::var(SHELL)
+        .ok()
+        .filter(|id| *id == std::os::unix::process::parent_id().to_string());
+    shell.and_then(|id| age_of(&id)).max(age_of("self"))
+}
+
+/// How long ago a process was forked. Linux keeps that time when the process becomes another program, so that a shell
+/// that was replaced by another program counts, too.
+#[cfg(target_os = "linux")]
+fn age_of(process: &str) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     // The 22nd field. The second one is the name of the program, which may have spaces and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;

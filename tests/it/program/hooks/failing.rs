@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CALL, CLIENTS, Call, assert_denied};
+use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
 use crate::program::{User, ended};
 
 #[test]
@@ -68,6 +68,30 @@ fn a_store_that_is_locked_denies_in_time() {
     assert_denied("claude", &user.hook(&other, "1"), "waits for approval");
 }
 
+/// The model would be told that a call was denied which has run.
+#[test]
+fn a_report_that_cannot_be_recorded_is_a_remark_and_no_denial() {
+    for client in CLIENTS {
+        let user = User::new();
+        let call = Call { client, ..CALL };
+        user.hook(&call, "1");
+        user.approve_pending();
+        assert_allowed(&user.hook(&call, "5"));
+        let lock = rusqlite::Connection::open(user.state("asks.db")).unwrap();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let report = call.after().to_string();
+        let child = user.start_hook(client, "2", &[], report.as_bytes());
+        let locked = ended(&child.wait_with_output().unwrap());
+        lock.execute_batch("ROLLBACK").unwrap();
+        let child = user.start_hook(client, "2", &["--store", "nonsense:"], report.as_bytes());
+        let unusable = ended(&child.wait_with_output().unwrap());
+        for told in [locked, unusable] {
+            assert_eq!((told.status, told.out.as_str()), (0, ""), "{told:?}");
+            assert!(told.err.starts_with("countersign: "), "{told:?}");
+        }
+    }
+}
+
 #[test]
 fn a_hook_whose_input_never_ends_denies_in_time() {
     let user = User::new();
@@ -84,10 +108,22 @@ fn a_hook_whose_input_never_ends_denies_in_time() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_time_limit_is_counted_from_the_start_of_the_process() {
+    counted_from_the_start("sleep 4; exec \"$0\" hook codex --limit 9");
+}
+
+/// The shell of the installed command is there for as long as the hook.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_time_limit_is_counted_from_the_start_of_the_shell_around_the_hook() {
+    counted_from_the_start("sleep 4; COUNTERSIGN_SHELL=$$ \"$0\" hook codex --limit 9 || exit 2");
+}
+
+#[cfg(target_os = "linux")]
+fn counted_from_the_start(script: &str) {
     let user = User::new();
     let hook = user.command(&[]);
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", "sleep 4; exec \"$0\" hook codex --limit 9"]).arg(hook.get_program());
+    command.args(["-c", script]).arg(hook.get_program());
     command.env("HOME", user.home()).current_dir(user.home());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = Instant::now();
