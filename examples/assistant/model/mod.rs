@@ -82,7 +82,7 @@ fn summarise(seen: &Seen) -> Option<ModelResponse> {
     say(seen, "Last, I write down what was done.", [call("write_file", write)])
 }
 
-/// Writes the summary once more, with what was denied. Agents often write a file more than once, which is what an answer
+/// Writes the summary again, with what was denied. Agents often write a file several times, which is what an answer
 /// for a session is for.
 fn complete(seen: &Seen) -> Option<ModelResponse> {
     let written = seen.calls.iter().filter(|past| past.tool == "write_file");

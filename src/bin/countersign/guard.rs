@@ -171,7 +171,7 @@ impl GuardArgs {
 /// have gone are recorded.
 const CLOSING: Duration = Duration::from_secs(2);
 
-async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), CommandError> {
+async fn listen(server: Server, address: SocketAddr, told: EndSignal) -> Result<(), CommandError> {
     let router = server.router().map_err(|error| failed(&error))?;
     let problem = |error: std::io::Error| CommandError::Store(format!("{address}: {error}"));
     let listener = tokio::net::TcpListener::bind(address).await.map_err(problem)?;
@@ -190,10 +190,11 @@ async fn listen(server: Server, address: SocketAddr, told: Told) -> Result<(), C
     }
 }
 
-type Told = Shared<BoxFuture<'static, ()>>;
+/// Completes when the program is told to end, for all that have to know.
+type EndSignal = Shared<BoxFuture<'static, ()>>;
 
 /// Completes when the program is told to end. When it is told a second time, it ends at once.
-fn told_to_end() -> Told {
+fn told_to_end() -> EndSignal {
     let told = async {
         told().await;
         tokio::spawn(async {
