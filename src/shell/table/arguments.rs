@@ -151,6 +151,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 if self.operand(word, from)? {
                     return Ok(());
                 }
+            } else if word.kind == WordKind::Glob && self.pattern_of_option(word) {
+                continue;
             } else if word.kind != WordKind::Literal {
                 return Err(Unmatched::Option(word.text.clone()));
             } else if text == "--" && !self.only_operands {
@@ -174,6 +176,19 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.seen.extend(word.text.chars().map(|letter| format!("-{letter}")));
         }
         found
+    }
+
+    /// Accepts `--include=*.rs`: all that the shell makes of it begins with the option, whose value is text.
+    fn pattern_of_option(&mut self, word: &Word) -> bool {
+        let Some((name, value)) = word.text.split_once('=') else { return false };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '?');
+        let known = name.starts_with("--")
+            && value.chars().all(plain)
+            && matches!(self.entry.options.get(name), Some(Choice::Value(Kind::Text, PathClass::Own)));
+        if known {
+            self.seen.push(name.to_owned());
+        }
+        known
     }
 
     /// Continues with the entry of a sub-command. Returns whether the word names one.

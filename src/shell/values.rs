@@ -1,0 +1,146 @@
+//! Puts the values of variables into the words of commands.
+//!
+//! A word says which variables are in it, and its text has them as they are written: `$f` or `${f}`. A `$` that was quoted
+//! looks the same in the text, so that a word is left alone if it has more of them than expansions.
+//!
+//! | word, with `a.rs` in `f` | becomes | kind |
+//! |---|---|---|
+//! | `"src/$f"` | `src/a.rs` | literal |
+//! | `"$f"`, with `*.rs` in `f` from a `for` | `*.rs` | one word of a pattern |
+//! | `$f`, with a blank in the value | `$f` | expansion, as the shell splits it |
+//! | `"$f$HOME"` | `a.rs$HOME` | expansion |
+
+use super::bindings::Value;
+use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
+use super::globs::is_glob;
+use super::simple::Judging;
+
+impl Judging<'_> {
+    /// The word with the values of the variables in it.
+    pub(super) fn with_values(&mut self, word: &Word) -> Word {
+        let mut given = word.clone();
+        let Some(parts) = parts_of(word) else {
+            given.parameters.retain(|name| self.bindings.iter().all(|one| one.name != *name));
+            return given;
+        };
+        let mut text = String::with_capacity(word.text.len());
+        given.parameters.clear();
+        let mut known = word.substitutions.is_empty();
+        let (mut home, mut glob, mut split) = (false, false, false);
+        for (literal, name) in parts {
+            text.push_str(literal);
+            // Whether it is quoted is not known here.
+            split |= is_glob(literal);
+            let Some((name, written)) = name else { continue };
+            let bound = self.bindings.iter_mut().rfind(|binding| binding.name == name);
+            let Some(binding) = bound else {
+                given.parameters.push(name.to_owned());
+                text.push_str(written);
+                known = false;
+                continue;
+            };
+            binding.used = true;
+            match &binding.value {
+                Value::Word { word: value, plain } if *plain || !word.split => {
+                    match value.kind {
+                        WordKind::Tilde if text.is_empty() => home = true,
+                        WordKind::Tilde => known = false,
+                        WordKind::Glob => glob = true,
+                        _ => {}
+                    }
+                    text.push_str(&value.text);
+                }
+                value => {
+                    given.line |= matches!(value, Value::Line)
+                        && word.text == written
+                        && !word.split;
+                    known = false;
+                    text.push_str(written);
+                }
+            }
+        }
+        if known {
+            given.kind = match (home, glob || split) {
+                (true, _) => WordKind::Tilde,
+                (_, true) => WordKind::Glob,
+                _ => WordKind::Literal,
+            };
+            given.split = split;
+        }
+        given.text = text;
+        given
+    }
+
+    /// The command with the values of the variables in its words.
+    pub(super) fn command_with_values(&mut self, command: &SimpleCommand) -> SimpleCommand {
+        SimpleCommand {
+            assignments: command
+                .assignments
+                .iter()
+                .map(|one| Assignment {
+                    name: one.name.clone(),
+                    value: self.with_values(&one.value),
+                })
+                .collect(),
+            words: command.words.iter().map(|word| self.with_values(word)).collect(),
+            redirections: self.redirections_with_values(&command.redirections),
+            span: command.span.clone(),
+        }
+    }
+
+    /// The redirections with the values of the variables in their targets.
+    pub(super) fn redirections_with_values(&mut self, all: &[Redirection]) -> Vec<Redirection> {
+        let mut with = |redirection: &Redirection| {
+            let target = match &redirection.target {
+                RedirectionTarget::Read(word) => RedirectionTarget::Read(self.with_values(word)),
+                RedirectionTarget::Write(word) => RedirectionTarget::Write(self.with_values(word)),
+                RedirectionTarget::Append(word) => {
+                    RedirectionTarget::Append(self.with_values(word))
+                }
+                RedirectionTarget::WriteAll(word) => {
+                    RedirectionTarget::WriteAll(self.with_values(word))
+                }
+                RedirectionTarget::HereString(word) => {
+                    RedirectionTarget::HereString(self.with_values(word))
+                }
+                other => other.clone(),
+            };
+            Redirection { fd: redirection.fd, target }
+        };
+        all.iter().map(&mut with).collect()
+    }
+}
+
+/// Literal text, and the variable behind it: its name, and how it is written.
+type TextPart<'w> = (&'w str, Option<(&'w str, &'w str)>);
+
+/// The parts of a word. `None` if it has a `$` that is not the beginning of an expansion, so that which is which cannot
+/// be said.
+fn parts_of(word: &Word) -> Option<Vec<TextPart<'_>>> {
+    if word.text.matches('$').count() != word.parameters.len() + word.substitutions.len() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut rest = word.text.as_str();
+    let mut names = word.parameters.iter();
+    let mut from = 0;
+    while let Some(at) = rest.get(from..)?.find('$').map(|at| at + from) {
+        let after = rest.get(at + 1..)?;
+        if after.starts_with("(…)") {
+            from = at + 1;
+            continue;
+        }
+        let name = names.next()?;
+        let braces = after.starts_with('{');
+        let length = name.len() + if braces { 2 } else { 0 };
+        let inside = if braces { after.get(1..=name.len())? } else { after.get(..name.len())? };
+        if inside != name {
+            return None;
+        }
+        parts.push((rest.get(..at)?, Some((inside, rest.get(at..=at + length)?))));
+        rest = after.get(length..)?;
+        from = 0;
+    }
+    parts.push((rest, None));
+    Some(parts)
+}
