@@ -10,6 +10,7 @@
 //! | `for` over words | once for each word, with the word as the variable's value |
 //! | `for` over many words, or a substitution | once, with a value that is not known |
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value, is_free_name};
@@ -18,7 +19,9 @@ use super::commands::{
     Stage, Word, WordKind,
 };
 use super::globs::is_glob;
+use super::judgement::{Effect, Part, Reason};
 use super::simple::{Judging, Lines, Simple};
+use crate::decision::ToolDecision;
 
 /// How many words of a `for` are judged one by one.
 const MAX_VALUES: usize = 16;
@@ -41,6 +44,7 @@ impl Judging<'_> {
         let ends = match (&compound.kind, compound.lists.as_slice()) {
             (CompoundKind::Group | CompoundKind::If, lists) => self.one_after_another(lists, here),
             (CompoundKind::For { variable, words }, [body]) => {
+                self.header(compound, variable, words, here);
                 let values = self.values_of(words, here);
                 self.rounds(compound, variable, values, body, here)
             }
@@ -193,7 +197,18 @@ impl Judging<'_> {
             CompoundKind::If => "if",
             CompoundKind::Group => "{",
         };
-        self.ask_as(word, compound.span.clone(), here, why);
+        let mut part = part_of(vec![word.to_owned()], compound.span.clone(), here);
+        part.reasons.push(Reason { decision: ToolDecision::Ask, every_time: false, text: why });
+        self.parts.push(part);
+    }
+
+    /// Adds a part for the words of a `for`, which a rule may deny also if the variable is never used.
+    fn header(&mut self, compound: &Compound, variable: &str, words: &[Word], here: &[PathBuf]) {
+        let mut argv = vec!["for".to_owned(), variable.to_owned(), "in".to_owned()];
+        argv.extend(words.iter().map(|word| word.text.clone()));
+        let mut part = part_of(argv, compound.span.clone(), here);
+        part.effects.push(Effect::Wraps(variable.to_owned()));
+        self.parts.push(part);
     }
 
     /// The values that the words after `in` stand for.
@@ -224,6 +239,24 @@ impl Judging<'_> {
             [only] if only.text == "$(…)" && ended == Lines::Paths => vec![Value::Line],
             _ => vec![Value::Text],
         }
+    }
+}
+
+/// A part for something that is no simple command.
+fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
+    Part {
+        span,
+        argv,
+        words: Vec::new(),
+        assignments: Vec::new(),
+        redirections: Vec::new(),
+        wrapped_by: None,
+        directories: here.to_vec(),
+        program: None,
+        file: None,
+        digest: None,
+        effects: Vec::new(),
+        reasons: Vec::new(),
     }
 }
 

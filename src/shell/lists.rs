@@ -18,7 +18,7 @@
 use std::path::PathBuf;
 
 use super::commands::{Commands, Join, Pipeline, Stage};
-use super::judgement::{Part, Reason};
+use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
 use crate::decision::ToolDecision;
 
@@ -126,30 +126,6 @@ impl Judging<'_> {
             }
         }
         (went, lines)
-    }
-
-    /// Asks about something that is no simple command, as a part of its own.
-    pub(super) fn ask_as(
-        &mut self,
-        word: &str,
-        span: std::ops::Range<usize>,
-        here: &[PathBuf],
-        why: String,
-    ) {
-        self.parts.push(Part {
-            span,
-            argv: vec![word.to_owned()],
-            words: Vec::new(),
-            assignments: Vec::new(),
-            redirections: Vec::new(),
-            wrapped_by: None,
-            directories: here.to_vec(),
-            program: None,
-            file: None,
-            digest: None,
-            effects: Vec::new(),
-            reasons: vec![Reason { decision: ToolDecision::Ask, every_time: false, text: why }],
-        });
     }
 
     /// Adds an ASK to the last part.
