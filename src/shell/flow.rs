@@ -214,7 +214,9 @@ impl Judging<'_> {
     /// The values that the words after `in` stand for.
     fn values_of(&mut self, words: &[Word], here: &[PathBuf]) -> Vec<Value> {
         let given: Vec<Word> = words.iter().map(|word| self.with_values(word)).collect();
-        let known = given.iter().all(|word| word.kind != WordKind::Expansion);
+        let known = given
+            .iter()
+            .all(|word| word.kind != WordKind::Expansion && word.substitutions.is_empty());
         if known && given.len() <= MAX_VALUES {
             let plain = |word: &Word| match word.kind {
                 WordKind::Glob => self.settings.workspace.matches_plainly(&word.text, here),

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use super::commands::{Commands, Join, Pipeline, Stage};
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
+use super::values::is_count;
 use crate::decision::ToolDecision;
 
 /// The effect of a pipeline on the pipelines after it.
@@ -93,7 +94,8 @@ impl Judging<'_> {
             match stage {
                 Stage::Simple(command) => {
                     let with_values;
-                    let command = match self.bindings.is_empty() {
+                    let counts = command.words.iter().any(is_count);
+                    let command = match self.bindings.is_empty() && !counts {
                         true => command,
                         false => {
                             with_values = self.command_with_values(command);

@@ -9,9 +9,12 @@
 //! | `"$f"`, with `*.rs` in `f` from a `for` | `*.rs` | one word of a pattern |
 //! | `$f`, with a blank in the value | `$f` | expansion, as the shell splits it |
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
+//! | `-j$(nproc)` | a number | literal |
 
 use super::bindings::Value;
-use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
+use super::commands::{
+    Assignment, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
+};
 use super::globs::is_glob;
 use super::simple::Judging;
 
@@ -19,6 +22,15 @@ impl Judging<'_> {
     /// The word with the values of the variables in it.
     pub(super) fn with_values(&mut self, word: &Word) -> Word {
         let mut given = word.clone();
+        if is_count(word) {
+            given.text = word.text.replace("$(…)", "8");
+            given.kind = WordKind::Literal;
+            given.split = false;
+            return given;
+        }
+        if !word.parameters.iter().any(|name| self.bindings.iter().any(|one| one.name == *name)) {
+            return given;
+        }
         let Some(parts) = parts_of(word) else {
             given.parameters.retain(|name| self.bindings.iter().all(|one| one.name != *name));
             return given;
@@ -109,6 +121,19 @@ impl Judging<'_> {
         };
         all.iter().map(&mut with).collect()
     }
+}
+
+/// Whether a word has the number of processors in it, as in `-j$(nproc)`, and nothing else that is not known.
+pub(super) fn is_count(word: &Word) -> bool {
+    let [commands] = word.substitutions.as_slice() else { return false };
+    let [pipeline] = commands.pipelines.as_slice() else { return false };
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
+    word.parameters.is_empty()
+        && word.text.matches('$').count() == 1
+        && !is_glob(&word.text)
+        && command.assignments.is_empty()
+        && command.redirections.is_empty()
+        && command.argv().is_some_and(|argv| argv == ["nproc"])
 }
 
 /// Literal text, and the variable behind it: its name, and how it is written.

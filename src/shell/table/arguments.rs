@@ -142,7 +142,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 }
                 self.only_operands |= self.entry.is(Mark::Posix);
             } else if word.kind == WordKind::Expansion
-                || (word.kind == WordKind::Glob && !text.starts_with('-'))
+                || (word.kind == WordKind::Glob && (!text.starts_with('-') || !word.split))
             {
                 if !self.entry.is(Mark::Harmless) {
                     return Err(Unmatched::MayBeOption(word.text.clone()));
@@ -544,7 +544,10 @@ pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
     words.iter().any(|known| match (known.strip_suffix("**"), known.strip_suffix('*')) {
         (Some(beginning), _) => text.starts_with(beginning),
         (_, Some(beginning)) => {
-            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain))
+            // A continuation stays below what it continues.
+            let stays = |rest: &str| rest.split('/').all(|part| part != "..");
+            text.strip_prefix(beginning)
+                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
         }
         _ => known == text,
     })
