@@ -33,7 +33,7 @@ export function card(person, tool, text = "") {
 
 export const button = (within, name) => within.getByRole("button", { name });
 
-/** Presses a button as a person does: once more for as long as the page says that it did not count (rule S3). */
+/** Presses a button as a person does: again, as long as the page says that the press did not count (rule S3). */
 export async function press(person, control) {
   const early = person.page.locator("#early");
   do {
