@@ -145,12 +145,8 @@ impl Classifier {
     /// Judges commands that were parsed before.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
-        let mut judging = Judging {
-            settings: &self.settings,
-            parts: Vec::new(),
-            depth: 0,
-            bindings: Vec::new(),
-        };
+        let mut judging =
+            Judging { settings: &self.settings, parts: Vec::new(), depth: 0, bindings: Vec::new() };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.

@@ -20,7 +20,8 @@ impl Parser<'_> {
     /// Parses a compound command or a condition, if one begins here.
     pub(super) fn compound(&mut self, depth: usize) -> Parsed<Option<Stage>> {
         let start = self.lexer.at();
-        let begins = self.lexer.peek().is_some_and(|c| matches!(c, 'i' | 'f' | 'w' | 'u' | '{' | '['));
+        let begins =
+            self.lexer.peek().is_some_and(|c| matches!(c, 'i' | 'f' | 'w' | 'u' | '{' | '['));
         if !begins {
             return Ok(None);
         }

@@ -26,8 +26,9 @@ const TEXTS: &[&str] = &["=", "==", "!="];
 const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 /// Questions about a file.
-const FILES: &[&str] =
-    &["-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-L", "-p", "-r", "-s", "-u", "-w", "-x"];
+const FILES: &[&str] = &[
+    "-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-L", "-p", "-r", "-s", "-u", "-w", "-x",
+];
 
 impl Simple<'_> {
     /// Judges the words of a `[[ … ]]`, and adds a part for it.
@@ -61,9 +62,8 @@ impl Simple<'_> {
             _ => args,
         };
         let index = |word: &Word| word.kind == WordKind::Literal && word.text.contains('[');
-        let single = args.iter().all(|word| {
-            !word.split && word.kind != WordKind::Process && !index(word)
-        });
+        let single =
+            args.iter().all(|word| !word.split && word.kind != WordKind::Process && !index(word));
         // What is literal is read as the table says.
         if !single || args.iter().all(|word| word.kind == WordKind::Literal) {
             return false;
@@ -95,7 +95,7 @@ impl Simple<'_> {
             [first, second] => match operator(first).as_str() {
                 "-n" | "-z" => second.kind != WordKind::Process,
                 operator if FILES.contains(&operator) => {
-                    let path = self.as_written(second, brackets);
+                    let path = as_written(second, brackets);
                     self.path(judging, &path, &Kind::List);
                     true
                 }
@@ -121,15 +121,15 @@ impl Simple<'_> {
             _ => false,
         }
     }
+}
 
-    /// The word as a path: a pattern is not expanded in `[[ … ]]`.
-    fn as_written(&self, word: &Word, brackets: bool) -> Word {
-        let mut word = word.clone();
-        if brackets && word.kind == WordKind::Glob {
-            word.kind = WordKind::Literal;
-        }
-        word
+/// The word as a path: a pattern is not expanded in `[[ … ]]`.
+fn as_written(word: &Word, brackets: bool) -> Word {
+    let mut word = word.clone();
+    if brackets && word.kind == WordKind::Glob {
+        word.kind = WordKind::Literal;
     }
+    word
 }
 
 /// Whether a word is a number whatever the shell does: digits, or the status or count of arguments.

@@ -53,8 +53,10 @@ impl Simple<'_> {
             match places.collect::<Option<Vec<_>>>() {
                 Some(places) if !places.is_empty() => there.extend(places),
                 _ => {
-                    return self
-                        .ask(format!("works in `{}`, which is known only when it runs", word.text));
+                    return self.ask(format!(
+                        "works in `{}`, which is known only when it runs",
+                        word.text
+                    ));
                 }
             }
         }

@@ -50,7 +50,7 @@ impl Judging<'_> {
             }
             (CompoundKind::While, [condition, body]) if let Some(read) = read_of(condition) => {
                 let value = if input == Lines::Paths { Value::Line } else { Value::Text };
-                self.reading(compound, &read, value, body, here)
+                self.reading(compound, &read, &value, body, here)
             }
             (_, lists) => {
                 let ends = self.one_after_another(lists, here);
@@ -104,12 +104,13 @@ impl Judging<'_> {
         &mut self,
         compound: &Compound,
         names: &[String],
-        value: Value,
+        value: &Value,
         body: &Commands,
         here: &[PathBuf],
     ) -> Vec<PathBuf> {
         for (at, name) in names.iter().enumerate() {
-            if !self.may_bind(compound, name, here) || names.iter().skip(at + 1).any(|it| it == name)
+            if !self.may_bind(compound, name, here)
+                || names.iter().skip(at + 1).any(|it| it == name)
             {
                 return self.list(body, here).directories;
             }
@@ -276,10 +277,7 @@ fn read_of(condition: &Commands) -> Option<Vec<String>> {
     };
     let words: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
     let words = words?;
-    let names = match words.split_first()? {
-        (&"read", ["-r", names @ ..] | names) => names,
-        _ => return None,
-    };
+    let (&"read", ["-r", names @ ..] | names) = words.split_first()? else { return None };
     let known = known && redirections.is_empty() && !names.is_empty() && names.len() <= 8;
     known.then(|| names.iter().map(|name| (*name).to_owned()).collect())
 }

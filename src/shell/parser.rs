@@ -133,7 +133,8 @@ impl<'a> Parser<'a> {
                 }
                 _ if !separated => return Err(self.lexer.stop("two commands without a separator")),
                 (_, ListEnd::Words(words))
-                    if join == Join::Then && words.iter().any(|word| self.lexer.is_keyword(word)) =>
+                    if join == Join::Then
+                        && words.iter().any(|word| self.lexer.is_keyword(word)) =>
                 {
                     return Ok(list);
                 }
@@ -184,7 +185,7 @@ impl<'a> Parser<'a> {
                 return Ok(Pipeline { join, negated, stages });
             }
             if self.lexer.starts_with("|&") {
-                self.errors_too(stages.last_mut())?;
+                self.errors_too(&mut stages)?;
             }
             self.lexer.eat("|");
             self.lexer.eat("&");
@@ -194,8 +195,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads `|&` as what it stands for: `2>&1 |`, where the redirection comes after all others.
-    fn errors_too(&self, stage: Option<&mut Stage>) -> Parsed<()> {
-        let redirections = match stage {
+    fn errors_too(&self, stages: &mut [Stage]) -> Parsed<()> {
+        let redirections = match stages.last_mut() {
             Some(Stage::Simple(command)) => &mut command.redirections,
             Some(Stage::Subshell { redirections, .. }) => redirections,
             Some(Stage::Compound(compound)) => &mut compound.redirections,

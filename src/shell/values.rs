@@ -35,8 +35,14 @@ impl Judging<'_> {
             given.parameters.retain(|name| self.bindings.iter().all(|one| one.name != *name));
             return given;
         };
-        let mut text = String::with_capacity(word.text.len());
+        self.put_values(&mut given, word, parts);
+        given
+    }
+
+    /// Replaces the text of a word by its parts, with the values that are known.
+    fn put_values(&mut self, given: &mut Word, word: &Word, parts: Vec<TextPart<'_>>) {
         given.parameters.clear();
+        let mut text = String::with_capacity(word.text.len());
         let mut known = word.substitutions.is_empty();
         let (mut home, mut glob, mut split) = (false, false, false);
         for (literal, name) in parts {
@@ -63,9 +69,8 @@ impl Judging<'_> {
                     text.push_str(&value.text);
                 }
                 value => {
-                    given.line |= matches!(value, Value::Line)
-                        && word.text == written
-                        && !word.split;
+                    let whole = word.text == written && !word.split;
+                    given.line |= whole && matches!(value, Value::Line);
                     known = false;
                     text.push_str(written);
                 }
@@ -80,7 +85,6 @@ impl Judging<'_> {
             given.split = split;
         }
         given.text = text;
-        given
     }
 
     /// The command with the values of the variables in its words.

@@ -339,7 +339,8 @@ const MAX_ALTERNATIVES: usize = 64;
 /// The words that `{a,b}` or `{1..3}` stands for. `None` for any other text in braces, which shells may leave as it is.
 fn alternatives(inside: &str) -> Option<Vec<String>> {
     let plain = |c: char| {
-        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '*' | '?' | '+' | ':' | ',')
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '/' | '*' | '?' | '+' | ':' | ',')
     };
     if !inside.chars().all(plain) {
         return None;

@@ -184,7 +184,10 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '?');
         let known = name.starts_with("--")
             && value.chars().all(plain)
-            && matches!(self.entry.options.get(name), Some(Choice::Value(Kind::Text, PathClass::Own)));
+            && matches!(
+                self.entry.options.get(name),
+                Some(Choice::Value(Kind::Text, PathClass::Own))
+            );
         if known {
             self.seen.push(name.to_owned());
         }
@@ -546,8 +549,7 @@ pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
         (_, Some(beginning)) => {
             // A continuation stays below what it continues.
             let stays = |rest: &str| rest.split('/').all(|part| part != "..");
-            text.strip_prefix(beginning)
-                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
+            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain) && stays(rest))
         }
         _ => known == text,
     })

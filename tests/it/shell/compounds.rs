@@ -269,7 +269,10 @@ fn a_pattern_in_a_loop_is_judged_by_what_it_matches_now() {
             .decision()
     };
     assert_eq!(judge("for f in *.rs; do cat $f; done"), ToolDecision::Allow);
-    assert_eq!(judge("for d in crates/*; do (cd \"$d\" && cargo check); done"), ToolDecision::Allow);
+    assert_eq!(
+        judge("for d in crates/*; do (cd \"$d\" && cargo check); done"),
+        ToolDecision::Allow
+    );
     // Not quoted, a name with a blank becomes two words.
     fs::write(root.join("a .env.rs"), "").unwrap();
     assert_eq!(judge("for f in *.rs; do cat $f; done"), ToolDecision::Ask);

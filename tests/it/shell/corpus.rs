@@ -86,9 +86,14 @@ fn every_example_of_the_table_has_its_stated_judgement() {
 fn no_row_of_the_corpus_is_an_example_of_the_table() {
     let examples: Vec<String> =
         Programs::built_in().examples().into_iter().map(|example| example.command).collect();
-    for name in
-        ["dangerous", "everyday", "own_dangerous", "own_everyday", "own_dangerous_2", "own_everyday_2"]
-    {
+    for name in [
+        "dangerous",
+        "everyday",
+        "own_dangerous",
+        "own_everyday",
+        "own_dangerous_2",
+        "own_everyday_2",
+    ] {
         for row in rows(name) {
             assert!(!examples.contains(&row.cmd), "{}", row.cmd);
         }

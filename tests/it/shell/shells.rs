@@ -61,12 +61,83 @@ impl Numbers {
 /// The text with one to three pieces put in or characters left out.
 fn mutated(text: &str, numbers: &mut Numbers) -> String {
     let pieces = [
-        "'", "\"", "\\", " ", "\n", ";", "&&", "||", "|", "\t", "#", "!", "*", "?", "[", "]", "{}",
-        "{", "}", "@{1}", "=", "~", "A=b ", "2>&1", ">x", "<x", "<<E\n", "\nE\n", "$", "(", ")",
-        "&", "\\\n", "^", "%", ",", "+", "<", ">", "'x'", "\"y\"", "''", "\\\\", "1>", " - ",
-        "\\'", "-I{}", "&>x", "2>x", ">>x", "=#", "x=", ":~", "1>&2", "<<<x", ">|", "<>", "|&",
-        "\t\n", "$x", "``", "{a,b}", "{1..3}", "{,x}", "; do ", "; done", "if a; then ", "; fi",
-        "for f in a b; do ", "{ ", "; }", "[[ -f x ]] && ", "]]", "do ", "then ", "else ", "in",
+        "'",
+        "\"",
+        "\\",
+        " ",
+        "\n",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "\t",
+        "#",
+        "!",
+        "*",
+        "?",
+        "[",
+        "]",
+        "{}",
+        "{",
+        "}",
+        "@{1}",
+        "=",
+        "~",
+        "A=b ",
+        "2>&1",
+        ">x",
+        "<x",
+        "<<E\n",
+        "\nE\n",
+        "$",
+        "(",
+        ")",
+        "&",
+        "\\\n",
+        "^",
+        "%",
+        ",",
+        "+",
+        "<",
+        ">",
+        "'x'",
+        "\"y\"",
+        "''",
+        "\\\\",
+        "1>",
+        " - ",
+        "\\'",
+        "-I{}",
+        "&>x",
+        "2>x",
+        ">>x",
+        "=#",
+        "x=",
+        ":~",
+        "1>&2",
+        "<<<x",
+        ">|",
+        "<>",
+        "|&",
+        "\t\n",
+        "$x",
+        "``",
+        "{a,b}",
+        "{1..3}",
+        "{,x}",
+        "; do ",
+        "; done",
+        "if a; then ",
+        "; fi",
+        "for f in a b; do ",
+        "{ ",
+        "; }",
+        "[[ -f x ]] && ",
+        "]]",
+        "do ",
+        "then ",
+        "else ",
+        "in",
     ];
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..=numbers.below(3) {
@@ -83,15 +154,13 @@ fn mutated(text: &str, numbers: &mut Numbers) -> String {
 
 /// A text of loops, conditions, groups and braces, whose loops end if every command succeeds.
 fn compound(numbers: &mut Numbers, depth: usize) -> String {
-    let simple = ["a b", "c 'd e'", "f {g,h}i", "j x{1..3}y", "k |& l", "m && n", "o; p", "! q", "s > t"];
+    let simple =
+        ["a b", "c 'd e'", "f {g,h}i", "j x{1..3}y", "k |& l", "m && n", "o; p", "! q", "s > t"];
     if depth == 0 {
         return simple[numbers.below(simple.len())].to_owned();
     }
-    let (one, two, three) = (
-        compound(numbers, depth - 1),
-        compound(numbers, depth - 1),
-        compound(numbers, depth - 1),
-    );
+    let (one, two, three) =
+        (compound(numbers, depth - 1), compound(numbers, depth - 1), compound(numbers, depth - 1));
     match numbers.below(9) {
         0 => format!("if {one}; then {two}; else {three}; fi"),
         1 => format!("if {one}\nthen\n{two}\nelif z\nthen {three}\nfi"),
@@ -452,8 +521,7 @@ fn compare_values(shell: &str, dialect: Dialect) {
 
 #[test]
 fn variables_have_the_values_that_shells_give_them() {
-    for (shell, dialect) in
-        [("bash", Dialect::Bash), ("dash", Dialect::Sh), ("zsh", Dialect::Zsh)]
+    for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Sh), ("zsh", Dialect::Zsh)]
     {
         compare_values(shell, dialect);
     }
