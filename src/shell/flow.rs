@@ -21,6 +21,7 @@ use super::commands::{
 use super::globs::is_glob;
 use super::judgement::{Effect, Part, Reason};
 use super::simple::{Judging, Lines, Simple};
+use super::values::{redirections_with_values, with_values};
 use crate::decision::ToolDecision;
 
 /// How many words of a `for` are judged one by one.
@@ -38,7 +39,7 @@ impl Judging<'_> {
         here: &[PathBuf],
         input: Lines,
     ) -> Option<Vec<PathBuf>> {
-        let redirections = self.redirections_with_values(&compound.redirections);
+        let redirections = redirections_with_values(&mut self.bindings, &compound.redirections);
         Simple::redirections_only(&redirections, here).judge(self);
         let input = if reads_elsewhere(&redirections) { Lines::Unknown } else { input };
         let ends = match (&compound.kind, compound.lists.as_slice()) {
@@ -144,7 +145,7 @@ impl Judging<'_> {
             return false;
         }
         for assignment in &command.assignments {
-            let mut word = self.with_values(&assignment.value);
+            let mut word = with_values(&mut self.bindings, &assignment.value);
             // A pattern is expanded where the variable is used.
             if word.kind == WordKind::Glob {
                 word.kind = WordKind::Literal;
@@ -214,7 +215,8 @@ impl Judging<'_> {
 
     /// The values that the words after `in` stand for.
     fn values_of(&mut self, words: &[Word], here: &[PathBuf]) -> Vec<Value> {
-        let given: Vec<Word> = words.iter().map(|word| self.with_values(word)).collect();
+        let given: Vec<Word> =
+            words.iter().map(|word| with_values(&mut self.bindings, word)).collect();
         let known = given
             .iter()
             .all(|word| word.kind != WordKind::Expansion && word.substitutions.is_empty());

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use super::commands::{Commands, Join, Pipeline, Stage};
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
-use super::values::is_count;
+use super::values::{command_with_values, is_count, redirections_with_values, with_values};
 use crate::decision::ToolDecision;
 
 /// The effect of a pipeline on the pipelines after it.
@@ -31,7 +31,7 @@ struct Went {
 }
 
 /// What is known when a list has run.
-pub(super) struct Ended {
+pub(super) struct AfterList {
     /// The directories that the shell may be in, with those that the list started in.
     pub(super) directories: Vec<PathBuf>,
     /// The known property of its output.
@@ -44,14 +44,14 @@ pub(super) const MAX_DIRECTORIES: usize = 8;
 
 impl Judging<'_> {
     /// Judges a list of commands that starts in one of these directories.
-    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) -> Ended {
+    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) -> AfterList {
         let bound = self.bindings.len();
         let ended = self.pipelines(commands, start, bound);
         self.bindings.truncate(bound);
         ended
     }
 
-    fn pipelines(&mut self, commands: &Commands, start: &[PathBuf], bound: usize) -> Ended {
+    fn pipelines(&mut self, commands: &Commands, start: &[PathBuf], bound: usize) -> AfterList {
         // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
         // directories so far. After `&&` the previous command succeeded, so only its directories count.
         let mut all = start.to_vec();
@@ -82,7 +82,7 @@ impl Judging<'_> {
             }
         }
         let lines = if commands.pipelines.len() == 1 { output } else { Lines::Unknown };
-        Ended { directories: all, lines }
+        AfterList { directories: all, lines }
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> (Option<Went>, Lines) {
@@ -98,7 +98,7 @@ impl Judging<'_> {
                     let command = match self.bindings.is_empty() && !counts {
                         true => command,
                         false => {
-                            with_values = self.command_with_values(command);
+                            with_values = command_with_values(&mut self.bindings, command);
                             &with_values
                         }
                     };
@@ -110,7 +110,7 @@ impl Judging<'_> {
                 }
                 Stage::Subshell { commands, redirections } => {
                     self.list(commands, here);
-                    let redirections = self.redirections_with_values(redirections);
+                    let redirections = redirections_with_values(&mut self.bindings, redirections);
                     Simple::redirections_only(&redirections, here).judge(self);
                     lines = Lines::Unknown;
                 }
@@ -121,7 +121,8 @@ impl Judging<'_> {
                     lines = Lines::Unknown;
                 }
                 Stage::Condition { words, span } => {
-                    let words: Vec<_> = words.iter().map(|word| self.with_values(word)).collect();
+                    let words: Vec<_> =
+                        words.iter().map(|word| with_values(&mut self.bindings, word)).collect();
                     Simple::of_condition(&words, span.clone(), here).judge_condition(self);
                     lines = Lines::Unknown;
                 }

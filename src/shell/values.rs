@@ -11,120 +11,123 @@
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
 //! | `-j$(nproc)` | a number | literal |
 
-use super::bindings::Value;
+use super::bindings::{Binding, Value};
 use super::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
 };
 use super::globs::is_glob;
-use super::simple::Judging;
 
-impl Judging<'_> {
-    /// The word with the values of the variables in it.
-    pub(super) fn with_values(&mut self, word: &Word) -> Word {
-        let mut given = word.clone();
-        if is_count(word) {
-            given.text = word.text.replace("$(…)", "8");
-            given.kind = WordKind::Literal;
-            given.split = false;
-            return given;
-        }
-        if !word.parameters.iter().any(|name| self.bindings.iter().any(|one| one.name == *name)) {
-            return given;
-        }
-        let Some(parts) = parts_of(word) else {
-            given.parameters.retain(|name| self.bindings.iter().all(|one| one.name != *name));
-            return given;
-        };
-        self.put_values(&mut given, word, parts);
-        given
+/// The word with the values of the variables in it.
+pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
+    let mut given = word.clone();
+    if is_count(word) {
+        given.text = word.text.replace("$(…)", "8");
+        given.kind = WordKind::Literal;
+        given.split = false;
+        return given;
     }
+    if !word.parameters.iter().any(|name| bindings.iter().any(|one| one.name == *name)) {
+        return given;
+    }
+    let Some(parts) = parts_of(word) else {
+        given.parameters.retain(|name| bindings.iter().all(|one| one.name != *name));
+        return given;
+    };
+    put_values(bindings, &mut given, word, parts);
+    given
+}
 
-    /// Replaces the text of a word by its parts, with the values that are known.
-    fn put_values(&mut self, given: &mut Word, word: &Word, parts: Vec<TextPart<'_>>) {
-        given.parameters.clear();
-        let mut text = String::with_capacity(word.text.len());
-        let mut known = word.substitutions.is_empty();
-        let (mut home, mut glob, mut split) = (false, false, false);
-        for (literal, name) in parts {
-            text.push_str(literal);
-            // Whether it is quoted is not known here.
-            split |= is_glob(literal);
-            let Some((name, written)) = name else { continue };
-            let bound = self.bindings.iter_mut().rfind(|binding| binding.name == name);
-            let Some(binding) = bound else {
-                given.parameters.push(name.to_owned());
-                text.push_str(written);
+/// Replaces the text of a word by its parts, with the values that are known.
+fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Vec<TextPart<'_>>) {
+    given.parameters.clear();
+    let mut text = String::with_capacity(word.text.len());
+    let mut known = word.substitutions.is_empty();
+    let (mut home, mut glob, mut split) = (false, false, false);
+    for (literal, name) in parts {
+        text.push_str(literal);
+        // Whether it is quoted is not known here.
+        split |= is_glob(literal);
+        let Some((name, written)) = name else { continue };
+        let bound = bindings.iter_mut().rfind(|binding| binding.name == name);
+        let Some(binding) = bound else {
+            given.parameters.push(name.to_owned());
+            text.push_str(written);
+            known = false;
+            continue;
+        };
+        binding.used = true;
+        match &binding.value {
+            Value::Word { word: value, plain } if *plain || !word.split => {
+                match value.kind {
+                    WordKind::Tilde if text.is_empty() => home = true,
+                    WordKind::Tilde => known = false,
+                    WordKind::Glob => glob = true,
+                    _ => {}
+                }
+                text.push_str(&value.text);
+            }
+            value => {
+                let whole = word.text == written && !word.split;
+                given.line |= whole && matches!(value, Value::Line);
                 known = false;
-                continue;
-            };
-            binding.used = true;
-            match &binding.value {
-                Value::Word { word: value, plain } if *plain || !word.split => {
-                    match value.kind {
-                        WordKind::Tilde if text.is_empty() => home = true,
-                        WordKind::Tilde => known = false,
-                        WordKind::Glob => glob = true,
-                        _ => {}
-                    }
-                    text.push_str(&value.text);
-                }
-                value => {
-                    let whole = word.text == written && !word.split;
-                    given.line |= whole && matches!(value, Value::Line);
-                    known = false;
-                    text.push_str(written);
-                }
+                text.push_str(written);
             }
         }
-        if known {
-            given.kind = match (home, glob || split) {
-                (true, _) => WordKind::Tilde,
-                (_, true) => WordKind::Glob,
-                _ => WordKind::Literal,
-            };
-            given.split = split;
-        }
-        given.text = text;
     }
-
-    /// The command with the values of the variables in its words.
-    pub(super) fn command_with_values(&mut self, command: &SimpleCommand) -> SimpleCommand {
-        SimpleCommand {
-            assignments: command
-                .assignments
-                .iter()
-                .map(|one| Assignment {
-                    name: one.name.clone(),
-                    value: self.with_values(&one.value),
-                })
-                .collect(),
-            words: command.words.iter().map(|word| self.with_values(word)).collect(),
-            redirections: self.redirections_with_values(&command.redirections),
-            span: command.span.clone(),
-        }
-    }
-
-    /// The redirections with the values of the variables in their targets.
-    pub(super) fn redirections_with_values(&mut self, all: &[Redirection]) -> Vec<Redirection> {
-        let mut with = |redirection: &Redirection| {
-            let target = match &redirection.target {
-                RedirectionTarget::Read(word) => RedirectionTarget::Read(self.with_values(word)),
-                RedirectionTarget::Write(word) => RedirectionTarget::Write(self.with_values(word)),
-                RedirectionTarget::Append(word) => {
-                    RedirectionTarget::Append(self.with_values(word))
-                }
-                RedirectionTarget::WriteAll(word) => {
-                    RedirectionTarget::WriteAll(self.with_values(word))
-                }
-                RedirectionTarget::HereString(word) => {
-                    RedirectionTarget::HereString(self.with_values(word))
-                }
-                other => other.clone(),
-            };
-            Redirection { fd: redirection.fd, target }
+    if known {
+        given.kind = match (home, glob || split) {
+            (true, _) => WordKind::Tilde,
+            (_, true) => WordKind::Glob,
+            _ => WordKind::Literal,
         };
-        all.iter().map(&mut with).collect()
+        given.split = split;
     }
+    given.text = text;
+}
+
+/// The command with the values of the variables in its words.
+pub(super) fn command_with_values(
+    bindings: &mut [Binding],
+    command: &SimpleCommand,
+) -> SimpleCommand {
+    SimpleCommand {
+        assignments: command
+            .assignments
+            .iter()
+            .map(|one| Assignment {
+                name: one.name.clone(),
+                value: with_values(bindings, &one.value),
+            })
+            .collect(),
+        words: command.words.iter().map(|word| with_values(bindings, word)).collect(),
+        redirections: redirections_with_values(bindings, &command.redirections),
+        span: command.span.clone(),
+    }
+}
+
+/// The redirections with the values of the variables in their targets.
+pub(super) fn redirections_with_values(
+    bindings: &mut [Binding],
+    all: &[Redirection],
+) -> Vec<Redirection> {
+    let mut with = |redirection: &Redirection| {
+        let target = match &redirection.target {
+            RedirectionTarget::Read(word) => RedirectionTarget::Read(with_values(bindings, word)),
+            RedirectionTarget::Write(word) => RedirectionTarget::Write(with_values(bindings, word)),
+            RedirectionTarget::Append(word) => {
+                RedirectionTarget::Append(with_values(bindings, word))
+            }
+            RedirectionTarget::WriteAll(word) => {
+                RedirectionTarget::WriteAll(with_values(bindings, word))
+            }
+            RedirectionTarget::HereString(word) => {
+                RedirectionTarget::HereString(with_values(bindings, word))
+            }
+            other => other.clone(),
+        };
+        Redirection { fd: redirection.fd, target }
+    };
+    all.iter().map(&mut with).collect()
 }
 
 /// Whether a word has the number of processors in it, as in `-j$(nproc)`, and nothing else that is not known.

@@ -31,7 +31,7 @@ fn the_presets_do_not_allow_dangerous_commands() {
     }
 }
 
-/// The same for commands of other programs, and for those that nobody had looked at while the table was written.
+/// The same for commands of other programs, and for lists that were written without a look at the table.
 #[test]
 fn the_preset_developer_has_the_same_scores_for_other_commands() {
     for name in ["own_dangerous", "own_dangerous_2"] {

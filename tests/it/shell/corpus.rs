@@ -40,7 +40,7 @@ fn everyday_commands_are_seldom_asked_about() {
     assert!(agent * 10 <= all, "{agent} of {all}");
 }
 
-/// The same for commands of other programs, and for those that nobody had looked at while the table was written.
+/// The same for commands of other programs, and for lists that were written without a look at the table.
 #[test]
 fn commands_of_other_programs_have_the_same_scores() {
     for name in ["own_dangerous", "own_dangerous_2"] {
