@@ -806,7 +806,7 @@ fn a_name_stands_for_one_type() {
 /// for one use of an agent (`Agent`), one kind of row (`Ledger`), one part of a response (`RunLoop`), one part of the
 /// grammar (`Lexer`, `Simple`) or one transport (`Shared`).
 const SPREAD: [(&str, usize); 6] =
-    [("Agent", 3), ("Ledger", 4), ("Lexer", 3), ("RunLoop", 3), ("Shared", 3), ("Simple", 4)];
+    [("Agent", 3), ("Ledger", 4), ("Lexer", 3), ("RunLoop", 3), ("Shared", 3), ("Simple", 5)];
 
 #[test]
 fn the_methods_of_a_type_are_in_at_most_two_files_of_a_module() {

@@ -13,6 +13,7 @@
 //! | `environment` | shows the environment |
 //! | `destructive` | is denied by the table itself; unknown for a command that is not known |
 //! | `denied` | is denied by the table itself; certain for each command that was read |
+//! | `queries` | asks a service with the user's credentials, and changes nothing there |
 //! | `unknown` | is not in the table, or has an option that is not |
 //!
 //! A command may be in several classes. A rule that allows has to name *all* of them, a strict rule one of them.
@@ -34,6 +35,7 @@ pub(super) const CLASSES: &[(&str, Classes)] = &[
     ("unknown", Classes(64)),
     ("destructive", Classes(128)),
     ("denied", Classes(256)),
+    ("queries", Classes(512)),
 ];
 
 impl Classes {
@@ -68,6 +70,7 @@ pub(super) fn class(effect: &Effect) -> Classes {
         Effect::Sends(_) => 8,
         Effect::Runs(_) => 16,
         Effect::RevealsEnvironment => 32,
+        Effect::Queries(_) => 512,
         _ => 64,
     })
 }

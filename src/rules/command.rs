@@ -38,7 +38,9 @@ use super::engine::Engine;
 use super::glob::Glob;
 use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
-use crate::shell::{Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand};
+use crate::shell::{
+    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Stage,
+};
 
 /// One shell text with the judgement of its commands.
 #[derive(Debug)]
@@ -92,6 +94,14 @@ impl CommandView {
 
     pub(super) fn parts(&self) -> &[Part] {
         self.judgement.parts()
+    }
+
+    /// Whether the text is one simple command and nothing else.
+    pub(super) fn is_one_command(&self) -> bool {
+        match self.commands.pipelines() {
+            [only] => matches!(only.stages(), [Stage::Simple(_)]),
+            _ => false,
+        }
     }
 
     /// The commands that rules have to cover: without those that only run another one or change the directory, unless

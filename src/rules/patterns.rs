@@ -65,7 +65,7 @@ pub(super) fn patterns(
     match commands {
         [] => of_file(seen),
         [(field, view)] => match (field.as_slice(), view.parts(), &view.refused) {
-            ([field], [part], None) => of_command(seen, field, part),
+            ([field], [part], None) if view.is_one_command() => of_command(seen, field, part),
             _ => Vec::new(),
         },
         _ => Vec::new(),

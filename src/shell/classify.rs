@@ -126,9 +126,9 @@ impl Classifier {
     /// use countersign::decision::ToolDecision;
     ///
     /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
-    /// let judgement = classifier.judge("rm -rf / ; for x in *; do echo; done", Dialect::Bash);
+    /// let judgement = classifier.judge("rm -rf / ; case x in *) echo;; esac", Dialect::Bash);
     /// assert_eq!(judgement.decision(), ToolDecision::Deny, "what was read before the refused place counts");
-    /// assert!(judgement.refused().unwrap().contains("`for` begins a compound command"));
+    /// assert!(judgement.refused().unwrap().contains("`case` begins a compound command"));
     /// ```
     #[must_use]
     pub fn judge(&self, text: &str, dialect: Dialect) -> Judgement {
@@ -145,7 +145,8 @@ impl Classifier {
     /// Judges commands that were parsed before.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
-        let mut judging = Judging { settings: &self.settings, parts: Vec::new(), depth: 0 };
+        let mut judging =
+            Judging { settings: &self.settings, parts: Vec::new(), depth: 0, bindings: Vec::new() };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.

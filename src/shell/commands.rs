@@ -22,8 +22,8 @@ use std::ops::Range;
 /// let argv: Vec<_> = commands.simple_commands().map(|command| command.argv().unwrap().join(" ")).collect();
 /// assert_eq!(argv, ["cd src", "grep -rn fn main .", "head -5"]);
 ///
-/// let refused = Commands::parse("ls; while true; do rm -rf x; done", Dialect::Bash).unwrap_err();
-/// assert_eq!(refused.to_string(), "line 1, column 5: `while` begins a compound command, which is not analysed");
+/// let refused = Commands::parse("ls; case x in *) ls;; esac", Dialect::Bash).unwrap_err();
+/// assert_eq!(refused.to_string(), "line 1, column 5: `case` begins a compound command, which is not analysed");
 /// # Ok::<(), countersign::shell::Refused>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -112,6 +112,94 @@ pub enum Stage {
         /// The redirections after the closing parenthesis.
         redirections: Vec<Redirection>,
     },
+    /// Commands that run depending on others, or for each of several words: `if`, `for`, `while`, `{ … }`.
+    Compound(Compound),
+    /// A condition, `[[ … ]]`: the words between the brackets.
+    Condition {
+        /// The words, with `&&`, `||` and the comparisons among them. A pattern in them is not expanded.
+        words: Vec<Word>,
+        /// The byte range of the condition in the text.
+        span: Range<usize>,
+    },
+}
+
+/// Commands that run depending on others, or for each of several words.
+///
+/// ```
+/// use countersign::shell::{Commands, CompoundKind, Dialect, Stage};
+///
+/// let text = "for f in a.rs src/*.rs; do if grep -q x \"$f\"; then wc -l \"$f\"; fi; done | sort";
+/// let commands = Commands::parse(text, Dialect::Bash)?;
+/// let Stage::Compound(each) = &commands.pipelines()[0].stages()[0] else { unreachable!() };
+/// let CompoundKind::For { variable, words } = each.kind() else { unreachable!() };
+/// assert_eq!((variable.as_str(), words.len()), ("f", 2));
+/// let Stage::Compound(inner) = &each.lists()[0].pipelines()[0].stages()[0] else { unreachable!() };
+/// assert_eq!((inner.kind(), inner.lists().len()), (&CompoundKind::If, 2));
+/// assert!(text[each.span()].ends_with("done"));
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compound {
+    pub(super) kind: CompoundKind,
+    pub(super) lists: Vec<Commands>,
+    pub(super) redirections: Vec<Redirection>,
+    pub(super) span: Range<usize>,
+}
+
+/// The kind of a [`Compound`], which says when its lists run.
+///
+/// ```
+/// use countersign::shell::{Commands, CompoundKind, Dialect, Stage};
+///
+/// let commands = Commands::parse("until test -e ready; do sleep 1; done", Dialect::Sh)?;
+/// let Stage::Compound(waits) = &commands.pipelines()[0].stages()[0] else { unreachable!() };
+/// assert_eq!(waits.kind(), &CompoundKind::Until);
+/// # Ok::<(), countersign::shell::Refused>(())
+/// ```
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompoundKind {
+    /// `{ …; }`: one list, which runs in this shell.
+    Group,
+    /// `if`: the conditions and what they lead to, alternately, and at last what runs after `else`, if there is any.
+    If,
+    /// `while`: the condition, and the list that runs as long as it succeeds.
+    While,
+    /// `until`: the condition, and the list that runs as long as it fails.
+    Until,
+    /// `for`: one list, which runs once for each word.
+    For {
+        /// The variable that has the word as its value.
+        variable: String,
+        /// The words after `in`, which the shell expands first.
+        words: Vec<Word>,
+    },
+}
+
+impl Compound {
+    /// The kind of the compound command.
+    #[must_use]
+    pub fn kind(&self) -> &CompoundKind {
+        &self.kind
+    }
+
+    /// Its lists of commands, in the order of the text.
+    #[must_use]
+    pub fn lists(&self) -> &[Commands] {
+        &self.lists
+    }
+
+    /// The redirections after its end, which all of its commands inherit.
+    #[must_use]
+    pub fn redirections(&self) -> &[Redirection] {
+        &self.redirections
+    }
+
+    /// The byte range in the text, without the redirections.
+    #[must_use]
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
 }
 
 /// A program or builtin with its arguments, assignments and redirections.
@@ -274,7 +362,7 @@ pub enum RedirectionTarget {
 /// ```
 /// use countersign::shell::{Commands, Dialect};
 ///
-/// let refused = Commands::parse("ls -l\nif true; then ls; fi", Dialect::Sh).unwrap_err();
+/// let refused = Commands::parse("ls -l\nselect x in a; do ls; done", Dialect::Sh).unwrap_err();
 /// assert_eq!((refused.line(), refused.column()), (2, 1));
 /// // What was read before the place that is refused, for a surface that shows it.
 /// assert_eq!(refused.read().simple_commands().count(), 1);
@@ -363,11 +451,29 @@ impl Commands {
                     commands.collect(found);
                     redirections
                 }
+                Stage::Compound(compound) => {
+                    if let CompoundKind::For { words, .. } = &compound.kind {
+                        substituted(words, found);
+                    }
+                    compound.lists.iter().for_each(|list| list.collect(found));
+                    &compound.redirections
+                }
+                Stage::Condition { words, .. } => {
+                    substituted(words, found);
+                    continue;
+                }
             };
             for word in redirections.iter().filter_map(|redirection| redirection.target.word()) {
                 word.substitutions.iter().for_each(|inner| inner.collect(found));
             }
         }
+    }
+}
+
+/// Adds the commands in the substitutions of these words.
+fn substituted<'a>(words: &'a [Word], found: &mut Vec<&'a SimpleCommand>) {
+    for inner in words.iter().flat_map(|word| &word.substitutions) {
+        inner.collect(found);
     }
 }
 
@@ -451,6 +557,8 @@ pub struct Word {
     pub(super) split: bool,
     pub(super) parameters: Vec<String>,
     pub(super) substitutions: Vec<Commands>,
+    /// Whether it is a path in the workspace that was read from a line, so that it may be a part of such a path.
+    pub(super) line: bool,
     pub(super) span: Range<usize>,
 }
 
@@ -482,7 +590,7 @@ impl Word {
     /// Whether the shell may turn the word into several words, or none: an unquoted expansion or a glob.
     #[must_use]
     pub fn may_split(&self) -> bool {
-        self.split || self.kind == WordKind::Glob
+        self.split
     }
 
     /// The names of the parameters in the word, such as `HOME` for `"$HOME/bin"`.
@@ -512,6 +620,7 @@ impl Word {
             split: false,
             parameters: Vec::new(),
             substitutions: Vec::new(),
+            line: false,
             span: 0..0,
         }
     }

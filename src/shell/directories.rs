@@ -10,14 +10,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::commands::Word;
+use super::commands::{Word, WordKind};
 use super::judgement::Effect;
+use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use super::table::Matched;
 
 impl Simple<'_> {
     pub(super) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
         let workspace = &judging.settings.workspace;
+        if word.kind == WordKind::Glob && !word.split {
+            return self.one_of_the_directories(judging, word);
+        }
         let there =
             word.literal().filter(|text| !text.is_empty() && *text != "-").and_then(|text| {
                 let places = self.here.iter().map(|here| workspace.places(text, here));
@@ -36,6 +40,34 @@ impl Simple<'_> {
                 self.ask(format!("works in `{}`, outside of the workspace", word.text));
             }
             None => self.ask(format!("works in `{}`, which is known only when it runs", word.text)),
+        }
+    }
+
+    /// The directory is one of those that a pattern matches now: the value of a loop's variable.
+    fn one_of_the_directories(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.settings.workspace;
+        let mut there = Vec::new();
+        for here in &self.here {
+            let found = workspace.matches(&word.text, here).unwrap_or_default();
+            let places = found.iter().map(|path| workspace.places(&path.to_string_lossy(), here));
+            match places.collect::<Option<Vec<_>>>() {
+                Some(places) if !places.is_empty() => there.extend(places),
+                _ => {
+                    return self.ask(format!(
+                        "works in `{}`, which is known only when it runs",
+                        word.text
+                    ));
+                }
+            }
+        }
+        let inside = |place: &PathBuf| place.starts_with(workspace.root());
+        if !there.iter().flatten().all(inside) {
+            return self.ask(format!("works in `{}`, outside of the workspace", word.text));
+        }
+        self.here = all_of(there);
+        self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
+        if self.here.len() > MAX_DIRECTORIES {
+            self.ask("may run in too many directories");
         }
     }
 

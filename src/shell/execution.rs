@@ -77,7 +77,10 @@ pub(super) fn runnable(commands: &Commands) -> Result<(), String> {
     for pipeline in &commands.pipelines {
         for stage in &pipeline.stages {
             let Stage::Simple(command) = stage else {
-                return Err("a subshell needs a shell".into());
+                return Err(match stage {
+                    Stage::Subshell { .. } => "a subshell needs a shell".into(),
+                    _ => "a loop, a condition or a group needs a shell".into(),
+                });
             };
             let values = command.assignments.iter().map(|assignment| &assignment.value);
             let targets =

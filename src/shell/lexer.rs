@@ -11,7 +11,7 @@
 //! | text | differs | here |
 //! |---|---|---|
 //! | `=ls` | `zsh` replaces it by the path of `ls` | refused |
-//! | `a{b,c}` | `dash` has no braces | refused |
+//! | `a{b,c}` | `dash` has no braces | refused for `sh` |
 //! | `$a[1]` | an element in `zsh`, a pattern in `bash` | refused |
 //! | `echo x &` | a job continues after the command | refused |
 //! | `!x` | history, in an interactive shell | refused, except `! ` before a pipeline |
@@ -188,6 +188,36 @@ impl<'a> Lexer<'a> {
             self.at += 2;
         }
         found
+    }
+
+    /// Whether this word is next, written without quotes and up to its end.
+    pub(super) fn is_keyword(&self, word: &str) -> bool {
+        let after = self.rest().strip_prefix(word).map(|rest| rest.chars().next());
+        after.is_some_and(|next| {
+            matches!(next, None | Some(' ' | '\t' | '\n' | ';' | '|' | '&' | ')' | '<' | '>'))
+        })
+    }
+
+    /// Skips a word of the grammar that blanks or a line break follow. Returns whether it was next.
+    pub(super) fn eat_keyword(&mut self, word: &str) -> bool {
+        let after = self.rest().strip_prefix(word).and_then(|rest| rest.chars().next());
+        let found = matches!(after, Some(' ' | '\t' | '\n'));
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    /// Skips the name of a variable.
+    pub(super) fn eat_name(&mut self) -> Option<&str> {
+        let rest = self.rest();
+        let other = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let name = rest.get(..rest.find(other).unwrap_or(rest.len())).unwrap_or_default();
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        self.at += name.len();
+        Some(name)
     }
 
     pub(super) fn is_word_start(&self) -> bool {

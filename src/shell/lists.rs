@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use super::commands::{Commands, Join, Pipeline, Stage};
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
+use super::values::{command_with_values, is_count, redirections_with_values, with_values};
 use crate::decision::ToolDecision;
 
 /// The effect of a pipeline on the pipelines after it.
@@ -29,23 +30,44 @@ struct Went {
     certain: bool,
 }
 
+/// What is known when a list has run.
+pub(super) struct AfterList {
+    /// The directories that the shell may be in, with those that the list started in.
+    pub(super) directories: Vec<PathBuf>,
+    /// The known property of its output.
+    pub(super) lines: Lines,
+}
+
 /// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
 /// is asked.
-const MAX_DIRECTORIES: usize = 8;
+pub(super) const MAX_DIRECTORIES: usize = 8;
 
 impl Judging<'_> {
     /// Judges a list of commands that starts in one of these directories.
-    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) {
+    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) -> AfterList {
+        let bound = self.bindings.len();
+        let ended = self.pipelines(commands, start, bound);
+        self.bindings.truncate(bound);
+        ended
+    }
+
+    fn pipelines(&mut self, commands: &Commands, start: &[PathBuf], bound: usize) -> AfterList {
         // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
         // directories so far. After `&&` the previous command succeeded, so only its directories count.
         let mut all = start.to_vec();
         let mut succeeded: Option<Vec<PathBuf>> = None;
+        let mut output = Lines::Unknown;
         for pipeline in &commands.pipelines {
             if pipeline.join != Join::And {
                 succeeded = None;
             }
             let here = succeeded.clone().unwrap_or_else(|| all.clone());
-            if let Some(Went { directories, certain }) = self.pipeline(pipeline, &here) {
+            if pipeline.join == Join::Then && self.assigned(pipeline, &here, bound) {
+                continue;
+            }
+            let (went, lines) = self.pipeline(pipeline, &here);
+            output = lines;
+            if let Some(Went { directories, certain }) = went {
                 for directory in &directories {
                     if !all.contains(directory) {
                         all.push(directory.clone());
@@ -56,12 +78,14 @@ impl Judging<'_> {
             }
             if all.len() > MAX_DIRECTORIES {
                 self.ask_last("may run in too many directories");
-                return;
+                break;
             }
         }
+        let lines = if commands.pipelines.len() == 1 { output } else { Lines::Unknown };
+        AfterList { directories: all, lines }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> Option<Went> {
+    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> (Option<Went>, Lines) {
         let mut lines = Lines::Unknown;
         let mut went: Option<Went> = None;
         // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
@@ -69,6 +93,15 @@ impl Judging<'_> {
         for stage in &pipeline.stages {
             match stage {
                 Stage::Simple(command) => {
+                    let with_values;
+                    let counts = command.words.iter().any(is_count);
+                    let command = match self.bindings.is_empty() && !counts {
+                        true => command,
+                        false => {
+                            with_values = command_with_values(&mut self.bindings, command);
+                            &with_values
+                        }
+                    };
                     let left = Simple::new(command, here, lines).judge(self);
                     lines = left.lines;
                     if let Some(directories) = left.directories {
@@ -77,12 +110,25 @@ impl Judging<'_> {
                 }
                 Stage::Subshell { commands, redirections } => {
                     self.list(commands, here);
-                    Simple::redirections_only(redirections, here).judge(self);
+                    let redirections = redirections_with_values(&mut self.bindings, redirections);
+                    Simple::redirections_only(&redirections, here).judge(self);
+                    lines = Lines::Unknown;
+                }
+                Stage::Compound(compound) => {
+                    if let Some(directories) = self.compound(compound, here, lines) {
+                        went = Some(Went { directories, certain: false });
+                    }
+                    lines = Lines::Unknown;
+                }
+                Stage::Condition { words, span } => {
+                    let words: Vec<_> =
+                        words.iter().map(|word| with_values(&mut self.bindings, word)).collect();
+                    Simple::of_condition(&words, span.clone(), here).judge_condition(self);
                     lines = Lines::Unknown;
                 }
             }
         }
-        went
+        (went, lines)
     }
 
     /// Adds an ASK to the last part.

@@ -63,13 +63,17 @@
 //! - What the analysis looks at (links, files, the search path) is still so when the command runs. [`ShellTool`] runs
 //!   the judged words without a shell, which removes the first assumption and not the others.
 
+mod bindings;
 mod characters;
 mod classify;
 mod commands;
+mod compounds;
+mod conditions;
 mod dialect;
 mod directories;
 mod environment;
 mod execution;
+mod flow;
 mod globs;
 mod judgement;
 mod lexer;
@@ -85,13 +89,14 @@ mod search_path;
 mod simple;
 mod table;
 mod tool;
+mod values;
 mod words;
 mod wrappers;
 
 pub use classify::Classifier;
 pub use commands::{
-    Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,
-    Stage, Word, WordKind,
+    Assignment, Commands, Compound, CompoundKind, Join, Pipeline, Redirection, RedirectionTarget,
+    Refused, SimpleCommand, Stage, Word, WordKind,
 };
 pub use dialect::Dialect;
 pub use execution::ShellOutput;

@@ -265,6 +265,12 @@ impl Simple<'_> {
                     self.ask(format!("`{}` may stand for a file that holds secrets", word.text));
                 }
             }
+            // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
+            WordKind::Expansion
+                if word.line && self.hides_content && matches!(kind, Kind::Read | Kind::List) =>
+            {
+                return;
+            }
             WordKind::Expansion | WordKind::Process => {
                 return self.ask(format!("`{}` is known only when it runs", word.text));
             }

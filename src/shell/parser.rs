@@ -7,7 +7,8 @@
 //! What was read is kept because a denial must not be avoidable by adding something strange: `rm -rf / ; for …` is
 //! refused, and `rm -rf /` is judged all the same.
 //!
-//! Words that begin a compound command in *any* of the shells are refused in the place of a program's name, also `{}`
+//! Compound commands (`if`, `for`, `while`, groups) and conditions are in `compounds.rs`. Words that begin any other
+//! compound command in *any* of the shells are refused in the place of a program's name, also `{}`
 //! and `-`: a shell that knows them would read everything after them in another way.
 
 use super::commands::{
@@ -55,13 +56,27 @@ const RESERVED: &[&str] = &[
 /// The parser of one text.
 #[derive(Debug)]
 pub(super) struct Parser<'a> {
-    lexer: Lexer<'a>,
+    pub(super) lexer: Lexer<'a>,
     /// The pipelines that were parsed completely, for [`Refused::read`].
     read: Commands,
     commands: usize,
 }
 
-type Parsed<T> = Result<T, Stop>;
+pub(super) type Parsed<T> = Result<T, Stop>;
+
+/// What a list of commands ends with, which is not consumed with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ListEnd {
+    Text,
+    Parenthesis,
+    /// One of these words, in the place of a command.
+    Words(&'static [&'static str]),
+}
+
+/// Whether a word is part of the grammar where a command begins.
+pub(super) fn is_reserved(word: &Word) -> bool {
+    !word.quoted && RESERVED.contains(&word.text.as_str())
+}
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
@@ -88,14 +103,14 @@ impl<'a> Parser<'a> {
             return Err(Stop::new(MAX_TEXT, "the text is longer than 64 KiB"));
         }
         self.lexer.check_characters()?;
-        let mut commands = self.list(0)?;
+        let mut commands = self.list(0, ListEnd::Text)?;
         self.lexer.no_open_documents()?;
         commands.comments = self.lexer.take_comments();
         Ok(commands)
     }
 
-    /// Parses pipelines up to the end of the text, or to the `)` of a nested list, which is not consumed.
-    fn list(&mut self, depth: usize) -> Parsed<Commands> {
+    /// Parses pipelines up to the end of the list, which is not consumed.
+    pub(super) fn list(&mut self, depth: usize, end: ListEnd) -> Parsed<Commands> {
         if depth > 4 {
             return Err(self.lexer.stop("more than 4 levels of nesting"));
         }
@@ -108,13 +123,21 @@ impl<'a> Parser<'a> {
             } else {
                 self.lexer.skip_lines()?;
             }
-            match self.lexer.peek() {
-                None if depth == 0 && join == Join::Then => {
+            match (self.lexer.peek(), end) {
+                (None, ListEnd::Text) if join == Join::Then => {
                     return Ok(std::mem::take(&mut self.read));
                 }
-                Some(')') if depth > 0 && join == Join::Then => return Ok(list),
-                None => return Err(self.lexer.stop("the text ends in the middle of a command")),
+                (Some(')'), ListEnd::Parenthesis) if join == Join::Then => return Ok(list),
+                (None, _) => {
+                    return Err(self.lexer.stop("the text ends in the middle of a command"));
+                }
                 _ if !separated => return Err(self.lexer.stop("two commands without a separator")),
+                (_, ListEnd::Words(words))
+                    if join == Join::Then
+                        && words.iter().any(|word| self.lexer.is_keyword(word)) =>
+                {
+                    return Ok(list);
+                }
                 _ => {}
             }
             let pipeline = self.pipeline(join, depth)?;
@@ -162,12 +185,30 @@ impl<'a> Parser<'a> {
                 return Ok(Pipeline { join, negated, stages });
             }
             if self.lexer.starts_with("|&") {
-                return Err(self.lexer.stop("`|&` is not analysed: write `2>&1 |`"));
+                self.errors_too(&mut stages)?;
             }
             self.lexer.eat("|");
+            self.lexer.eat("&");
             self.lexer.skip_lines()?;
             stages.push(self.stage(depth)?);
         }
+    }
+
+    /// Reads `|&` as what it stands for: `2>&1 |`, where the redirection comes after all others.
+    fn errors_too(&self, stages: &mut [Stage]) -> Parsed<()> {
+        let redirections = match stages.last_mut() {
+            Some(Stage::Simple(command)) => &mut command.redirections,
+            Some(Stage::Subshell { redirections, .. }) => redirections,
+            Some(Stage::Compound(compound)) => &mut compound.redirections,
+            Some(Stage::Condition { .. }) | None => {
+                return Err(self.lexer.stop("`|&` is not analysed here"));
+            }
+        };
+        if !self.lexer.dialect().has_extensions() {
+            return Err(self.lexer.stop("`|&` is not in every `sh`: write `2>&1 |`"));
+        }
+        redirections.push(Redirection { fd: Some(2), target: RedirectionTarget::Duplicate(1) });
+        Ok(())
     }
 
     fn stage(&mut self, depth: usize) -> Parsed<Stage> {
@@ -176,18 +217,26 @@ impl<'a> Parser<'a> {
             return Err(self.lexer.stop("more than 256 commands"));
         }
         if self.lexer.peek() != Some('(') {
-            return self.simple(depth).map(Stage::Simple);
+            return match self.compound(depth)? {
+                Some(stage) => Ok(stage),
+                None => self.simple(depth).map(Stage::Simple),
+            };
         }
         if self.lexer.starts_with("((") {
             return Err(self.lexer.stop("`((` is not analysed"));
         }
         let commands = self.parenthesised(depth, "(")?;
+        Ok(Stage::Subshell { commands, redirections: self.redirections(depth)? })
+    }
+
+    /// Parses the redirections after a compound command.
+    pub(super) fn redirections(&mut self, depth: usize) -> Parsed<Vec<Redirection>> {
         let mut redirections = Vec::new();
         loop {
             self.lexer.skip_blanks()?;
             match self.redirection(depth)? {
                 Some(redirection) => redirections.push(redirection),
-                None => return Ok(Stage::Subshell { commands, redirections }),
+                None => return Ok(redirections),
             }
         }
     }
@@ -196,7 +245,7 @@ impl<'a> Parser<'a> {
     fn parenthesised(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
         self.lexer.no_open_documents()?;
         self.lexer.eat(opening);
-        let commands = self.list(depth + 1)?;
+        let commands = self.list(depth + 1, ListEnd::Parenthesis)?;
         if commands.pipelines.is_empty() {
             return Err(self.lexer.stop("parentheses without a command"));
         }
@@ -245,8 +294,15 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let at = self.lexer.at();
-        let word = self.word(depth)?;
-        if first && !word.quoted && RESERVED.contains(&word.text.as_str()) {
+        let words = self.words(depth)?;
+        let [word] = words.as_slice() else {
+            if first {
+                return Err(Stop::new(at, "a brace in the place of a program is not analysed"));
+            }
+            command.words.extend(words);
+            return Ok(());
+        };
+        if first && is_reserved(word) {
             let why = format!("`{}` begins a compound command, which is not analysed", word.text);
             return Err(Stop { at, why });
         }
@@ -256,11 +312,22 @@ impl<'a> Parser<'a> {
         if self.lexer.peek() == Some('(') {
             return Err(self.lexer.stop("`(` after a word is not analysed"));
         }
-        command.words.push(word);
+        command.words.extend(words);
         Ok(())
     }
 
-    fn word(&mut self, depth: usize) -> Parsed<Word> {
+    /// Parses a word that the shell makes no other words from.
+    pub(super) fn word(&mut self, depth: usize) -> Parsed<Word> {
+        let at = self.lexer.at();
+        let mut words = self.words(depth)?;
+        match (words.pop(), words.is_empty()) {
+            (Some(word), true) => Ok(word),
+            _ => Err(Stop::new(at, "a brace is not analysed here: quote it")),
+        }
+    }
+
+    /// Parses a word, which braces turn into several.
+    pub(super) fn words(&mut self, depth: usize) -> Parsed<Vec<Word>> {
         let start = self.lexer.at();
         if self.lexer.starts_with("<(") {
             let inner = self.parenthesised(depth, "<(")?;
@@ -271,7 +338,7 @@ impl<'a> Parser<'a> {
             if self.lexer.is_word_start() {
                 return Err(self.lexer.stop("a process substitution within a word"));
             }
-            return Ok(word);
+            return Ok(vec![word]);
         }
         let mut word = self.lexer.begin_word()?;
         // The lexer stops at each `$(`, since the text inside is a list of commands again.

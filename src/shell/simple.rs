@@ -27,6 +27,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::bindings::Binding;
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
 use super::judgement::{Effect, Part, Reason};
@@ -55,6 +56,8 @@ pub(super) struct Simple<'a> {
     pub(super) builds: bool,
     /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
     pub(super) inert: bool,
+    /// Whether the program shows no content of its operands.
+    pub(super) hides_content: bool,
     /// A variable that names places in which the program finds code of the workspace.
     code_in: Option<String>,
     program: Option<Program>,
@@ -81,6 +84,15 @@ impl<'a> Simple<'a> {
         Self::of_words(&[], redirections, here, Lines::Unknown)
     }
 
+    /// A condition, whose words are those between `[[` and `]]`.
+    pub(super) fn of_condition(
+        words: &'a [Word],
+        span: std::ops::Range<usize>,
+        here: &[PathBuf],
+    ) -> Self {
+        Self { span, ..Self::of_words(words, &[], here, Lines::Unknown) }
+    }
+
     pub(super) fn of_words(
         words: &'a [Word],
         redirections: &'a [Redirection],
@@ -105,6 +117,7 @@ impl<'a> Simple<'a> {
             inside: true,
             builds: false,
             inert: false,
+            hides_content: false,
             code_in: None,
             program: None,
         }
@@ -156,11 +169,26 @@ impl<'a> Simple<'a> {
         if self.words.is_empty() && self.reasons.is_empty() && self.effects.is_empty() {
             return left;
         }
+        // Its part goes before those of the programs that it runs, which were added while it was judged.
+        let part = self.into_part(directories);
+        judging.parts.insert(at.min(judging.parts.len()), part);
+        left
+    }
+
+    /// Adds a part for reasons that belong to no program, if there are any.
+    pub(super) fn only_reasons(self, judging: &mut Judging<'_>) {
+        if !self.reasons.is_empty() {
+            let directories = self.here.clone();
+            judging.parts.push(self.into_part(directories));
+        }
+    }
+
+    pub(super) fn into_part(self, directories: Vec<PathBuf>) -> Part {
         let (program, file, digest) = match self.program {
             Some(program) => (Some(program.name), program.file, Some(program.digest)),
             None => (None, None, None),
         };
-        let part = Part {
+        Part {
             span: self.span,
             argv: self.words.iter().map(|word| word.text.clone()).collect(),
             words: self.words.to_vec(),
@@ -173,13 +201,10 @@ impl<'a> Simple<'a> {
             digest,
             effects: self.effects,
             reasons: self.reasons,
-        };
-        // Its part goes before those of the programs that it runs, which were added while it was judged.
-        judging.parts.insert(at.min(judging.parts.len()), part);
-        left
+        }
     }
 
-    fn substitutions(&self, judging: &mut Judging<'_>) {
+    pub(super) fn substitutions(&self, judging: &mut Judging<'_>) {
         let values = self.assignments.iter().map(|assignment| &assignment.value);
         let targets = self.redirections.iter().filter_map(|redirection| redirection.target.word());
         for word in values.chain(self.words).chain(targets) {
@@ -255,6 +280,9 @@ impl<'a> Simple<'a> {
         };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
+        if matches!(name, "test" | "[") && self.is_plain_test(judging, name, args) {
+            return;
+        }
         match matched(entry, args) {
             Ok(matched)
                 if ours.is_some()
@@ -333,6 +361,7 @@ impl<'a> Simple<'a> {
             self.ask(format!("`{name}` may run what it reads from its input"));
         }
         self.inert = matched.entry.is(Mark::Inert);
+        self.hides_content = matched.entry.hides_content();
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {
@@ -467,4 +496,6 @@ pub(super) struct Judging<'a> {
     pub(super) settings: &'a ClassifierSettings,
     pub(super) parts: Vec<Part>,
     pub(super) depth: usize,
+    /// The variables that the text has set, the latest last.
+    pub(super) bindings: Vec<Binding>,
 }

@@ -12,10 +12,11 @@
 //! | `a*` | `a*` | glob | any number |
 //! | `HEAD@{1}` | `HEAD@{1}` | literal: no shell expands it | yes |
 //! | `{}` | `{}` | literal, for `xargs` and `find` | yes |
-//! | `{a,b}` | – | refused | – |
+//! | `{a,b}`, `{1..3}` | each of them | literal | refused in `sh`, which has no braces |
 
 use super::commands::{Commands, Word, WordKind};
 use super::dialect::Dialect;
+use super::globs::is_glob;
 use super::lexer::{Lexer, Stop};
 
 const MAX_WORDS: usize = 4096;
@@ -31,6 +32,8 @@ pub(super) struct OpenWord {
     in_double_quotes: bool,
     parameters: Vec<String>,
     substitutions: Vec<Commands>,
+    /// The lists in braces, each with its place in the text.
+    braces: Vec<(usize, Vec<String>)>,
 }
 
 impl OpenWord {
@@ -67,6 +70,7 @@ impl Lexer<'_> {
             in_double_quotes: false,
             parameters: Vec::new(),
             substitutions: Vec::new(),
+            braces: Vec::new(),
         })
     }
 
@@ -117,7 +121,7 @@ impl Lexer<'_> {
         if matches!(next, '*' | '?' | '[') && !lone_bracket && word.kind != WordKind::Expansion {
             word.kind = WordKind::Glob;
         }
-        word.split |= next == '*' || next == '?';
+        word.split |= matches!(next, '*' | '?' | '[') && !lone_bracket;
         self.at += next.len_utf8();
         word.text.push(next);
     }
@@ -253,6 +257,15 @@ impl Lexer<'_> {
         let rest = self.rest();
         let end = rest.find('}').unwrap_or_default();
         let inside = rest.get(1..end).unwrap_or_default();
+        if self.dialect.has_extensions()
+            && end > 0
+            && !word.text.ends_with(['@', '$'])
+            && let Some(list) = alternatives(inside)
+        {
+            word.braces.push((word.text.len(), list));
+            self.at += end + 1;
+            return Ok(());
+        }
         let plain =
             inside.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '@'));
         let alone = inside.is_empty() && word.start == self.at && word.text.is_empty();
@@ -274,20 +287,94 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    pub(super) fn end_word(&mut self, word: OpenWord) -> Result<Word, Stop> {
+    /// The word, or the words that its braces stand for.
+    pub(super) fn end_word(&mut self, word: OpenWord) -> Result<Vec<Word>, Stop> {
         if self.at == word.start {
             return Err(self.unexpected());
         }
-        Ok(Word {
-            text: word.text,
-            kind: word.kind,
+        let OpenWord { braces, .. } = &word;
+        let count = braces.iter().map(|(_, list)| list.len()).product();
+        let whole = |text: String, kind: WordKind| Word {
+            text,
+            kind,
             quoted: word.quoted,
-            split: word.split,
-            parameters: word.parameters,
-            substitutions: word.substitutions,
+            split: word.split || kind == WordKind::Glob,
+            parameters: word.parameters.clone(),
+            substitutions: word.substitutions.clone(),
+            line: false,
             span: word.start..self.at,
-        })
+        };
+        if braces.is_empty() {
+            return Ok(vec![Word {
+                text: word.text,
+                kind: word.kind,
+                quoted: word.quoted,
+                split: word.split,
+                parameters: word.parameters,
+                substitutions: word.substitutions,
+                line: false,
+                span: word.start..self.at,
+            }]);
+        }
+        if !matches!(word.kind, WordKind::Literal | WordKind::Glob) || count > MAX_ALTERNATIVES {
+            return Err(Stop::new(word.start, "this use of braces is not analysed"));
+        }
+        self.words += count;
+        let mut words = Vec::with_capacity(count);
+        for number in 0..count {
+            let text = with_alternatives(&word.text, braces, number);
+            if text.is_empty() || text.starts_with(['-', '~', '=']) && !word.text.starts_with('-') {
+                return Err(Stop::new(word.start, "this use of braces is not analysed"));
+            }
+            let glob = braces.iter().any(|(_, list)| list.iter().any(|one| is_glob(one)));
+            words.push(whole(text, if glob { WordKind::Glob } else { word.kind }));
+        }
+        Ok(words)
     }
+}
+
+/// How many words the braces of one word may stand for.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// The words that `{a,b}` or `{1..3}` stands for. `None` for any other text in braces, which shells may leave as it is.
+fn alternatives(inside: &str) -> Option<Vec<String>> {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '/' | '*' | '?' | '+' | ':' | ',')
+    };
+    if !inside.chars().all(plain) {
+        return None;
+    }
+    if let Some((first, last)) = inside.split_once("..") {
+        let number = |text: &str| {
+            let padded = text.len() > 1 && text.starts_with('0');
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            (digits && !padded && text.len() < 7).then(|| text.parse::<u32>().ok()).flatten()
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        let many = usize::try_from(first.abs_diff(last)).is_ok_and(|many| many < MAX_ALTERNATIVES);
+        return match (many, first <= last) {
+            (false, _) => None,
+            (true, true) => Some((first..=last).map(|number| number.to_string()).collect()),
+            (true, false) => Some((last..=first).rev().map(|number| number.to_string()).collect()),
+        };
+    }
+    let list: Vec<String> = inside.split(',').map(str::to_owned).collect();
+    (list.len() > 1).then_some(list)
+}
+
+/// The text with the alternatives of this number. The last brace changes fastest, as in the shells.
+fn with_alternatives(text: &str, braces: &[(usize, Vec<String>)], number: usize) -> String {
+    let mut out = text.to_owned();
+    let mut left = number;
+    for (at, list) in braces.iter().rev() {
+        let count = list.len().max(1);
+        if let Some(one) = list.get(left % count) {
+            out.insert_str(*at, one);
+        }
+        left /= count;
+    }
+    out
 }
 
 /// Whether a character is plain text wherever it is in a word without quotes.

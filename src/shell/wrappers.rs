@@ -114,13 +114,18 @@ impl Simple<'_> {
         }
         self.effects.push(Effect::Runs(text.to_owned()));
         judging.depth += 1;
+        // The other shell has none of this shell's variables.
+        let bindings = std::mem::take(&mut judging.bindings);
         match Commands::parse(text, dialect) {
-            Ok(commands) => judging.list(&commands, &self.here),
+            Ok(commands) => {
+                judging.list(&commands, &self.here);
+            }
             Err(refused) => {
                 judging.list(refused.read(), &self.here);
                 self.ask(format!("runs a text that is not analysed: {refused}"));
             }
         }
+        judging.bindings = bindings;
         judging.depth -= 1;
     }
 }

@@ -142,7 +142,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 }
                 self.only_operands |= self.entry.is(Mark::Posix);
             } else if word.kind == WordKind::Expansion
-                || (word.kind == WordKind::Glob && !text.starts_with('-'))
+                || (word.kind == WordKind::Glob && (!text.starts_with('-') || !word.split))
             {
                 if !self.entry.is(Mark::Harmless) {
                     return Err(Unmatched::MayBeOption(word.text.clone()));
@@ -151,6 +151,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 if self.operand(word, from)? {
                     return Ok(());
                 }
+            } else if word.kind == WordKind::Glob && self.pattern_of_option(word) {
+                continue;
             } else if word.kind != WordKind::Literal {
                 return Err(Unmatched::Option(word.text.clone()));
             } else if text == "--" && !self.only_operands {
@@ -174,6 +176,22 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.seen.extend(word.text.chars().map(|letter| format!("-{letter}")));
         }
         found
+    }
+
+    /// Accepts `--include=*.rs`: all that the shell makes of it begins with the option, whose value is text.
+    fn pattern_of_option(&mut self, word: &Word) -> bool {
+        let Some((name, value)) = word.text.split_once('=') else { return false };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '?');
+        let known = name.starts_with("--")
+            && value.chars().all(plain)
+            && matches!(
+                self.entry.options.get(name),
+                Some(Choice::Value(Kind::Text, PathClass::Own))
+            );
+        if known {
+            self.seen.push(name.to_owned());
+        }
+        known
     }
 
     /// Continues with the entry of a sub-command. Returns whether the word names one.
@@ -529,7 +547,9 @@ pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
     words.iter().any(|known| match (known.strip_suffix("**"), known.strip_suffix('*')) {
         (Some(beginning), _) => text.starts_with(beginning),
         (_, Some(beginning)) => {
-            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain))
+            // A continuation stays below what it continues.
+            let stays = |rest: &str| rest.split('/').all(|part| part != "..");
+            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain) && stays(rest))
         }
         _ => known == text,
     })

@@ -40,14 +40,18 @@ fn everyday_commands_are_seldom_asked_about() {
     assert!(agent * 10 <= all, "{agent} of {all}");
 }
 
-/// The same for commands of other programs.
+/// The same for commands of other programs, and for lists that were written without a look at the table.
 #[test]
 fn commands_of_other_programs_have_the_same_scores() {
-    let (asked, _, allowed) = score("own_dangerous", Preset::Developer, true);
-    assert!(asked >= 0.99, "{asked:.4}\n{}", allowed.join("\n"));
-    let (asked, kinds, others) = score("own_everyday", Preset::Developer, false);
-    println!("{asked:.4} {kinds:?}");
-    assert!(asked <= 0.15, "{asked:.4} {kinds:?}\n{}", others.join("\n"));
+    for name in ["own_dangerous", "own_dangerous_2"] {
+        let (asked, _, allowed) = score(name, Preset::Developer, true);
+        assert!(asked >= 0.99, "{name}: {asked:.4}\n{}", allowed.join("\n"));
+    }
+    for (name, most) in [("own_everyday", 0.15), ("own_everyday_2", 0.20)] {
+        let (asked, kinds, others) = score(name, Preset::Developer, false);
+        println!("{name}: {asked:.4} {kinds:?}");
+        assert!(asked <= most, "{name}: {asked:.4} {kinds:?}\n{}", others.join("\n"));
+    }
 }
 
 #[test]
@@ -82,7 +86,14 @@ fn every_example_of_the_table_has_its_stated_judgement() {
 fn no_row_of_the_corpus_is_an_example_of_the_table() {
     let examples: Vec<String> =
         Programs::built_in().examples().into_iter().map(|example| example.command).collect();
-    for name in ["dangerous", "everyday", "own_dangerous", "own_everyday"] {
+    for name in [
+        "dangerous",
+        "everyday",
+        "own_dangerous",
+        "own_everyday",
+        "own_dangerous_2",
+        "own_everyday_2",
+    ] {
         for row in rows(name) {
             assert!(!examples.contains(&row.cmd), "{}", row.cmd);
         }

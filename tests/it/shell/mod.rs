@@ -1,6 +1,7 @@
 //! Commands of a shell: read strictly, judged by what they do (rule C1).
 
 mod claims;
+mod compounds;
 mod corpus;
 mod fetching;
 mod judging;

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use countersign::shell::{Commands, Dialect, Join, RedirectionTarget, SimpleCommand, WordKind};
+use countersign::shell::{
+    Classifier, Commands, CompoundKind, Dialect, Join, Preset, RedirectionTarget, SearchPath,
+    SimpleCommand, Stage, WordKind, Workspace,
+};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -58,11 +61,83 @@ impl Numbers {
 /// The text with one to three pieces put in or characters left out.
 fn mutated(text: &str, numbers: &mut Numbers) -> String {
     let pieces = [
-        "'", "\"", "\\", " ", "\n", ";", "&&", "||", "|", "\t", "#", "!", "*", "?", "[", "]", "{}",
-        "{", "}", "@{1}", "=", "~", "A=b ", "2>&1", ">x", "<x", "<<E\n", "\nE\n", "$", "(", ")",
-        "&", "\\\n", "^", "%", ",", "+", "<", ">", "'x'", "\"y\"", "''", "\\\\", "1>", " - ",
-        "\\'", "-I{}", "&>x", "2>x", ">>x", "=#", "x=", ":~", "1>&2", "<<<x", ">|", "<>", "|&",
-        "\t\n", "$x", "``",
+        "'",
+        "\"",
+        "\\",
+        " ",
+        "\n",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "\t",
+        "#",
+        "!",
+        "*",
+        "?",
+        "[",
+        "]",
+        "{}",
+        "{",
+        "}",
+        "@{1}",
+        "=",
+        "~",
+        "A=b ",
+        "2>&1",
+        ">x",
+        "<x",
+        "<<E\n",
+        "\nE\n",
+        "$",
+        "(",
+        ")",
+        "&",
+        "\\\n",
+        "^",
+        "%",
+        ",",
+        "+",
+        "<",
+        ">",
+        "'x'",
+        "\"y\"",
+        "''",
+        "\\\\",
+        "1>",
+        " - ",
+        "\\'",
+        "-I{}",
+        "&>x",
+        "2>x",
+        ">>x",
+        "=#",
+        "x=",
+        ":~",
+        "1>&2",
+        "<<<x",
+        ">|",
+        "<>",
+        "|&",
+        "\t\n",
+        "$x",
+        "``",
+        "{a,b}",
+        "{1..3}",
+        "{,x}",
+        "; do ",
+        "; done",
+        "if a; then ",
+        "; fi",
+        "for f in a b; do ",
+        "{ ",
+        "; }",
+        "[[ -f x ]] && ",
+        "]]",
+        "do ",
+        "then ",
+        "else ",
+        "in",
     ];
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..=numbers.below(3) {
@@ -77,18 +152,91 @@ fn mutated(text: &str, numbers: &mut Numbers) -> String {
     chars.into_iter().collect()
 }
 
+/// A text of loops, conditions, groups and braces, whose loops end if every command succeeds.
+fn compound(numbers: &mut Numbers, depth: usize) -> String {
+    let simple =
+        ["a b", "c 'd e'", "f {g,h}i", "j x{1..3}y", "k |& l", "m && n", "o; p", "! q", "s > t"];
+    if depth == 0 {
+        return simple[numbers.below(simple.len())].to_owned();
+    }
+    let (one, two, three) =
+        (compound(numbers, depth - 1), compound(numbers, depth - 1), compound(numbers, depth - 1));
+    match numbers.below(9) {
+        0 => format!("if {one}; then {two}; else {three}; fi"),
+        1 => format!("if {one}\nthen\n{two}\nelif z\nthen {three}\nfi"),
+        2 => format!("for f in x 'y z' {{v,w}}; do {one}; {two}; done"),
+        3 => format!("for f in x\ndo\n {one} # {two}\ndone | a"),
+        4 => format!("{{ {one}; {two}; }} && {three}"),
+        5 => format!("while ! z; do {one}; done; {two}"),
+        6 => format!("until z; do {one}; done\n{two}"),
+        7 => format!("[[ -f x || y == z* && -n b ]] && {one}; {two}"),
+        _ => format!("( {one}; {{ {two}; }} ) | a"),
+    }
+}
+
 /// A text that was accepted, with the commands that were read from it.
 struct Case {
     text: String,
     argv: Vec<Vec<String>>,
     /// Every command runs, if all of them succeed.
     all_run: bool,
+    /// A command may run several times.
+    repeats: bool,
     /// The files that redirections write.
     writes: Vec<String>,
 }
 
+/// What a text has beside simple commands.
+#[derive(Default)]
+struct Found {
+    branches: bool,
+    loops: bool,
+    /// A loop that does not end if every command succeeds.
+    endless: bool,
+    conditions: bool,
+    /// The targets of redirections behind subshells, groups and loops.
+    redirections: Vec<RedirectionTarget>,
+}
+
+fn look_at(commands: &Commands, found: &mut Found) {
+    for pipeline in commands.pipelines() {
+        for stage in pipeline.stages() {
+            match stage {
+                Stage::Compound(compound) => {
+                    let targets = compound.redirections().iter().map(|one| one.target().clone());
+                    found.redirections.extend(targets);
+                    let ends = |wanted| {
+                        compound.lists()[0].pipelines().last().unwrap().is_negated() == wanted
+                    };
+                    match compound.kind() {
+                        CompoundKind::If => found.branches = true,
+                        CompoundKind::While => found.endless |= !ends(true),
+                        CompoundKind::Until => found.endless |= !ends(false),
+                        CompoundKind::For { words, .. } => {
+                            found.loops = true;
+                            // What a pattern stands for is no word of the text.
+                            found.endless |= words.iter().any(|word| word.literal().is_none());
+                        }
+                        _ => {}
+                    }
+                    found.branches |= compound.lists().len() > 1;
+                    compound.lists().iter().for_each(|list| look_at(list, found));
+                }
+                Stage::Subshell { commands, redirections } => {
+                    found.redirections.extend(redirections.iter().map(|one| one.target().clone()));
+                    look_at(commands, found);
+                }
+                Stage::Condition { .. } => found.conditions = true,
+                _ => {}
+            }
+        }
+    }
+}
+
 fn case(text: String, dialect: Dialect) -> Option<Case> {
     let commands = Commands::parse(&text, dialect).ok()?;
+    let mut found = Found::default();
+    look_at(&commands, &mut found);
     let simple: Vec<&SimpleCommand> = commands.simple_commands().collect();
     let known = |kind| matches!(kind, WordKind::Literal | WordKind::Glob);
     let words = || simple.iter().flat_map(|command| command.words());
@@ -100,9 +248,12 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
     {
         return None;
     }
-    let redirections = || simple.iter().flat_map(|command| command.redirections());
-    if redirections()
-        .filter_map(|one| one.target().word())
+    let of_commands = simple.iter().flat_map(|command| command.redirections());
+    let targets: Vec<&RedirectionTarget> =
+        of_commands.map(|one| one.target()).chain(&found.redirections).collect();
+    if targets
+        .iter()
+        .filter_map(|target| target.word())
         .any(|word| word.kind() != WordKind::Literal)
     {
         return None;
@@ -113,9 +264,9 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
         .filter(|command| !command.words().is_empty())
         .map(|command| command.words().iter().map(|word| word.text().to_owned()).collect())
         .collect();
-    let fails = redirections().any(|one| {
+    let fails = targets.iter().any(|target| {
         matches!(
-            one.target(),
+            target,
             RedirectionTarget::Read(_)
                 | RedirectionTarget::Write(_)
                 | RedirectionTarget::Append(_)
@@ -123,12 +274,21 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
         )
     });
     let nameless = simple.iter().any(|command| command.words().is_empty());
+    // Where a command may fail, a loop that waits for it may not end.
+    let waits = found.branches && text.contains(['w', 'u']);
+    if found.endless || waits && (fails || nameless || found.conditions || text.contains('!')) {
+        return None;
+    }
     let all_run = !fails
         && !nameless
+        && !found.branches
+        && !found.conditions
         && commands
             .pipelines()
             .iter()
             .all(|pipeline| pipeline.join() != Join::Or && !pipeline.is_negated());
+    let inside = text.contains("||") || text.contains('!');
+    let all_run = all_run && !(found.loops && inside);
     let builtin = |argv: &Vec<String>| {
         argv[0].is_empty() || BUILTINS.split_whitespace().any(|name| name == argv[0])
     };
@@ -136,14 +296,14 @@ fn case(text: String, dialect: Dialect) -> Option<Case> {
         return None;
     }
     let left_out = argv.is_empty() || nameless && dialect == Dialect::Zsh;
-    let written = redirections().filter_map(|one| match one.target() {
+    let written = targets.iter().filter_map(|target| match target {
         RedirectionTarget::Write(word)
         | RedirectionTarget::Append(word)
         | RedirectionTarget::WriteAll(word) => Some(word.text().to_owned()),
         _ => None,
     });
     let writes = written.collect();
-    (!left_out).then_some(Case { text, argv, all_run, writes })
+    (!left_out).then_some(Case { text, argv, all_run, repeats: found.loops, writes })
 }
 
 const BASH: &str = r#"
@@ -261,7 +421,13 @@ fn compare(shell: &str, dialect: Dialect) {
             cases.extend(case(text, dialect));
         }
     }
-    assert!(cases.len() > 1_000, "{}", cases.len());
+    for number in 0..1_500 {
+        let text = compound(&mut numbers, 2);
+        let text = if number % 3 == 0 { text } else { mutated(&text, &mut numbers) };
+        cases.extend(case(text, dialect));
+    }
+    assert!(cases.len() > 1_500, "{}", cases.len());
+    assert!(cases.iter().filter(|case| case.repeats).count() > 10);
     let mut differences = Vec::new();
     let mut written_by_none = Vec::new();
     for batch in cases.chunks(200) {
@@ -274,7 +440,7 @@ fn compare(shell: &str, dialect: Dialect) {
                         left.remove(at);
                         false
                     }
-                    None => true,
+                    None => !(case.repeats && case.argv.contains(argv)),
                 })
                 .collect();
             if !unknown.is_empty() || (case.all_run && !left.is_empty()) {
@@ -311,4 +477,52 @@ fn dash_reads_accepted_texts_alike() {
 #[test]
 fn zsh_reads_accepted_texts_alike() {
     compare("zsh", Dialect::Zsh);
+}
+
+/// The values of variables are those of the shells: each call that a shell makes is a part with the same words.
+fn compare_values(shell: &str, dialect: Dialect) {
+    let found =
+        ["/bin", "/usr/bin", "/usr/local/bin"].map(|folder| PathBuf::from(folder).join(shell));
+    let shell = found.into_iter().find(|path| path.exists()).unwrap();
+    let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    let texts = [
+        "for f in a b 'c d'; do x \"$f\" \"${f}y\" z\"$f\"; done",
+        "for f in a b; do x $f ${f}y $f.rs \"$f\"oo '$f'; done",
+        "for f in a b; do for g in 1 2; do x $f$g \"$g/$f\"; done; done",
+        "for f in a b; do $f x; done",
+        "for f in -n --; do x $f; done",
+        "v=1; x $v \"$v\"; v=2; x a$v",
+        "v='a b'; x \"$v\" \"$v\"c",
+        "for f in a; do v=b$f; x \"$v\" $v; done",
+        "for f in a b; do if x $f; then y \"$f\"; fi; done",
+        "for f in a b; do (x $f; { y $f; }) | z $f; done",
+        "v=a; for f in b c; do x $v$f; done; x $v",
+    ];
+    let cases: Vec<Case> = texts
+        .iter()
+        .map(|text| {
+            let judgement = classifier.judge(text, dialect);
+            assert_eq!(judgement.refused(), None, "{text}");
+            let parts = judgement.parts().iter().filter(|part| part.argv()[0] != "for");
+            let argv = parts.map(|part| part.argv().to_vec()).collect();
+            let text = (*text).to_owned();
+            Case { text, argv, all_run: true, repeats: true, writes: Vec::new() }
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    for (case, called) in cases.iter().zip(called(&shell, dialect, &cases, folder.path())) {
+        let (mut read, mut called) = (case.argv.clone(), called);
+        read.sort();
+        called.sort();
+        assert_eq!(read, called, "{}", case.text);
+    }
+}
+
+#[test]
+fn variables_have_the_values_that_shells_give_them() {
+    for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Sh), ("zsh", Dialect::Zsh)]
+    {
+        compare_values(shell, dialect);
+    }
 }

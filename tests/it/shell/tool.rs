@@ -59,6 +59,10 @@ async fn commands_that_need_a_shell_are_refused_before_anything_runs() {
         "touch x; (ls)",
         "touch x; ls ~",
         "touch x; while true; do ls; done",
+        "touch x; for f in a b; do ls; done",
+        "touch x; if ls; then ls; fi",
+        "touch x; [[ -f x ]]",
+        "touch x; { ls; }",
         "touch x; A=1",
     ] {
         let told = run(ShellTool::new(folder.path()), command).await;
