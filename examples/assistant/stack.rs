@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use countersign::decision::Preview;
 use countersign::decision::ToolBlocked;
+use countersign::deferred::metadata::GRANTABLE;
 use countersign::{
     BoxError, Decision, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt as _, Tools,
     ToolsExt as _, decide_fn,
@@ -131,7 +132,10 @@ impl ToolMiddleware for Changes {
                 Decision::ask("calls a tool of the MCP server, which may do anything")
                     .with_key("server")
             }
-            "move_file" => Decision::ask("moves a file").with_key("move"),
+            // A person may answer later moves of the same file to the same place in advance (rule G3).
+            "move_file" => {
+                Decision::ask("moves a file").with_key("move").with_metadata(GRANTABLE, true)
+            }
             "delete_file" | "write_file" => ask_about_content(cx, call).await.into(),
             _ => Decision::deny("No rule allows this tool."),
         }
