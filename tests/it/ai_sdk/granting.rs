@@ -62,8 +62,8 @@ async fn each_offer_is_a_sentence_a_rule_and_examples() {
     assert_eq!((&exact["pattern"], &exact["also"]), (&json!(0), &json!([])));
     assert!(string(&any["says"]).contains("of any file"), "{any}");
     assert_eq!((&any["pattern"], &any["also"]), (&json!(1), &json!([r#"send(path: "b.txt")"#])));
-    let rule: Value = serde_json::from_str(&string(&exact["rule"])).unwrap();
-    assert_eq!((&rule["tool"], &rule["scope"]["kind"]), (&json!("send"), &json!("session")));
+    let rule = string(&exact["rule"]);
+    assert!(rule.contains(r#""tool":"send""#) && rule.contains(r#""kind":"session""#), "{rule}");
     assert!(grants(&world).await.is_empty(), "to offer makes none");
 }
 
