@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::grant::ChosenGrant;
 use super::message::UiMessage;
 use super::principal::Principal;
 use crate::deferred::{
@@ -20,6 +21,8 @@ pub(super) struct PartAnswer {
     pub(super) call: String,
     pub(super) part: String,
     pub(super) answer: Answer,
+    /// The grant to make with the approval.
+    pub(super) grant: Option<ChosenGrant>,
 }
 
 /// The stored form of an answer in a chat, as a part of `#[serde(with = "stored")]`.

@@ -34,6 +34,7 @@ pub(super) fn shown(
     call: &str,
     approval: &str,
     part: &str,
+    offers: &[Value],
 ) -> Option<Chunk> {
     // Without limits: a client has no way to open text that was left out (rule S4).
     let view = CallView::of(requests, call, Limits::none())?;
@@ -59,6 +60,11 @@ pub(super) fn shown(
         if let (Some(text), Some(data)) = (text, data.as_object_mut()) {
             data.insert(field.to_owned(), text.as_str().into());
         }
+    }
+    // What cannot be seen whole is not granted (rule G3).
+    let is_whole = view.previews.iter().all(|preview| preview.cut == 0);
+    if let Some(data) = data.as_object_mut().filter(|_| is_whole && !offers.is_empty()) {
+        data.insert("offers".to_owned(), offers.into());
     }
     Some(chunk(approval, data))
 }
@@ -103,6 +109,25 @@ pub(super) fn answered(
     data.extend(reason.map(|reason| ("reason".to_owned(), show::escape(reason).into())));
     data.extend(ran.map(|args| ("ranInput".to_owned(), args.to_value())));
     Some(chunk(id, data.into()))
+}
+
+/// The data part of an ask with the grant that was made with its approval, or the reason why none was.
+pub(super) fn granted(part: &UiPart, grant: Value) -> Option<Chunk> {
+    let (id, data) = data(part)?;
+    let mut data = data.clone();
+    data.insert("grant".to_owned(), grant);
+    Some(chunk(id, data.into()))
+}
+
+/// The data part of a call that a grant has approved. As for a denial by a layer, there was no ask in the chat.
+pub(super) fn by_grant(tool: &str, part: &str, by: &str) -> Chunk {
+    let data = json!({
+        "toolCallId": part,
+        "toolName": show::escape_name(tool),
+        "status": "approved",
+        "by": show::escape(by),
+    });
+    chunk(part, data)
 }
 
 /// The data part of a call that a layer has denied. There was no ask, so the part has no approval id.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::stored;
+use super::grant::ChosenGrant;
 use super::message::{Role, ToolPart, UiMessage, UiPart};
 use crate::deferred::{Answer, DeferredToolRequests};
 use crate::message::Message;
@@ -66,6 +67,9 @@ pub(super) struct ShownAsk {
     /// The answer, stored until the other calls of the response have theirs (rule T1).
     #[serde(rename = "held", default, skip_serializing_if = "Option::is_none", with = "stored")]
     pub(super) answer: Option<Answer>,
+    /// The grant that was chosen with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) grant: Option<ChosenGrant>,
 }
 
 impl Chat {
@@ -120,6 +124,7 @@ impl Chat {
         for ask in &mut self.asks {
             ask.open = false;
             ask.answer = None;
+            ask.grant = None;
         }
     }
 

@@ -341,8 +341,8 @@ impl Chats {
         let result = match self.begin(&principal, request).await {
             Ok((lease, intent)) => {
                 let keeper = lease.keeper().cloned();
-                let config = &self.0.config;
-                let task = ResponseTask::new(config, &id, principal.clone(), lease, &stream);
+                let config = self.0.config.in_chat(&principal, &id);
+                let task = ResponseTask::new(&config, &id, principal.clone(), lease, &stream);
                 match keeper {
                     Some(keeper) => keeper.keep(task.run(intent)).await,
                     None => task.run(intent).await,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::grant;
 use super::principal::Principal;
 use super::storage::ChatStore;
 use super::version::ClientVersion;
@@ -17,6 +18,18 @@ pub(super) struct ChatConfig {
     pub(super) approvals: bool,
     pub(super) error_text: Arc<ErrorText>,
     pub(super) each_run: Arc<EachRun>,
+}
+
+impl ChatConfig {
+    /// The settings for the responses of one chat, whose calls are made in a session of their own (rule G1).
+    pub(super) fn in_chat(&self, principal: &Principal, chat: &str) -> Self {
+        let mut config = self.clone();
+        if let Some(ledger) = config.agent.configured_ledger().cloned() {
+            let ledger = ledger.session(grant::session(principal, chat));
+            config.agent = config.agent.ledger(ledger);
+        }
+        config
+    }
 }
 
 /// Prepares a run for a principal and a chat id, for example with dependencies.

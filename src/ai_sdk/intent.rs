@@ -20,6 +20,8 @@ use serde_json::Value;
 
 use super::answer::PartAnswer;
 use super::chat::{Chat, ShownAsk, prompt_problem};
+use super::grant::ChosenGrant;
+use super::granting;
 use super::message::{Role, ToolPart, UiMessage};
 use super::rejection::Rejection;
 use super::request::{ChatRequest, Trigger};
@@ -62,15 +64,18 @@ impl Intent {
         if chat.message(&subject.id).is_none_or(|known| known.role != Role::Assistant) {
             return Err(Rejection::conflict("this chat has no such message: load it again"));
         }
-        let mut overrides = request.override_args.clone();
-        if !approvals && !overrides.is_empty() {
+        let mut beside = Beside {
+            overrides: request.override_args.clone(),
+            grants: request.approval_grants.clone(),
+        };
+        if !approvals && beside.left().is_some() {
             return Err(Rejection::conflict("this chat takes no approvals"));
         }
         let mut answers = Vec::new();
         for part in subject.tools() {
             let answer = match part.state.as_str() {
                 "approval-responded" if !approvals => None,
-                "approval-responded" => approval(chat, &subject.id, part, &mut overrides)?,
+                "approval-responded" => approval(chat, &subject.id, part, &mut beside)?,
                 "output-available" | "output-error" => result(chat, &subject.id, part)?,
                 _ => None,
             };
@@ -82,9 +87,9 @@ impl Intent {
             }
             answers.push(answer);
         }
-        if let Some(id) = overrides.keys().next() {
+        if let Some((field, id)) = beside.left() {
             return Err(Rejection::conflict(format!(
-                "`overrideArgs` has arguments for `{}`, which is no pending approval of this request",
+                "`{field}` has an entry for `{}`, which is no pending approval of this request",
                 id.escape_debug()
             )));
         }
@@ -94,6 +99,20 @@ impl Intent {
         } else {
             Self::Answer { message, answers }
         })
+    }
+}
+
+/// What a request has beside its messages, by approval id. The entries are removed with the answers that they go with.
+struct Beside {
+    overrides: BTreeMap<String, Args>,
+    grants: BTreeMap<String, ChosenGrant>,
+}
+
+impl Beside {
+    /// An entry that goes with no answer, as the name of its field and the approval id.
+    fn left(&self) -> Option<(&'static str, &str)> {
+        let overrides = self.overrides.keys().map(|id| ("overrideArgs", id.as_str()));
+        overrides.chain(self.grants.keys().map(|id| ("approvalGrants", id.as_str()))).next()
     }
 }
 
@@ -153,7 +172,7 @@ fn approval(
     chat: &Chat,
     message: &str,
     part: &ToolPart,
-    overrides: &mut BTreeMap<String, Args>,
+    beside: &mut Beside,
 ) -> Result<Option<PartAnswer>, Rejection> {
     let Some(said) = &part.approval else {
         return Err(Rejection::bad_request(
@@ -176,7 +195,8 @@ fn approval(
     {
         return Err(foreign());
     }
-    let edited = overrides.remove(&said.id);
+    let edited = beside.overrides.remove(&said.id);
+    let grant = beside.grants.remove(&said.id);
     // Until the call runs, an approval can be taken back; a denial is final (rule A3).
     let taken_back = !approved && matches!(asked.answer, Some(Answer::Approve { .. }));
     if !asked.open && !taken_back {
@@ -192,7 +212,15 @@ fn approval(
             Answer::Deny { message: ToolDenied::new(reason).message }
         }
     };
-    Ok(Some(PartAnswer { call: asked.call.clone(), part: asked.part.clone(), answer }))
+    if let Some(grant) = &grant {
+        if !matches!(answer, Answer::Approve { args: None }) {
+            return Err(Rejection::bad_request(
+                "a grant goes with the approval of the arguments that were shown, and with no other answer",
+            ));
+        }
+        granting::check(chat, asked, grant)?;
+    }
+    Ok(Some(PartAnswer { call: asked.call.clone(), part: asked.part.clone(), answer, grant }))
 }
 
 /// The answer of a part with a result, if the call is a pending one that the client executes. Results of other calls
@@ -223,6 +251,7 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
         call: asked.call.clone(),
         part: asked.part.clone(),
         answer: Answer::from(&result),
+        grant: None,
     }))
 }
 

@@ -7,17 +7,23 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
+
 use super::active::{ActiveStream, Replay};
 use super::approval;
 use super::chat::close_parts;
 use super::chunk::Chunk;
-use super::message::{Role, ToolPart, UiMessage};
+use super::message::{Role, ToolPart, UiMessage, UiPart};
 use super::version::ClientVersion;
 use super::writer::ChunkWriter;
 use crate::call::ToolCall;
 use crate::deferred::{Answer, Answered};
 use crate::outcome::{DENIED, Outcome, ToolDenied};
 use crate::turn::{CallReport, RunEvent};
+
+/// The beginning of the line that says which grant has approved a call
+/// ([`by_line`](crate::ledger::LedgerDecision::by_line)).
+const BY_GRANT: &str = "by grant ";
 
 /// The stream of one message to the client, with the server's copy of the message.
 ///
@@ -166,6 +172,13 @@ impl MessageStream {
     fn reported(&mut self, prefix: &str, report: &CallReport) {
         let call = &format!("{prefix}{}", report.call().id());
         match report.answered() {
+            Some(Answered::Approved { by: Some(by), .. })
+                if by.starts_with(BY_GRANT) && self.ask_of(call).is_none() =>
+            {
+                let part = self.part(call);
+                let granted = approval::by_grant(report.call().name(), &part, by);
+                self.write(|writer, out| writer.push(granted, out));
+            }
             Some(Answered::Approved { by, edited }) => {
                 let answer = Answer::Approve { args: edited.then(|| report.args().clone()) };
                 self.answered(call, &answer, by.as_deref().unwrap_or_default());
@@ -193,15 +206,27 @@ impl MessageStream {
             Answer::Deny { message } => ("denied", Some(message.as_str()), None),
             Answer::Result { .. } => return,
         };
-        let part = self.part(call);
-        let shown = self.message.parts.iter().rev().find(|it| {
-            approval::data(it).is_some_and(|(_, data)| {
-                data.get("toolCallId").is_some_and(|id| *id == part.as_str())
-            })
-        });
+        let shown = self.ask_of(call);
         if let Some(chunk) = shown.and_then(|it| approval::answered(it, status, by, reason, ran)) {
             self.write(|writer, out| writer.push(chunk, out));
         }
+    }
+
+    /// Writes into the data part of an ask which grant was made with its approval.
+    pub(super) fn granted(&mut self, call: &str, grant: Value) {
+        let shown = self.ask_of(call);
+        if let Some(chunk) = shown.and_then(|it| approval::granted(it, grant)) {
+            self.write(|writer, out| writer.push(chunk, out));
+        }
+    }
+
+    /// The data part about the part that shows a call.
+    fn ask_of(&self, call: &str) -> Option<&UiPart> {
+        let part = self.writer.part(call);
+        self.message.parts.iter().rev().find(|it| {
+            approval::data(it)
+                .is_some_and(|(_, data)| data.get("toolCallId").is_some_and(|id| id == part))
+        })
     }
 
     /// Closes the calls without a result, in the server's copy only: the stream is over, and the client shows calls of

@@ -34,6 +34,11 @@
 //! 3. The answer is a decision in the ledger. A repeated request gets the outcome again. An answer that is too late, or
 //!    contradicts an earlier one, gets the outcome of the answer that counted, and runs nothing.
 //!
+//! 4. `approvalGrants: {[approvalId]: {fingerprint, pattern, seconds}}` beside the messages makes a grant with an approval
+//!    (rule G3): one of the `offers` of the ask, with its fingerprint and number. Any other one refuses the whole request.
+//!    Later calls of the chat that it covers run without an ask, and their data part says by whose grant. An approval that
+//!    is not the decision makes none.
+//!
 //! A call that is asked about again gets a second part. A message of the user in place of an answer closes the pending
 //! calls: they do not run (rule T3). A call that the client executes is sent as `tool-input-available` alone, and
 //! `addToolOutput` answers it.
@@ -49,16 +54,23 @@
 //! | `input`, `canonical` | the arguments that will run, as a value and as text |
 //! | `headline`, `questions` | the call on one line; the layers that ask and their reasons: `[{askedBy, reason}]` |
 //! | `previews` | what the call would change or is about, safe to show (rule S7): `[{author, title, change, pinned, lines, cells, cut}]`, see below |
+//! | `offers` | the grants that can be made with the approval, at most three, the narrowest first; absent without any: `[{fingerprint, pattern, says, rule, also}]`, a sentence, the rule, and examples of what else it would allow |
 //! | `group` | the same for equal calls of one response, which a page shows as one with their number (rule D11); each keeps its own `approvalId` |
 //! | `changed` | why a call is asked about again |
 //! | `deniedBefore` | how often a person has denied the same call before in its run: `denied twice before: keep it` |
 //! | `status` | `pending`, `approved`, `denied`, `edited` or `superseded` |
 //! | `by`, `reason`, `ranInput` | who answered, why it was denied, and what ran instead |
+//! | `grant` | the grant that was made with the approval: `{id, until}`, or `{problem}` where none was |
 //!
 //! A preview is the difference of two texts (`change` is `created`, `deleted`, `changed` or `unchanged`), a text (`change`
 //! is null), or a table (`cells` are its rows, of which the first names the columns). Each of the `lines` begins with `+`,
 //! `-`, a space, or `@` for a remark. The call is asked about again if the content changes, unless `pinned` is false: that
 //! content changes by itself. `cut` lines are not stored: a page does not approve such a call together with others.
+//!
+//! The part is not transient: an offer has to be there when the page is loaded again, as the ask is.
+//!
+//! A call that a grant has approved runs without an ask. Its data part has no `approvalId`, the call's id, and the status
+//! `approved`; `by` is `by grant G of ann, 2026-11-20`.
 //!
 //! A call that a layer denies without an ask ends with `tool-output-error`, which every client accepts. A data part for
 //! the call is sent beside it, without an `approvalId`; its id is the call's, and its status `denied`.
@@ -71,6 +83,8 @@ mod chats;
 mod chunk;
 mod config;
 mod diff;
+mod grant;
+mod granting;
 mod intent;
 mod message;
 mod message_stream;
@@ -88,6 +102,7 @@ mod writer;
 pub use active::Events;
 pub use chats::Chats;
 pub use chunk::{Chunk, DataChunk, FinishReason};
+pub use grant::ChosenGrant;
 pub use message::{PartApproval, Role, ToolPart, UiMessage, UiPart};
 pub use principal::Principal;
 pub use rejection::Rejection;

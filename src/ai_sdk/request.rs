@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::grant::ChosenGrant;
 use super::message::{Role, UiMessage};
 use super::rejection::Rejection;
 use crate::args::{Args, strict_object, without_value};
@@ -43,6 +44,9 @@ pub struct ChatRequest {
     /// Arguments to run instead of the ones that were shown, by approval id: `overrideArgs`. The AI SDK has no such
     /// field, as it has no edits.
     pub override_args: BTreeMap<String, Args>,
+    /// Grants to make with approvals, by approval id: `approvalGrants`. Only a page that shows the offers of
+    /// `data-approval` has this field.
+    pub approval_grants: BTreeMap<String, ChosenGrant>,
     /// The fields that the application adds.
     pub rest: Map<String, Value>,
 }
@@ -88,6 +92,7 @@ impl ChatRequest {
             trigger: take::<Option<_>>(&mut body, "trigger")?.unwrap_or_default(),
             message_id: take(&mut body, "messageId")?,
             override_args: take(&mut body, "overrideArgs")?,
+            approval_grants: take(&mut body, "approvalGrants")?,
             rest: body,
         };
         let ids = request.messages.iter().map(|message| &message.id).chain(&request.message_id);
@@ -121,6 +126,7 @@ impl fmt::Debug for ChatRequest {
             .field("trigger", &self.trigger)
             .field("message_id", &self.message_id)
             .field("override_args", &self.override_args)
+            .field("approval_grants", &self.approval_grants)
             .field("rest", &self.rest.keys())
             .finish()
     }

@@ -15,6 +15,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use futures::future::{Either, select};
+use serde_json::Value;
 
 use super::active::ActiveStream;
 use super::answer::{PartAnswer, copy_answer, is_complete, merged};
@@ -22,6 +23,7 @@ use super::approval;
 use super::chat::ShownAsk;
 use super::chunk::{Chunk, FinishReason};
 use super::config::ChatConfig;
+use super::granting::{self, ChosenGrants};
 use super::intent::Intent;
 use super::message::{Role, UiMessage};
 use super::message_stream::{MessageStream, lock};
@@ -56,6 +58,10 @@ pub(super) struct ResponseTask<'a> {
     before: usize,
     /// The answers of the request, by call.
     answers: HashMap<String, PartAnswer>,
+    /// The grants that go with the answers.
+    grants: ChosenGrants,
+    /// The grants that are offered with the asks at the end, by call.
+    offers: HashMap<String, Vec<Value>>,
     /// The asks that are closed with the chat.
     closed_asks: Vec<String>,
 }
@@ -69,9 +75,9 @@ impl<'a> ResponseTask<'a> {
         active: &'a Arc<ActiveStream>,
     ) -> Self {
         let before = lease.chat.known();
-        let answers = HashMap::new();
-        let closed_asks = Vec::new();
-        Self { config, id, principal, lease, active, before, answers, closed_asks }
+        let (answers, grants) = (HashMap::new(), ChosenGrants::default());
+        let (offers, closed_asks) = (HashMap::new(), Vec::new());
+        Self { config, id, principal, lease, active, before, answers, grants, offers, closed_asks }
     }
 
     /// Makes the response and saves the chat. Returns the chunks that end the stream, which the caller sends: a client
@@ -86,6 +92,7 @@ impl<'a> ResponseTask<'a> {
         };
         lock(&stream).start();
         let end = self.run_agent(&stream).await;
+        self.offers = self.offers(&end).await;
         let last = self.end(end, &mut lock(&stream));
         let message = lock(&stream).message().clone();
         self.lease.chat.keep(message, self.before);
@@ -173,7 +180,13 @@ impl<'a> ResponseTask<'a> {
                 let posted = self.answers.iter().map(|(call, it)| (call.as_str(), &it.answer));
                 let ours = stored.chain(posted).collect();
                 let answers = match agent.decisions(&run).await {
-                    Ok(recorded) => merged(&run.requests(), &recorded, &ours, &self.principal),
+                    Ok(recorded) => {
+                        let given = (&*chat, &self.answers);
+                        let grants =
+                            ChosenGrants::of(agent, &run, given, &recorded, &self.principal);
+                        self.grants = grants.await;
+                        merged(&run.requests(), &recorded, &ours, &self.principal)
+                    }
                     Err(kind) => {
                         return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
                     }
@@ -195,7 +208,7 @@ impl<'a> ResponseTask<'a> {
         let watcher = Arc::clone(stream);
         let run = run.watch(move |event| lock(&watcher).event(event));
         let run = (self.config.each_run)(run.deps(principal.clone()), &principal, self.id);
-        self.drive(run).await
+        self.drive(run, stream).await
     }
 
     /// Stores the answers with the chat until all pending calls of the response have one, as none of them runs before
@@ -231,6 +244,7 @@ impl<'a> ResponseTask<'a> {
             for ask in self.lease.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
                 ask.open = false;
                 ask.answer = Some(answer.answer.clone());
+                ask.grant.clone_from(&answer.grant);
             }
         }
         RunEnd::Nothing
@@ -241,7 +255,7 @@ impl<'a> ResponseTask<'a> {
     ///
     /// Stopping looks at the run between two steps: within a step a tool may be running, and a run that is dropped
     /// there leaves an unknown outcome. [`RunIter::suspended`](crate::agent::RunIter::suspended) then says so.
-    async fn drive(&mut self, run: Run<'_>) -> RunEnd {
+    async fn drive(&mut self, run: Run<'_>, stream: &Mutex<MessageStream>) -> RunEnd {
         let run = match self.lease.keeper() {
             Some(keeper) => run.under_lease(keeper),
             None => run.saved_by_caller(),
@@ -252,6 +266,7 @@ impl<'a> ResponseTask<'a> {
                 Either::Left(_) => None,
                 Either::Right((step, _)) => Some(step),
             };
+            self.grants.make(&self.config.agent, &self.principal, stream).await;
             match step {
                 None => break RunEnd::Stopped(run.suspended()),
                 Some(Ok(Some(RunStep::End(result)))) => break RunEnd::Finished(Box::new(result)),
@@ -314,6 +329,20 @@ impl<'a> ResponseTask<'a> {
         }
     }
 
+    /// The grants to offer with the asks about the calls that are pending now.
+    async fn offers(&self, end: &RunEnd) -> HashMap<String, Vec<Value>> {
+        let run = match end {
+            RunEnd::Finished(result) => result.suspended(),
+            RunEnd::Failed(error) => Some(error.suspended()),
+            RunEnd::Stopped(run) => Some(run),
+            RunEnd::Nothing => self.lease.chat.run.as_ref(),
+        };
+        match run.filter(|_| self.config.approvals) {
+            Some(run) => granting::offers(&self.config.agent, run, &self.principal).await,
+            None => HashMap::new(),
+        }
+    }
+
     fn finish(&mut self, stream: &mut MessageStream, problem: Option<&str>) -> Vec<Chunk> {
         let is_pending = self.settle_asks(stream, problem);
         let reason = if is_pending { FinishReason::ToolCalls } else { FinishReason::Stop };
@@ -333,6 +362,7 @@ impl<'a> ResponseTask<'a> {
             let answered = self.answers.contains_key(&ask.call);
             ask.open = ask.open && is_pending && !answered;
             ask.answer = ask.answer.take().filter(|_| is_pending && !answered);
+            ask.grant = ask.grant.take().filter(|_| ask.answer.is_some());
         }
         for call in requests.iter().map(|call| call.id().to_owned()) {
             let asks = &self.lease.chat.asks;
@@ -385,7 +415,8 @@ impl<'a> ResponseTask<'a> {
         if let Some(approval) = &approval {
             let reason = approval::reason(requests, id);
             stream.write(|writer, out| writer.ask(id, approval, reason, out));
-            if let Some(shown) = approval::shown(requests, id, approval, &part) {
+            let offers = self.offers.get(id).map_or(&[][..], Vec::as_slice);
+            if let Some(shown) = approval::shown(requests, id, approval, &part, offers) {
                 stream.write(|writer, out| writer.push(shown, out));
             }
         }
@@ -397,6 +428,7 @@ impl<'a> ResponseTask<'a> {
             fingerprint: requests.fingerprint(id).map(str::to_owned),
             open: true,
             answer: None,
+            grant: None,
         });
     }
 }

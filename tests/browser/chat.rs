@@ -131,6 +131,12 @@ async fn a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_grant_is_shown_before_it_is_made_and_answers_equal_later_calls() {
+    // G3: "each is shown as a sentence and as the rule before it is made; approving once is the default".
+    people("granting").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_calls_are_denied_at_once_and_executed_calls_share_a_row() {
     // S8: "denying everything is a key of its own, with a confirmation above 10 calls".
     people("many").await;

@@ -1,6 +1,6 @@
 // The page of the chat example in Chromium, against a running server with the scripted model of `prompts.mjs`:
 //
-//   node chat/run.mjs http://127.0.0.1:8080 [--of answering|careful|lasting|many|previews|showing] [--only WORDS] [--restart host|URL]
+//   node chat/run.mjs http://127.0.0.1:8080 [--of answering|careful|granting|lasting|many|previews|showing] [--only WORDS] [--restart host|URL]
 //
 // --restart: how the server is restarted while a call waits. `host`: prints `@restart` and waits for a line; a URL: POSTs
 // there. Without it that scenario is skipped. One line per scenario; exit status 0 when all have passed. $CHROMIUM may
@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 
 import { answering } from './answering.mjs';
 import { careful } from './careful.mjs';
+import { granting } from './granting.mjs';
 import { lasting } from './lasting.mjs';
 import { many } from './many.mjs';
 import { launch, Visit } from './page.mjs';
@@ -22,7 +23,7 @@ const { values: options, positionals } = parseArgs({
 });
 const [base] = positionals;
 if (!base) {
-  console.error('usage: node chat/run.mjs BASE_URL [--of answering|careful|lasting|many|previews|showing] [--only WORDS] [--restart host|URL]');
+  console.error('usage: node chat/run.mjs BASE_URL [--of answering|careful|granting|lasting|many|previews|showing] [--only WORDS] [--restart host|URL]');
   process.exit(2);
 }
 
@@ -43,7 +44,7 @@ async function host(word) {
 
 const browser = await launch();
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const all = { answering, careful, lasting, many, previews, showing };
+const all = { answering, careful, granting, lasting, many, previews, showing };
 const played = options.of ? all[options.of] : Object.assign({}, ...Object.values(all));
 for (const [name, scenario] of Object.entries(played)) {
   if (options.only && !name.includes(options.only)) continue;

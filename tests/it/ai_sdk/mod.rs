@@ -6,6 +6,7 @@ mod client;
 mod crashing;
 mod elsewhere;
 mod endings;
+mod granting;
 mod order;
 mod play;
 mod repeating;

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use countersign::ai_sdk::{Chats, Principal};
+use countersign::decision::GrantPattern;
 use countersign::deferred::Answer;
+use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{Ledger, MemoryStore, Record, Store};
 use countersign::message::{RequestPart, ResponsePart};
 use countersign::model::{ModelRequest, ModelResponse};
@@ -48,7 +50,7 @@ pub(super) struct Bot {
 
 impl World {
     pub(super) fn new() -> Self {
-        let names = ["delete", "read", "wipe", "explode"];
+        let names = ["delete", "read", "wipe", "explode", "send"];
         let recorder = Recorder::new(names).body(|_, call| match call.name() {
             "explode" => Err(ToolFailed::new("kaboom").into()),
             _ => Ok(json!({"done": call.args().get("path")})),
@@ -93,6 +95,7 @@ impl World {
                 Decision::ask("deleting is permanent").with_pin("disk", &*pin.lock().unwrap())
             }
             "explode" => Decision::ask("it may explode"),
+            "send" => sends(),
             "wipe" => Decision::deny("wiping disks is forbidden"),
             _ => Decision::allow(),
         });
@@ -203,10 +206,17 @@ impl Model for Bot {
     }
 }
 
+/// A question that a person may answer in advance: for equal calls, or for those with any path.
+pub(super) fn sends() -> Decision {
+    let any = GrantPattern::new("any", "of any file").with_field("path");
+    let any = any.with_example("send(path: \"b.txt\")");
+    Decision::ask("sends mail").with_metadata(GRANTABLE, true).with_grant_patterns([any])
+}
+
 fn one_call(words: &str) -> Option<ResponsePart> {
     let (tool, path) = words.split_once(' ')?;
     let args = match tool {
-        "delete" | "read" | "wipe" | "explode" | "locate" => {
+        "delete" | "read" | "wipe" | "explode" | "locate" | "send" => {
             json!({"path": path.split(' ').next()})
         }
         "clean" => json!({"prompt": path.replace('+', " ").replace('&', "; ")}),

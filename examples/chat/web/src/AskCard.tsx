@@ -2,15 +2,15 @@ import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { headline, isCut, isRounded, same, saidBy } from './args';
-import { hasCut, type Call, type JsonObject } from './approval';
+import { hasCut, type Call, type Grant, type JsonObject } from './approval';
 import { WaitingHead } from './CallCard';
 import { getDraft, setDraft } from './drafts';
 import { useEffect } from './effect';
-import { DenyForm, EditForm } from './forms';
+import { DenyForm, EditForm, GrantForm } from './forms';
 import { isFolded, Previews } from './Previews';
 import { Line, Visible } from './Visible';
 
-export type Answer = { approved: true; edited?: JsonObject } | { approved: false; reason?: string };
+export type Answer = { approved: true; edited?: JsonObject; grant?: Grant } | { approved: false; reason?: string };
 
 /** A key counts after this long without one, as a person who was typing when the card got the focus did not mean the card. */
 const QUIET_MS = 600;
@@ -27,11 +27,11 @@ type Props = {
   onApart: () => void;
 };
 
-/** A pending call, or several equal ones: the call, its questions, and the three answers. */
+/** A pending call, or several equal ones: the call, its questions, and the answers. */
 export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Props) {
   const ref = call.ask?.approvalId || call.part.approval?.id;
   const [draft, setBegun] = useState(() => getDraft(ref));
-  const [open, setOpen] = useState<'edit' | 'deny' | undefined>(draft?.kind);
+  const [open, setOpen] = useState<'edit' | 'deny' | 'grant' | undefined>(draft?.kind);
   const [seen, setSeen] = useState(false);
   const [armed, setArmed] = useState(false);
   const card = useRef<HTMLElement>(null);
@@ -41,6 +41,7 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
   const input = ask?.input ?? (part.input as JsonObject);
   const editable = !isRounded(input);
   const previews = ask?.previews ?? [];
+  const offers = times > 1 ? [] : (ask?.offers ?? []);
   // Of a number that would be rounded only the server's text is shown, and that as a whole.
   const unseen = !seen && ((editable && isCut(input)) || previews.some(isFolded));
   const all = times > 1 ? ` all ${times}` : '';
@@ -126,6 +127,7 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
       {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
       {open === 'edit' ? <EditForm name={call.name} times={times} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
       {open === 'deny' ? <DenyForm times={times} draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
+      {open === 'grant' ? <GrantForm offers={offers} onCancel={close} onGrant={grant => onAnswer({ approved: true, grant })} /> : null}
       {open ? null : (
         <div className="actions">
           <button type="button" className="primary" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => onAnswer({ approved: true })}>
@@ -134,6 +136,11 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
           <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
             Edit{all} <kbd>E</kbd>
           </button>
+          {offers.length > 0 ? (
+            <button type="button" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => setOpen('grant')}>
+              Always …
+            </button>
+          ) : null}
           <button type="button" className="deny" onClick={() => setOpen('deny')}>
             Deny{all} <kbd>D</kbd>
           </button>

@@ -86,6 +86,16 @@ function remark({ stage, part, ask }: Call): ReactNode {
   }
 }
 
+/** The beginning of the line about a grant that has approved a call. */
+const BY_GRANT = 'by grant ';
+
+/** What has to do with a grant: the one that approved the call, or the one that was made with its approval. */
+function granted({ ask }: Call): string | undefined {
+  if (ask?.by?.startsWith(BY_GRANT)) return `Approved ${ask.by}.`;
+  if (ask?.grant?.id) return `Later calls like it are approved by grant ${ask.grant.id}.`;
+  return ask?.grant?.problem;
+}
+
 /** The arguments that run, if they differ from the model's. */
 function instead({ ask, part, edited }: Call): { now: unknown; by: string } | undefined {
   if (edited) return { now: edited, by: 'edited by a person' };
@@ -110,6 +120,7 @@ export function CallCard({ call }: { call: Call }) {
     setOpen(now);
   };
   const line = remark(call);
+  const grant = granted(call);
   const changed = instead(call);
   const shown = changed ? changed.now : part.input;
   const runs = ['answered', 'running', 'again', 'done', 'failed'].includes(stage);
@@ -131,11 +142,17 @@ export function CallCard({ call }: { call: Call }) {
           </span>
         ) : null}
         {line ? <span className="remark">{line}</span> : null}
+        {grant ? (
+          <span className="remark">
+            <Line text={grant} />
+          </span>
+        ) : null}
       </summary>
       <div className="body">
         {call.ask?.by && stage !== 'denied' ? (
           <p className="note">
-            Answered by <Visible text={call.ask.by} />
+            Answered {call.ask.by.startsWith(BY_GRANT) ? '' : 'by '}
+            <Visible text={call.ask.by} />
           </p>
         ) : null}
         <Previews previews={call.ask?.previews ?? []} />

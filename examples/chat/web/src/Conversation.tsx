@@ -4,7 +4,7 @@ import { flushSync } from 'react-dom';
 
 import { again } from './again';
 import type { Answer, Held } from './AskCard';
-import { waiting, type Call, type ChatMessage, type JsonObject } from './approval';
+import { waiting, type Call, type ChatMessage, type Grant, type JsonObject } from './approval';
 import { Composer } from './Composer';
 import { useEffect } from './effect';
 import { forgetAnswers, keepAnswer, keepResult, result, withAnswers } from './answers';
@@ -24,14 +24,15 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [edits] = useState(() => new Map<string, JsonObject>());
   const [notice, setNotice] = useState<string>();
   const [idle, setIdle] = useState(false);
-  const to = useMemo(() => sender(edits, () => setIdle(true)), [edits]);
+  const [grants] = useState(() => new Map<string, Grant>());
+  const to = useMemo(() => sender(edits, grants, () => setIdle(true)), [edits, grants]);
   const [answers] = useState(whenAnswered);
   const [stopped, setStopped] = useState(false);
   const [draft, setDraft] = useState({ text: '' });
   const input = useRef<HTMLTextAreaElement>(null);
   const [apart, setApart] = useState<ReadonlySet<string>>(new Set());
   const [held, setHeld] = useState<ReadonlyMap<string, Held>>(new Map());
-  const [begun] = useState(() => withAnswers(id, initial, edits));
+  const [begun] = useState(() => withAnswers(id, initial, edits, grants));
   const [restored, setRestored] = useState(begun.given > 0);
   const chat = useChat<ChatMessage>({
     id,
@@ -51,7 +52,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const busy = status === 'submitted' || status === 'streaming';
   const open = busy ? [] : waiting(messages);
   const elsewhere = useElsewhere(chat, open.length > 0, found => {
-    const fresh = withAnswers(id, found, edits);
+    const fresh = withAnswers(id, found, edits, grants);
     setRestored(fresh.given > 0);
     return fresh.messages;
   });
@@ -81,6 +82,8 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     setNotice(undefined);
     if (given.approved && given.edited) edits.set(ask, given.edited);
     else edits.delete(ask);
+    if (given.approved && given.grant) grants.set(ask, given.grant);
+    else grants.delete(ask);
     const reason = given.approved ? undefined : given.reason;
     keepAnswer(id, ask, call, given);
     setRestored(false);

@@ -2,9 +2,9 @@
 // the same calls when the page is loaded again or takes over what the server has.
 import { getToolName, isToolUIPart } from 'ai';
 
-import { isObject, readApproval, type Call, type ChatMessage, type JsonObject } from './approval';
+import { isObject, readApproval, type Call, type ChatMessage, type Grant, type JsonObject } from './approval';
 
-type Given = { approved: boolean; reason?: string; edited?: JsonObject; about: string };
+type Given = { approved: boolean; reason?: string; edited?: JsonObject; grant?: Grant; about: string };
 type Told = { told: string | null };
 type Kept = Record<string, Given | Told>;
 
@@ -50,9 +50,9 @@ export function result(told: string | null) {
 
 /**
  * The messages of the server with the answers that it does not have yet. An answer to a call that is answered there, or is
- * asked about anew, is forgotten. `edits` gets the edited arguments.
+ * asked about anew, is forgotten. `edits` gets the edited arguments, and `grants` the grants.
  */
-export function withAnswers(chat: string, messages: ChatMessage[], edits: Map<string, JsonObject>): { messages: ChatMessage[]; given: number } {
+export function withAnswers(chat: string, messages: ChatMessage[], edits: Map<string, JsonObject>, grants: Map<string, Grant>): { messages: ChatMessage[]; given: number } {
   const kept = read(chat);
   const last = messages.at(-1);
   if (Object.keys(kept).length === 0 || last?.role !== 'assistant') return { messages, given: 0 };
@@ -70,8 +70,9 @@ export function withAnswers(chat: string, messages: ChatMessage[], edits: Map<st
     const ask = asks.findLast(it => it?.toolCallId === part.toolCallId);
     if (ask?.status !== 'pending' || ask.canonical !== answer.about) return part;
     used[id] = answer;
-    const { approved, reason, edited } = answer;
+    const { approved, reason, edited, grant } = answer;
     if (approved && edited) edits.set(id, edited);
+    if (approved && grant) grants.set(id, grant);
     return { ...part, state: 'approval-responded', approval: { ...part.approval, approved, ...(reason && { reason }) } };
   });
   write(chat, used);

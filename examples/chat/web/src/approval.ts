@@ -22,6 +22,18 @@ export type Preview = {
   cut: number;
 };
 
+/** A grant that can be made with an approval: for later calls, which are not asked about then (rule G3). */
+export type Offer = {
+  fingerprint: string;
+  pattern: number;
+  /** The grant as a sentence, as the rule, and with examples of other calls that it would approve. */
+  says: string;
+  rule: string;
+  also: string[];
+};
+/** The offer that a person has chosen, and for how long. */
+export type Grant = { fingerprint: string; pattern: number; seconds: number };
+
 const STATUSES = ['pending', 'approved', 'denied', 'edited', 'expired', 'superseded', 'cancelled'] as const;
 export type Status = (typeof STATUSES)[number];
 
@@ -36,6 +48,9 @@ export type Approval = {
   headline: string;
   questions: Question[];
   previews: Preview[];
+  offers: Offer[];
+  /** The grant that was made with the approval, or why none was. */
+  grant?: { id?: string; problem?: string };
   /** The same for equal calls of one response. */
   group?: string;
   changed?: string;
@@ -113,6 +128,13 @@ function preview(value: unknown): Preview[] {
   ];
 }
 
+function offer(value: unknown): Offer[] {
+  if (!isObject(value) || typeof value.pattern !== 'number') return [];
+  const { pattern } = value;
+  const [fingerprint, says, rule] = [text(value.fingerprint), text(value.says), text(value.rule)];
+  return fingerprint && says && rule ? [{ fingerprint, pattern, says, rule, also: texts(value.also) }] : [];
+}
+
 /** Whether a part of a preview is stored nowhere, so that it cannot be seen: such a call is approved only by itself. */
 export function hasCut(call: Call): boolean {
   return (call.ask?.previews ?? []).some(preview => preview.cut > 0);
@@ -134,6 +156,7 @@ export function readApproval(data: unknown): Approval | undefined {
     headline: text(data.headline) ?? '',
     questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
     previews: Array.isArray(data.previews) ? data.previews.flatMap(preview) : [],
+    offers: Array.isArray(data.offers) ? data.offers.flatMap(offer) : [],
     status,
     ...(isObject(data.input) && { input: data.input }),
     ...(text(data.group) && { group: text(data.group) }),
@@ -142,6 +165,7 @@ export function readApproval(data: unknown): Approval | undefined {
     ...(text(data.by) && { by: text(data.by) }),
     ...(text(data.reason) && { reason: text(data.reason) }),
     ...(isObject(data.ranInput) && { ranInput: data.ranInput }),
+    ...(isObject(data.grant) && { grant: { id: text(data.grant.id), problem: text(data.grant.problem) } }),
   };
 }
 
@@ -255,9 +279,9 @@ export function inGroups(open: Iterable<Call>, apart: ReadonlySet<string> = new 
   return [...found.values()];
 }
 
-/** The edits that go with the answers of this message: only for calls whose answer the server does not have yet. */
-export function unsent(edits: ReadonlyMap<string, JsonObject>, messages: readonly ChatMessage[]): Record<string, JsonObject> {
-  const out: Record<string, JsonObject> = {};
+/** The edits, or grants, that go with the approvals of this message: only for calls whose answer the server does not have yet. */
+export function unsent<T>(edits: ReadonlyMap<string, T>, messages: readonly ChatMessage[]): Record<string, T> {
+  const out: Record<string, T> = {};
   for (const part of messages.flatMap(message => message.parts).filter(isToolUIPart)) {
     if (part.state !== 'approval-responded' || !part.approval.approved) continue;
     const edit = edits.get(part.approval.id);

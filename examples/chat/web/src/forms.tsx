@@ -2,8 +2,9 @@ import { useId, useRef, useState, type KeyboardEvent } from 'react';
 
 import { Args } from './Args';
 import { fromEdit, same, toEdit } from './args';
-import type { JsonObject } from './approval';
+import type { Grant, JsonObject, Offer } from './approval';
 import { useEffect } from './effect';
+import { Line, Visible } from './Visible';
 
 function onEscape(close: () => void) {
   return (event: KeyboardEvent) => {
@@ -99,6 +100,63 @@ export function EditForm(props: {
         </button>
         <button type="button" onClick={props.onCancel}>
           Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** For how long a grant is offered, in seconds. */
+const TIMES = [
+  [3600, 'For one hour'],
+  [12 * 3600, 'For 12 hours'],
+] as const;
+
+/** The grants that can be made with the approval: each as a sentence, and the chosen one as the rule, with examples. */
+export function GrantForm({ offers, onGrant, onCancel }: { offers: readonly Offer[]; onGrant: (grant: Grant) => void; onCancel: () => void }) {
+  const choices = offers.flatMap(offer => TIMES.map(([seconds, words]) => ({ offer, seconds, words })));
+  const [at, setAt] = useState(0);
+  const [id, form] = [useId(), useSeen()];
+  const chosen = choices[at];
+  if (!chosen) return null;
+  const { offer, seconds, words } = chosen;
+  return (
+    <form
+      ref={form}
+      className="answer"
+      onKeyDown={onEscape(onCancel)}
+      onSubmit={event => {
+        event.preventDefault();
+        onGrant({ fingerprint: offer.fingerprint, pattern: offer.pattern, seconds });
+      }}
+    >
+      <label htmlFor={id}>Later calls that are approved without a question</label>
+      <select id={id} value={at} onChange={event => setAt(Number(event.target.value))} aria-describedby={`${id}rule`} autoFocus>
+        {choices.map((choice, n) => (
+          <option key={n} value={n}>
+            {choice.words}: {choice.offer.says}
+          </option>
+        ))}
+      </select>
+      <div id={`${id}rule`}>
+        <p>
+          {words}: <Line text={offer.says} />
+        </p>
+        {offer.also.length > 0 ? (
+          <p className="note">
+            would also allow: <Line text={offer.also.join('; ')} />
+          </p>
+        ) : null}
+        <pre tabIndex={0}>
+          <Visible text={offer.rule} />
+        </pre>
+      </div>
+      <div className="actions">
+        <button type="submit" className="primary">
+          Approve, and grant this
+        </button>
+        <button type="button" onClick={onCancel}>
+          Back
         </button>
       </div>
     </form>

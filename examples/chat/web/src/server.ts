@@ -1,17 +1,17 @@
 // Requests of the page besides those of the AI SDK's transport.
 import { APICallError, DefaultChatTransport } from 'ai';
 
-import { unsent, type ChatMessage, type JsonObject } from './approval';
+import { unsent, type ChatMessage, type Grant, type JsonObject } from './approval';
 
 const API = '/api/chat';
 
 export type Sender = { transport: DefaultChatTransport<ChatMessage>; last: () => 'none' | 'sent' | 'resumed' };
 
 /**
- * Sends messages as the AI SDK does, and with the answers the arguments that a person has edited. `onIdle` is told that
- * there is no response to resume.
+ * Sends messages as the AI SDK does, and with the answers the arguments that a person has edited and the grants that they
+ * make. `onIdle` is told that there is no response to resume.
  */
-export function sender(edits: ReadonlyMap<string, JsonObject>, onIdle: () => void): Sender {
+export function sender(edits: ReadonlyMap<string, JsonObject>, grants: ReadonlyMap<string, Grant>, onIdle: () => void): Sender {
   let last: ReturnType<Sender['last']> = 'none';
   const transport = new DefaultChatTransport<ChatMessage>({
     api: API,
@@ -24,7 +24,9 @@ export function sender(edits: ReadonlyMap<string, JsonObject>, onIdle: () => voi
       last = 'sent';
       const overrideArgs = unsent(edits, messages);
       const edited = Object.keys(overrideArgs).length > 0 && { overrideArgs };
-      return { body: { ...body, id, messages, trigger, messageId, ...edited } };
+      const approvalGrants = unsent(grants, messages);
+      const granted = Object.keys(approvalGrants).length > 0 && { approvalGrants };
+      return { body: { ...body, id, messages, trigger, messageId, ...edited, ...granted } };
     },
     prepareReconnectToStreamRequest: () => {
       last = 'resumed';

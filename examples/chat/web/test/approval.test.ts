@@ -12,6 +12,7 @@ const ask = (more: object = {}) => ({
   headline: 'delete_file(path: "a.txt")',
   questions: [{ askedBy: 'Changes', reason: 'delete a.txt?' }],
   previews: [],
+  offers: [],
   status: 'pending',
   ...more,
 });
@@ -38,6 +39,13 @@ test('a preview is read as far as it is one', () => {
     { author: '', title: '', pinned: false, lines: [], cells: [[], ['a']], cut: 0 },
   ]);
   expect(readApproval(ask({ previews: 'x' }))?.previews).toEqual([]);
+});
+
+test('an offer is read as a whole, or not at all', () => {
+  const offer = { fingerprint: 'f', pattern: 0, says: 'exactly such calls', rule: '{}', also: ['pay(20)'] };
+  expect(readApproval(ask({ offers: [offer] }))?.offers).toEqual([offer]);
+  expect(readApproval(ask({ offers: [null, 'x', { ...offer, pattern: '0' }, { ...offer, rule: '' }] }))?.offers).toEqual([]);
+  expect(readApproval(ask({ offers: 'x', grant: { id: 'g1', until: 7 } }))).toMatchObject({ offers: [], grant: { id: 'g1' } });
 });
 
 test('equal calls with a preview that was cut are answered one by one', () => {

@@ -1,0 +1,77 @@
+// "Always …": an approval with a grant for equal later calls of the chat.
+import assert from 'node:assert/strict';
+
+import { EXPLODE, ONE, PROMPTS } from './prompts.mjs';
+
+const OFFERS = 'Later calls that are approved without a question';
+const always = (chat, card) => chat.button('Always …', card);
+
+export const granting = {
+  async 'granting: a call that no layer lets people grant has no such button'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.one);
+    await chat.waits(1);
+    assert.equal(await always(chat, chat.ask()).count(), 0);
+    await chat.deny(chat.ask());
+    await chat.settled(ONE.tool, 'Denied');
+  },
+
+  async 'granting: a grant is shown as a sentence and as a rule, in one set of buttons, and Back makes none'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.explode);
+    await chat.waits(1);
+    const card = chat.ask();
+    await always(chat, card).click();
+    const choice = card.getByLabel(OFFERS);
+    const says = await choice.locator('option').allInnerTexts();
+    assert.deepEqual(
+      says.map(it => it.replace(/:.*/s, '')),
+      ['For one hour', 'For 12 hours'],
+    );
+    assert.ok(says.every(it => it.includes(`\`${EXPLODE.tool}\` with exactly these arguments, in this session`)), says.join(' | '));
+    assert.match(await card.locator('.answer pre').innerText(), /"tool":"move_file"/);
+    assert.deepEqual(await card.locator('.actions button').allInnerTexts(), ['Approve, and grant this', 'Back']);
+    await chat.button('Back', card).click();
+    await choice.waitFor({ state: 'detached' });
+    await always(chat, card).click();
+    await choice.press('Escape');
+    await choice.waitFor({ state: 'detached' });
+    assert.equal(chat.posts.length, 1, 'looking at it sends nothing');
+    await chat.approve(card);
+    const moved = await chat.settled(EXPLODE.tool, 'Failed');
+    await chat.ready();
+    assert.equal(chat.posts[1].approvalGrants, undefined, 'once is the default');
+    assert.doesNotMatch(await moved.innerText(), /grant/);
+  },
+
+  async 'granting: after it, equal calls of the chat run, and the transcript says by whose grant'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.explode);
+    await chat.waits(1);
+    await always(chat, chat.ask()).click();
+    const make = chat.button('Approve, and grant this', chat.ask());
+    await chat.clickAt(make);
+    assert.equal(chat.posts.length, 1, 'a click does nothing before the button has stood still');
+    await chat.ask().getByLabel(OFFERS).selectOption({ index: 1 });
+    await make.click();
+    const first = await chat.settled(EXPLODE.tool, 'Failed');
+    await chat.ready();
+    const [grant] = Object.values(chat.posts[1].approvalGrants);
+    assert.deepEqual({ pattern: grant.pattern, seconds: grant.seconds }, { pattern: 0, seconds: 12 * 3600 });
+    const id = /Later calls like it are approved by grant (\w+)\./.exec(await first.innerText())?.[1];
+    assert.ok(id, await first.innerText());
+
+    await chat.say(PROMPTS.explode);
+    const second = await chat.settled(EXPLODE.tool, 'Failed', 1);
+    await chat.ready();
+    assert.equal(chat.posts.length, 3, 'it was not asked about');
+    assert.match(await second.innerText(), new RegExp(`Approved by grant ${id} of you, \\d{4}-\\d\\d-\\d\\d\\.`));
+    await chat.page.reload();
+    await chat.sees(new RegExp(`Approved by grant ${id} of you`));
+
+    const other = await visit.open();
+    await other.say(PROMPTS.explode);
+    await other.waits(1);
+    await other.deny(other.ask());
+  },
+};
