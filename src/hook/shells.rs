@@ -50,12 +50,16 @@ pub(super) fn doubt(command: &str, has_terminal: bool) -> Option<(&'static str, 
     Some(("open-shell", format!("`{open}` opens a shell whose input is not seen")))
 }
 
+/// A word whose text only the shell knows, such as `$c`.
+const UNKNOWN: &str = "?";
+
 /// The program that reads its input, if this command starts one without telling it what to run.
 ///
 /// Behind a wrapper each word could be the program, as the options of wrappers take values in many forms, so all of
 /// them are tried. A file with the name of a shell costs a question.
 fn opens(command: &SimpleCommand) -> Option<String> {
-    let words: Vec<_> = command.words().iter().map(|word| word.literal().unwrap_or("?")).collect();
+    let words: Vec<_> =
+        command.words().iter().map(|word| word.literal().unwrap_or(UNKNOWN)).collect();
     let mut rest = words.as_slice();
     while let [program, others @ ..] = rest {
         let name = program.rsplit('/').next().unwrap_or(program);
@@ -67,7 +71,8 @@ fn opens(command: &SimpleCommand) -> Option<String> {
             continue;
         }
         let is_first = rest.len() == words.len();
-        if is_reader {
+        // A program that only the shell knows may be any.
+        if is_reader || (is_first && *program == UNKNOWN) {
             let interactive = others.iter().any(|word| is_interactive(word));
             let told = others.iter().any(|word| !word.starts_with('-'))
                 || others.iter().any(|word| tells(word));
@@ -110,18 +115,26 @@ mod tests {
             "script -q /dev/null bash",
             "FOO=1 node",
             "(true; sqlite3)",
+            "while :; do bash; done",
+            "for c in bash; do $c; done",
+            "$SHELL",
         ] {
             assert_eq!(doubt(command, false).map(|it| it.0), Some("open-shell"), "{command}");
         }
         assert!(doubt("ls", true).is_some());
-        assert_eq!(doubt("while :; do bash; done", false).map(|it| it.0), Some("shell-syntax"));
+        assert_eq!(doubt("f() { bash; }; f", false).map(|it| it.0), Some("shell-syntax"));
     }
 
     #[test]
     fn a_command_that_says_what_it_runs_is_no_open_shell() {
-        for command in
-            ["bash -c 'ls'", "python3 script.py", "node --version", "ls -i", "grep bash README.md"]
-        {
+        for command in [
+            "bash -c 'ls'",
+            "python3 script.py",
+            "node --version",
+            "ls -i",
+            "grep bash README.md",
+            "$PYTHON script.py",
+        ] {
             assert_eq!(doubt(command, false), None, "{command}");
         }
     }

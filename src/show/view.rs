@@ -252,7 +252,11 @@ fn notes(
         // Classes for grants are shown where grants are offered.
         let notes =
             question.metadata().iter().filter(|(key, _)| !ABOUT_GRANTS.contains(&key.as_str()));
-        let notes = notes.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let notes = notes.map(|(key, value)| match key == metadata::RULE {
+            true => (key.clone(), on_one_line(value)),
+            false => (key.clone(), value.clone()),
+        });
+        let notes = notes.collect();
         written(&mut out, &name(question.layer()), &notes, limits);
     }
     let empty = Map::new();
@@ -273,6 +277,19 @@ fn notes(
     };
     written(&mut out, &author, &unsigned, limits);
     out
+}
+
+/// The rule that asks as `id (file:line)`, as it needs no three notes; another value stays as it is.
+fn on_one_line(rule: &Value) -> Value {
+    let known = |key: &String| ["id", "file", "line"].contains(&key.as_str());
+    let Some(id) = rule.as_object().filter(|it| it.keys().all(known)).and(rule["id"].as_str())
+    else {
+        return rule.clone();
+    };
+    match (rule["file"].as_str(), rule["line"].as_u64()) {
+        (Some(file), Some(line)) => format!("{id} ({file}:{line})").into(),
+        _ => id.into(),
+    }
 }
 
 fn written(out: &mut Vec<NoteView>, author: &str, metadata: &Map<String, Value>, limits: Limits) {
@@ -334,6 +351,19 @@ mod tests {
     }
 
     /// The classes for grants are no note: they are shown where grants are offered.
+    #[test]
+    fn the_rule_that_asks_is_one_note() {
+        let of = |rule: Value| {
+            let asked = [Decision::ask("moves a file").with_metadata(metadata::RULE, rule)];
+            let views = CallView::all(&requests(call(json!({})), &asked, None), Limits::default());
+            views[0].text(80)
+        };
+        let text = of(json!({"id": "move", "file": "rules.toml", "line": 17}));
+        assert!(text.contains("move (rules.toml:17)") && !text.contains("rule.id"), "{text}");
+        let other = of(json!({"id": "move", "line": 17, "by": "ann"}));
+        assert!(other.contains("rule.by") && other.contains("ann"), "nothing is left out: {other}");
+    }
+
     #[test]
     fn classes_for_grants_are_no_notes() {
         let asked = Decision::ask("pays")
