@@ -13,7 +13,7 @@ export const previews = {
     await chat.say(PROMPTS.change);
     await chat.waits(1);
     const preview = chat.ask().getByRole('figure', { name: 'Preview: todo.txt' });
-    assert.match(await preview.locator('figcaption').innerText(), /^tool `write_file`\s+todo.txt\s+changed\s+you are asked again if this changes$/);
+    assert.match(await preview.locator('figcaption').innerText(), /^tool write_file\s+todo.txt\s+changed\s+you are asked again if this changes$/);
     assert.deepEqual(await signed(preview), [
       ['remark', '@@ -1,3 +1,3 @@'],
       ['removed', '- rotate the logs'],
