@@ -126,12 +126,7 @@ fn invisible_input_is_asked_about_even_if_the_layers_allow_it() {
             "typed into a shell",
         ),
         (Client::Claude, "Bash", json!({"command": ["ls"]}), "not a text"),
-        (
-            Client::Claude,
-            "Bash",
-            json!({"command": "for x in a; do rm $x; done"}),
-            "cannot be read",
-        ),
+        (Client::Claude, "Bash", json!({"command": "f() { rm x; }; f"}), "cannot be read"),
         (Client::Claude, "Write", json!({"file_path": "~/.bashrc", "content": ""}), "another path"),
         (Client::Claude, "Write", json!({"file_path": 7, "content": ""}), "not a path"),
         (Client::Claude, "Write", json!({"file_path": "a", "path": "b"}), "both"),
