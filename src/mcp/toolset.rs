@@ -156,6 +156,8 @@ impl McpToolset {
         {
             return Ok(known);
         }
+        // The start of a server has a limit of its own, whose error says more.
+        self.connection.peer().await?;
         let limit = self.connection.launch.start_timeout;
         let listed = match tokio::time::timeout(limit, self.pages()).await {
             Ok(listed) => listed?,
