@@ -30,7 +30,6 @@ use crate::call::ToolCall;
 use crate::deferred::metadata::GRANTABLE;
 use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
 use crate::ledger::{AskState, Grant, GrantOffer, GrantPlace, GrantTime, Ledger, Record};
-use crate::show;
 use crate::turn::SuspendedRun;
 
 /// What a page is told where the approval was not what decided.
@@ -83,14 +82,10 @@ fn grants(
 
 /// An offer, as a page shows it.
 fn shown(record: &Record, number: usize, offer: &GrantOffer) -> Value {
-    let also: Vec<_> = offer.examples().iter().map(|example| show::escape(example)).collect();
-    json!({
-        "fingerprint": record.fingerprint,
-        "pattern": number,
-        "says": show::escape(&offer.sentence()),
-        "rule": show::escape(&offer.rule().to_string()),
-        "also": also,
-    })
+    let mut shown = offer.shown();
+    shown.insert("fingerprint".to_owned(), record.fingerprint.as_str().into());
+    shown.insert("pattern".to_owned(), number.into());
+    Value::Object(shown)
 }
 
 /// Checks that a grant is one that this chat has offered with an ask.

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::ledger::{GrantOffer, GrantPlace, Record};
-use crate::show;
 
 /// The grants that can be made with the approval of an ask: of each place, with a number, the narrowest first.
 pub(super) fn grants(record: &Record) -> impl Iterator<Item = (GrantPlace, usize, GrantOffer)> {
@@ -22,14 +21,10 @@ pub(super) fn is_offered(record: &Record) -> bool {
 /// What is offered, each as a sentence, as the rule, and with examples of what else it would allow.
 pub(super) fn offers(record: &Record) -> Vec<Value> {
     let offer = |(place, number, offer): (GrantPlace, usize, GrantOffer)| {
-        let also: Vec<String> = offer.examples().iter().map(|it| show::escape(it)).collect();
-        json!({
-            "scope": place,
-            "pattern": number,
-            "says": show::escape(&offer.sentence()),
-            "rule": show::escape(&offer.rule().to_string()),
-            "also": also,
-        })
+        let mut shown = offer.shown();
+        shown.insert("scope".to_owned(), json!(place));
+        shown.insert("pattern".to_owned(), number.into());
+        Value::Object(shown)
     };
     grants(record).map(offer).collect()
 }

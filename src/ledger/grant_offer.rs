@@ -5,12 +5,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ask::Ask;
 use super::grant::{Grant, classes};
 use super::grant_error::GrantError;
 use super::grant_scope::GrantScope;
+use crate::show;
 
 /// The longest time for which a surface makes a grant: 90 days.
 const LONGEST: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -218,5 +219,28 @@ impl GrantOffer {
     #[must_use]
     pub fn examples(&self) -> &[String] {
         &self.also
+    }
+
+    /// The offer for a page: an object with the sentence (`says`), the rule (`rule`) and the examples (`also`), as texts in
+    /// which nothing is invisible or looks like something else (rule S2).
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, GrantOffer, GrantScope};
+    ///
+    /// let asked = Decision::ask("pays").with_metadata(GRANTABLE, true);
+    /// let ask = Ask::new("run-1", "root/c1", "pay").with_questions(asked.questions().to_vec());
+    /// let shown = GrantOffer::all(&ask, &GrantScope::Session("s1\u{202e}".into()))[0].shown();
+    /// assert_eq!(shown["says"], "`pay` with exactly these arguments, in this session");
+    /// assert!(shown["rule"].as_str().is_some_and(|rule| !rule.contains('\u{202e}')));
+    /// ```
+    #[must_use]
+    pub fn shown(&self) -> Map<String, Value> {
+        let also: Value = self.also.iter().map(|example| show::escape(example)).collect();
+        let says = show::escape(&self.sentence());
+        let rule = show::escape(&self.rule().to_string());
+        let fields = [("says", says.into()), ("rule", rule.into()), ("also", also)];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
