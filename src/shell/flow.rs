@@ -86,8 +86,8 @@ impl Judging<'_> {
         }
         let mut all = here.to_vec();
         for value in values {
-            let value = if self.parts.len() > MAX_PARTS { Value::Text } else { value };
-            let last = matches!(value, Value::Text) && self.parts.len() > MAX_PARTS;
+            let last = self.parts.len() > MAX_PARTS;
+            let value = if last { Value::Text } else { value };
             self.bindings.push(Binding { name: variable.to_owned(), value, used: false });
             let ended = self.list(body, here);
             let used = self.bindings.pop().is_some_and(|binding| binding.used);

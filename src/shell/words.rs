@@ -292,42 +292,35 @@ impl Lexer<'_> {
         if self.at == word.start {
             return Err(self.unexpected());
         }
-        let OpenWord { braces, .. } = &word;
-        let count = braces.iter().map(|(_, list)| list.len()).product();
-        let whole = |text: String, kind: WordKind| Word {
-            text,
-            kind,
+        let braces = word.braces;
+        let word = Word {
+            text: word.text,
+            kind: word.kind,
             quoted: word.quoted,
-            split: word.split || kind == WordKind::Glob,
-            parameters: word.parameters.clone(),
-            substitutions: word.substitutions.clone(),
+            split: word.split,
+            parameters: word.parameters,
+            substitutions: word.substitutions,
             line: false,
             span: word.start..self.at,
         };
         if braces.is_empty() {
-            return Ok(vec![Word {
-                text: word.text,
-                kind: word.kind,
-                quoted: word.quoted,
-                split: word.split,
-                parameters: word.parameters,
-                substitutions: word.substitutions,
-                line: false,
-                span: word.start..self.at,
-            }]);
+            return Ok(vec![word]);
         }
+        let count = braces.iter().map(|(_, list)| list.len()).product();
         if !matches!(word.kind, WordKind::Literal | WordKind::Glob) || count > MAX_ALTERNATIVES {
-            return Err(Stop::new(word.start, "this use of braces is not analysed"));
+            return Err(Stop::new(word.span.start, "this use of braces is not analysed"));
         }
         self.words += count;
+        let glob = braces.iter().any(|(_, list)| list.iter().any(|one| is_glob(one)));
         let mut words = Vec::with_capacity(count);
         for number in 0..count {
-            let text = with_alternatives(&word.text, braces, number);
+            let text = with_alternatives(&word.text, &braces, number);
             if text.is_empty() || text.starts_with(['-', '~', '=']) && !word.text.starts_with('-') {
-                return Err(Stop::new(word.start, "this use of braces is not analysed"));
+                return Err(Stop::new(word.span.start, "this use of braces is not analysed"));
             }
-            let glob = braces.iter().any(|(_, list)| list.iter().any(|one| is_glob(one)));
-            words.push(whole(text, if glob { WordKind::Glob } else { word.kind }));
+            let kind = if glob { WordKind::Glob } else { word.kind };
+            let split = word.split || kind == WordKind::Glob;
+            words.push(Word { text, kind, split, ..word.clone() });
         }
         Ok(words)
     }

@@ -52,8 +52,7 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
     let until = start + limit - margin;
-    let reply = decided(client, answering, config, until, &exit);
-    match reply {
+    match decided(client, answering, config, until, &exit) {
         Ok(reply) => exit.end(&reply),
         Err(problem) => exit.deny(&format!("countersign cannot decide: {problem}")),
     }
