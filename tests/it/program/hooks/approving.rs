@@ -113,9 +113,7 @@ fn an_execution_is_closed_by_the_event_after_the_call() {
     for client in CLIENTS {
         let user = User::new();
         let call = Call { client, ..CALL };
-        user.hook(&call, "1");
-        user.approve_pending();
-        assert_allowed(&user.hook(&call, "5"));
+        user.is_approved(&call);
         assert_eq!(user.states(), ["claimed"]);
         let told = user.tell(client, &call.after());
         assert_eq!((told.status, told.out.as_str(), told.err.as_str()), (0, "", ""), "{client}");
@@ -127,9 +125,7 @@ fn an_execution_is_closed_by_the_event_after_the_call() {
 #[test]
 fn changed_arguments_after_the_call_are_reported() {
     let user = User::new();
-    user.hook(&CALL, "1");
-    user.approve_pending();
-    assert_allowed(&user.hook(&CALL, "5"));
+    user.is_approved(&CALL);
     let told = user.tell("claude", &Call { command: "make all", ..CALL }.after());
     assert_eq!((told.status, told.out.as_str()), (0, ""));
     assert!(told.err.contains("with other arguments"), "{told:?}");
@@ -139,9 +135,7 @@ fn changed_arguments_after_the_call_are_reported() {
 #[test]
 fn without_an_event_after_the_call_its_outcome_is_unknown_at_the_end_of_the_session() {
     let user = User::new();
-    user.hook(&CALL, "1");
-    user.approve_pending();
-    assert_allowed(&user.hook(&CALL, "5"));
+    user.is_approved(&CALL);
     let end = json!({"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/src", "reason": "exit"});
     assert_eq!(user.tell("claude", &end).status, 0);
     assert_eq!(user.states(), ["unknown"]);

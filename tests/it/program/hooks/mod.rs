@@ -119,6 +119,13 @@ impl User {
         assert_eq!(ended.status, 0, "{ended:?}");
     }
 
+    /// Makes a call that is asked about, approved, made again, and then allowed.
+    fn is_approved(&self, call: &Call<'_>) {
+        self.hook(call, "1");
+        self.approve_pending();
+        assert_allowed(&self.hook(call, "5"));
+    }
+
     fn approve_pending(&self) {
         for ask in self.pending() {
             self.decide(&ask, &["--approve"]);
