@@ -212,7 +212,7 @@ async fn take(
             let problem = "The requester may not approve it: others have to.";
             return Err(ApiError::forbidden("not_allowed", problem));
         }
-        Decided::BlankName => return Err(ApiError::forbidden("not_allowed", "A name is needed.")),
+        Decided::BlankName => return Err(ApiError::forbidden("not_allowed", "A name is needed, and not one that begins with `by grant `.")),
         _ => return Err(ApiError::unknown_ask()),
     };
     tracing::info!(ask = id, by = who.name(), "decided");

@@ -143,7 +143,7 @@ impl Quorum {
     /// | yes | `ann` | `bob` | no |
     /// | yes | none, or blank | any | yes |
     pub(super) fn refuses(self, requester: Option<&str>, who: &str, names: &Names) -> bool {
-        let requester = requester.filter(|requester| !names.is_blank(requester));
+        let requester = requester.filter(|requester| !names.is_no_person(requester));
         self.not_the_requester && requester.is_none_or(|requester| names.are_one(requester, who))
     }
 }

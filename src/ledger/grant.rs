@@ -335,7 +335,7 @@ impl Grant {
         let below = || agent.strip_prefix(&*self.agent).is_some_and(|rest| rest.starts_with('/'));
         let requester = match (&self.requester, ask.principal()) {
             (None, None) => true,
-            (Some(own), Some(other)) => !names.is_blank(own) && names.are_one(own, other),
+            (Some(own), Some(other)) => !names.is_no_person(own) && names.are_one(own, other),
             _ => false,
         };
         refusal(ask).is_none()

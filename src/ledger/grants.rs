@@ -99,7 +99,7 @@ impl Ledger {
             id: "grant".to_owned(),
             problem: problem.to_owned(),
         };
-        if by.is_empty() || by.iter().any(|name| self.names.is_blank(name)) {
+        if by.is_empty() || by.iter().any(|name| self.names.is_no_person(name)) {
             return Err(refused("a grant is by people who can be named"));
         }
         let mut makers: Vec<String> = Vec::new();

@@ -271,7 +271,7 @@ impl Ledger {
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
         let (ask, names) = (&record.ask, &self.names);
-        !names.is_blank(who) && !ask.quorum.refuses(ask.principal(), who, names)
+        !names.is_no_person(who) && !ask.quorum.refuses(ask.principal(), who, names)
     }
 
     /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an

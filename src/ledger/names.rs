@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
+/// The beginning of the line that says which grant has decided. A name that begins so is no person's.
+pub(super) const BY_GRANT: &str = "by grant ";
+
 /// The function that gives the canonical form of a name. Two names with equal forms are of one person; a name with an
 /// empty form is blank.
 #[derive(Clone)]
@@ -26,8 +29,14 @@ impl Names {
         (self.0)(name)
     }
 
-    pub(super) fn is_blank(&self, name: &str) -> bool {
-        self.canonical(name).is_empty()
+    /// Whether a name can stand for no person: a blank one, and one that reads as the line about a grant, which every
+    /// surface and log would show as the decision of that grant.
+    pub(super) fn is_no_person(&self, name: &str) -> bool {
+        let like_a_grant = || {
+            let begin = name.trim_start().get(..BY_GRANT.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(BY_GRANT))
+        };
+        self.canonical(name).is_empty() || like_a_grant()
     }
 
     pub(super) fn are_one(&self, a: &str, b: &str) -> bool {
@@ -71,6 +80,6 @@ mod tests {
         for (a, b) in [("ann", "anna"), ("ann", "an n"), ("e", "\u{e9}")] {
             assert!(!names.are_one(a, b), "{a} {b}");
         }
-        assert!(names.is_blank("") && names.is_blank(" \u{a0}\n") && !names.is_blank("a"));
+        assert!(names.is_no_person("") && names.is_no_person(" \u{a0}\n") && !names.is_no_person("a"));
     }
 }

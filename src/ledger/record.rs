@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::ask::{Ask, Millis, date_and_time};
+use super::names::BY_GRANT;
 use crate::args::Args;
 use crate::deferred::Answer;
 
@@ -114,6 +115,9 @@ pub struct LedgerDecision {
 
 impl LedgerDecision {
     /// Who decided, as it is shown and logged: the names, or `by grant G of ann, 2026-11-20` for an answer in advance.
+    ///
+    /// A line that begins with `by grant ` is always about a grant, as no person can decide under a name that begins so
+    /// ([`Decided::BlankName`](super::Decided::BlankName), rule L1).
     #[must_use]
     pub fn by_line(&self) -> String {
         match &self.grant {
@@ -121,7 +125,8 @@ impl LedgerDecision {
             Some(grant) => {
                 let made = date_and_time(grant.made_at);
                 let made = made.map(|(date, _)| format!(", {date}")).unwrap_or_default();
-                format!("by grant {} of {}{made}", grant.id, self.by.join(" and "))
+                let makers = self.by.join(" and ");
+                format!("{}{} of {makers}{made}", BY_GRANT, grant.id)
             }
         }
     }

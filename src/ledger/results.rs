@@ -84,7 +84,8 @@ pub enum Decided {
     /// The requester may not approve the call ([`Quorum::not_the_requester`](super::Quorum)). An ask without a
     /// requester's name can be approved by no one, as any approver might be the requester.
     NotAllowed,
-    /// The name of the decider is blank: a decision is by a person who can be named.
+    /// The decider is not named: the name is blank, or begins as the [line](LedgerDecision::by_line) about a grant. A
+    /// decision is by a person who can be named.
     BlankName,
     /// There is no ask with this id.
     UnknownAsk,

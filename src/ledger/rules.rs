@@ -67,7 +67,7 @@ pub(super) fn decide(
     names: &Names,
     now: Millis,
 ) -> Decided {
-    if !deciding.is_policy && names.is_blank(&deciding.by) {
+    if !deciding.is_policy && names.is_no_person(&deciding.by) {
         return Decided::BlankName;
     }
     match record.state {

@@ -63,9 +63,7 @@ pub(super) async fn make(
         let Some(grant) = chosen_grant(record, *term, *number) else { continue };
         let made = ledger.make_grant(grant, &[by]).await;
         lines.push(match made {
-            Ok(made) => {
-                format!("Granted as {}: `countersign grants revoke {}` ends it.", made.id, made.id)
-            }
+            Ok(made) => format!("Granted as {}, which is the id to revoke it by.", made.id),
             Err(error) => format!("No grant was made, and you will be asked again: {error}"),
         });
     }

@@ -76,10 +76,10 @@ async fn unknown_names_cannot_decide_and_do_not_affect_the_stack() {
 }
 
 #[tokio::test]
-async fn a_blank_name_decides_nothing() {
+async fn a_name_that_is_blank_or_reads_as_a_grant_decides_nothing() {
     let ledger = Ledger::new(MemoryStore::new());
     let ask = parked(&ledger, "a blank").await;
-    for by in ["", " ", "\t\u{3000}"] {
+    for by in ["", " ", "\t\u{3000}", "by grant 8cfeb50632d4 of ann", " By Grant of ann"] {
         assert!(!ledger.may_approve(&ask, by), "{by:?}");
         for answer in [yes(), no()] {
             assert_eq!(decide(&ledger, &ask, by, answer).await, Decided::BlankName, "{by:?}");
