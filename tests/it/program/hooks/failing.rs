@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use super::{CALL, CLIENTS, Call, assert_denied};
 use crate::program::{User, ended};
 
 #[test]
