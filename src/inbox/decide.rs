@@ -212,7 +212,10 @@ async fn take(
             let problem = "The requester may not approve it: others have to.";
             return Err(ApiError::forbidden("not_allowed", problem));
         }
-        Decided::BlankName => return Err(ApiError::forbidden("not_allowed", "A name is needed, and not one that begins with `by grant `.")),
+        Decided::BlankName => {
+            let problem = "A name is needed, and not one that begins with `by grant `.";
+            return Err(ApiError::forbidden("not_allowed", problem));
+        }
         _ => return Err(ApiError::unknown_ask()),
     };
     tracing::info!(ask = id, by = who.name(), "decided");

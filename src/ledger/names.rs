@@ -80,6 +80,8 @@ mod tests {
         for (a, b) in [("ann", "anna"), ("ann", "an n"), ("e", "\u{e9}")] {
             assert!(!names.are_one(a, b), "{a} {b}");
         }
-        assert!(names.is_no_person("") && names.is_no_person(" \u{a0}\n") && !names.is_no_person("a"));
+        assert!(
+            names.is_no_person("") && names.is_no_person(" \u{a0}\n") && !names.is_no_person("a")
+        );
     }
 }
