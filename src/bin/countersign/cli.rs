@@ -57,7 +57,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Park, list, decide, claim and settle asks, and check their log
     Asks(Box<asks::cli::AsksArgs>),
-    /// List, show and revoke the calls that people have approved in advance
+    /// List, show, make, revoke and prune standing approvals
     Grants(Box<grants::Grants>),
     /// Serve the page on which people decide
     Inbox(inbox::InboxArgs),
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Pins(pins::PinsArgs),
     /// Decide about the tool calls of coding agents
     Hook(hook::cli::HookArgs),
-    /// Check, explain, examine, replay, compare and import rules
+    /// Check, explain, lint, replay, diff and import rules, and print their schema
     Rules(rules::RulesArgs),
     /// Print the completions for a shell
     Completions(completions::Completions),

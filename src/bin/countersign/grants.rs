@@ -75,7 +75,7 @@ struct Make {
     /// The fingerprint of the ask that was shown
     #[arg(long)]
     fingerprint: String,
-    /// Where the grant holds: in the session or in the project of the call
+    /// Where the grant holds: in the `session` or in the `project` of the call
     #[arg(long = "in", value_name = "SCOPE")]
     scope: GrantPlace,
     /// Which of the grants that can be offered: 1 for exactly such calls, 2 and 3 for wider ones where there are any

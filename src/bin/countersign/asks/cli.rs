@@ -26,7 +26,7 @@ agree. Times are milliseconds since 1970.";
 #[command(after_help = STATUSES)]
 pub(crate) struct AsksArgs {
     /// Where the asks are; by default the store of the configuration
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", global = true)]
     pub(crate) store: Option<String>,
     /// A file whose bytes are the key of the log; the same for every command over one store
     #[arg(long, value_name = "PATH", global = true)]
@@ -50,17 +50,24 @@ pub(crate) enum AsksCommand {
     Park,
     /// List asks, newest first
     List {
+        /// Only asks in this state: pending, decided, claimed, executed, unknown, released, expired, cancelled or closed
         #[arg(long, value_parser = state)]
         state: Option<AskState>,
+        /// At most this many
         #[arg(long, default_value_t = u32::MAX, hide_default_value = true)]
         limit: u32,
     },
     /// Show one ask
-    Show { id: String },
+    Show {
+        /// The ID of the ask, as `list` prints it
+        id: String,
+    },
     /// Decide the ask that was shown
     #[command(group = ArgGroup::new("verdict").required(true).args(["approve", "deny", "answer"]))]
     Decide {
+        /// The ID of the ask, as `list` prints it
         id: String,
+        /// The fingerprint of what was shown, as `list` and `show` print it
         #[arg(long, allow_hyphen_values = true)]
         fingerprint: String,
         /// The name of the person who decides
@@ -71,7 +78,9 @@ pub(crate) enum AsksCommand {
     },
     /// Claim the execution of an approved ask
     Claim {
+        /// The ID of the ask
         id: String,
+        /// The name of the process that will execute the call
         #[arg(long, value_parser = name, allow_hyphen_values = true)]
         worker: String,
         /// The lease of the claim in seconds, unless it is renewed
@@ -80,17 +89,23 @@ pub(crate) enum AsksCommand {
     },
     /// Renew the lease of a claim, from now on
     Renew {
+        /// The ID of the ask
         id: String,
+        /// The token that `claim` printed
         #[arg(long)]
         token: u64,
+        /// The new lease in seconds
         #[arg(long, value_parser = seconds, allow_hyphen_values = true)]
         lease_s: Duration,
     },
     /// Record the outcome of an execution
     Settle {
+        /// The ID of the ask
         id: String,
+        /// The token that `claim` printed
         #[arg(long)]
         token: u64,
+        /// The result of the call, which other workers and readers get
         #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
         outcome: String,
     },
@@ -98,7 +113,9 @@ pub(crate) enum AsksCommand {
     Expire,
     /// Withdraw an ask that is not claimed yet
     Cancel {
+        /// The ID of the ask
         id: String,
+        /// The name of the person who withdraws it
         #[arg(long = "as", value_name = "WHO", value_parser = name, allow_hyphen_values = true)]
         who: String,
     },
