@@ -64,14 +64,9 @@ pub(super) fn of(
             None => Ok(Trust::missing("there is no entry")),
         },
         Client::Gemini => gemini(&[installation.path.clone(), user]),
+        // Its other files have no such switch.
         Client::Copilot => {
-            let config = user.parent().and_then(Path::parent).unwrap_or(directory);
-            let files = [
-                installation.path.clone(),
-                config.join("settings.json"),
-                config.join("config.json"),
-            ];
-            switched_off(&files, "/disableAllHooks")
+            switched_off(std::slice::from_ref(&installation.path), "/disableAllHooks")
         }
         Client::Opencode => Ok(Trust::Given),
     }

@@ -288,7 +288,6 @@ fn finding(user: &User, name: &str, check: &str) -> Option<(Value, String)> {
 fn the_doctor_finds_a_switch_that_turns_hooks_off() {
     let user = User::new();
     let project = user.home().join(".claude/settings.local.json");
-    let user_of_copilot = user.home().join(".copilot/settings.json");
     for (client, file, change, says) in [
         ("claude", user.file_of("claude"), json!({"disableAllHooks": true}), "disableAllHooks"),
         ("claude", project, json!({"disableAllHooks": true}), "settings.local.json"),
@@ -300,7 +299,6 @@ fn the_doctor_finds_a_switch_that_turns_hooks_off() {
             "disabled",
         ),
         ("copilot", user.file_of("copilot"), json!({"disableAllHooks": true}), "disableAllHooks"),
-        ("copilot", user_of_copilot, json!({"disableAllHooks": true}), "settings.json"),
     ] {
         user.run(&["hook", "install", client]);
         let is_trusted = |user: &User| finding(user, client, "trust").unwrap();
