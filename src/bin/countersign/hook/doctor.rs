@@ -52,7 +52,7 @@ impl Doctor {
                 let found = installation.path().display().to_string();
                 checks.push(Finding("configuration", Some(true), found));
                 checks.push(program(&installation));
-                checks.push(self.trust(&installation, context)?);
+                checks.push(trust(&installation, context)?);
                 checks.extend(self.twice(&installation, context)?);
                 true
             }
@@ -104,25 +104,6 @@ impl Doctor {
         let is_old = Some(numbers) < version(tested).map(|it| it.1);
         let note = if is_old { ": older than any that was tested" } else { "" };
         Finding("version", Some(!is_old), format!("{found} ({tested} was tested){note}"))
-    }
-
-    /// Whether the client's own files keep it from calling the hook.
-    fn trust(
-        &self,
-        installation: &Installation,
-        context: &Context,
-    ) -> Result<Finding, CommandError> {
-        let trust = installation.trust(context.directories.home(), &here()?);
-        Ok(match trust {
-            Ok(Trust::Given) => Finding(
-                "trust",
-                Some(true),
-                "no file of the client switches the hook off".to_owned(),
-            ),
-            Ok(Trust::Missing(reason)) => Finding("trust", Some(false), reason),
-            Ok(_) => Finding("trust", None, "not known".to_owned()),
-            Err(error) => Finding("trust", None, error.to_string()),
-        })
     }
 
     /// Whether the client has the hook a second time, for the user or for the project.
@@ -194,6 +175,19 @@ fn no_call(ended: &SessionEnd, words: &str) -> String {
         "" => how,
         words => format!("{how} Its last words: {words}"),
     }
+}
+
+/// Whether the client's own files keep it from calling the hook.
+fn trust(installation: &Installation, context: &Context) -> Result<Finding, CommandError> {
+    let trust = installation.trust(context.directories.home(), &here()?);
+    Ok(match trust {
+        Ok(Trust::Given) => {
+            Finding("trust", Some(true), "no file of the client switches the hook off".to_owned())
+        }
+        Ok(Trust::Missing(reason)) => Finding("trust", Some(false), reason),
+        Ok(_) => Finding("trust", None, "not known".to_owned()),
+        Err(error) => Finding("trust", None, error.to_string()),
+    })
 }
 
 /// Whether the program that the entry names is there.

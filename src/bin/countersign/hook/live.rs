@@ -95,7 +95,7 @@ const LONGEST: usize = 300;
 
 /// The last line that says something, without what a terminal would interpret.
 fn last_words(output: &str) -> String {
-    let lines = output.lines().rev().map(|line| line.trim());
-    let line = lines.into_iter().find(|line| line.chars().any(char::is_alphanumeric));
+    let mut lines = output.lines().rev().map(str::trim);
+    let line = lines.find(|line| line.chars().any(char::is_alphanumeric));
     line.unwrap_or_default().chars().filter(|c| !c.is_control()).take(LONGEST).collect()
 }
