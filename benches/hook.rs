@@ -36,7 +36,7 @@ where.command.is = ['read-only', 'project-build']
 [[rule]]
 id = 'counted'
 allow = 'write_file'
-at_most = { calls = 1000000, within = '1h' }
+at_most = { calls = 10000, within = '1h' }
 
 [[rule]]
 id = 'secrets'

@@ -36,6 +36,7 @@ mod ending;
 mod install;
 mod key;
 mod patch;
+mod patterns;
 mod payload;
 mod reply;
 mod shells;
@@ -53,7 +54,7 @@ use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
 use asking::Asking;
 pub use client::Client;
-pub use install::{InstallError, Installation, Installed};
+pub use install::{InstallError, Installation, Installed, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 use stack::StackRuling;

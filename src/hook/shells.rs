@@ -16,6 +16,9 @@
 //! The list of readers cannot be complete; it holds what agents are known to use. Rules are still what decides about a
 //! program.
 
+use serde_json::Value;
+
+use crate::args::Args;
 use crate::shell::{Commands, Dialect, SimpleCommand};
 
 /// Programs that read commands from their terminal when they are given none.
@@ -48,6 +51,21 @@ pub(super) fn doubt(command: &str, has_terminal: bool) -> Option<(&'static str, 
     };
     let open = commands.simple_commands().find_map(opens)?;
     Some(("open-shell", format!("`{open}` opens a shell whose input is not seen")))
+}
+
+/// Whether the arguments of a command ask for a terminal. A value of another type is one that the client may take for
+/// yes.
+pub(super) fn has_terminal(args: &Args) -> bool {
+    !matches!(args.get("tty"), None | Some(Value::Null | Value::Bool(false)))
+}
+
+/// Whether a command works in another directory than it begins in, or cannot be read.
+pub(super) fn changes_directory(command: &str) -> bool {
+    let Ok(commands) = Commands::parse(command, Dialect::Bash) else { return true };
+    commands.simple_commands().any(|command| {
+        let first = command.words().first().map(|word| word.literal().unwrap_or(UNKNOWN));
+        matches!(first, Some("cd" | "pushd" | "popd" | "builtin" | "command" | UNKNOWN))
+    })
 }
 
 /// A word whose text only the shell knows, such as `$c`.

@@ -97,7 +97,7 @@ fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
     let mut doubts = doubts.to_vec();
     // A layer inside may have changed the command.
     let command = call.args().str("command").filter(|_| call.name() == "shell");
-    let changed = command.and_then(|it| shells::doubt(it, call.args().bool("tty") == Some(true)));
+    let changed = command.and_then(|it| shells::doubt(it, shells::has_terminal(call.args())));
     if let Some(changed) = changed.filter(|found| doubts.iter().all(|doubt| doubt.0 != found.0)) {
         doubts.push(changed);
     }

@@ -156,8 +156,8 @@ fn copilot(tool: &str, args: &Args) -> Mapping {
             _ => return None,
         },
         "apply_patch" => (Kind::Patch, &[("input", "patch")]),
-        "glob" => (Kind::FindFiles, SAME),
-        "grep" | "rg" => (Kind::SearchFiles, SAME),
+        "glob" => (Kind::FindFiles, directories(args)),
+        "grep" | "rg" => (Kind::SearchFiles, directories(args)),
         "web_fetch" => (Kind::Fetch, SAME),
         "web_search" => (Kind::WebSearch, SAME),
         "task" => (Kind::SpawnAgent, &[("agent_type", "agent")]),
@@ -165,6 +165,14 @@ fn copilot(tool: &str, args: &Args) -> Mapping {
         "ask_user" => (Kind::Session("ask_user"), SAME),
         _ => return None,
     })
+}
+
+/// Copilot takes one directory or a list of them; a list has no name in the common vocabulary.
+fn directories(args: &Args) -> &'static [(&'static str, &'static str)] {
+    match args.str("paths") {
+        Some(_) => &[("paths", "path")],
+        None => SAME,
+    }
 }
 
 fn opencode(tool: &str) -> Mapping {

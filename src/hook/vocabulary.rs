@@ -24,7 +24,9 @@ use serde_json::{Map, Value};
 
 use super::client::Client;
 use super::patch;
+use super::patterns;
 use super::payload::HookCall;
+use super::shells;
 use super::tools::{Kind, known};
 use crate::args::Args;
 
@@ -102,6 +104,21 @@ impl Normal {
         }
     }
 
+    /// Doubts a pattern of paths that leads out of `path`, by which rules judge where is looked.
+    ///
+    /// `{"path": "src", "pattern": "/etc/*"}` lists `/etc`. All strings but those of these arguments may be patterns.
+    fn doubt_patterns(&mut self, others: &[&str]) {
+        if self.args.get("paths").is_some() {
+            self.doubt("path", "it is about several directories");
+        }
+        let path = self.args.str("path").unwrap_or_default();
+        let arguments = self.args.as_map().iter();
+        let mut patterns = arguments.filter(|(name, _)| !others.contains(&name.as_str()));
+        if patterns.any(|(_, value)| patterns::lead_out(value, Path::new(path))) {
+            self.doubt("path", "a pattern leads out of the directory that it is about");
+        }
+    }
+
     fn paths_of_patch(&mut self, text: &str, directory: &Path) {
         let found = patch::paths(text);
         if found.is_doubtful {
@@ -170,11 +187,11 @@ impl Normal {
 /// Why a path may not be the one that it seems to be: clients expand some texts.
 ///
 /// `~/x`, `$HOME/x` and `@file` are texts that some clients expand; joined to the directory they would look like
-/// harmless files in it.
+/// harmless files in it. At a NUL or a line break some readers end a path.
 fn doubtful(path: &str) -> Option<String> {
     let expanded = path.starts_with(['~', '@', '$', '%']) || path.trim() != path;
     let is_url = path.contains("://") || path.starts_with("file:");
-    (expanded || is_url).then(|| {
+    (expanded || is_url || path.contains(char::is_control)).then(|| {
         format!("`{}` may be read as another path than it seems to be", path.escape_debug())
     })
 }
@@ -207,8 +224,15 @@ pub(super) fn normal(call: &HookCall) -> Normal {
         Kind::ReadFile | Kind::WriteFile | Kind::EditFile => {
             this.absolute("path", directory, false);
         }
-        Kind::ListFiles | Kind::FindFiles | Kind::SearchFiles => {
+        Kind::ListFiles => this.absolute("path", directory, true),
+        Kind::FindFiles => {
             this.absolute("path", directory, true);
+            this.doubt_patterns(&["path"]);
+        }
+        Kind::SearchFiles => {
+            this.absolute("path", directory, true);
+            // What is searched for is text, and not a pattern of paths.
+            this.doubt_patterns(&["path", "pattern", "query"]);
         }
         Kind::Patch => match this.args.str("patch").map(str::to_owned) {
             Some(text) => this.paths_of_patch(&text, directory),
@@ -234,13 +258,15 @@ fn shell(call: &HookCall, this: &mut Normal) {
         this.doubt("shell", "its command is not a text");
         return;
     };
-    if let Some((key, doubt)) = super::shells::doubt(&command, this.args.bool("tty") == Some(true))
-    {
+    if let Some((key, doubt)) = shells::doubt(&command, shells::has_terminal(&this.args)) {
         this.doubt(key, doubt);
     }
     // Codex reads a patch in a command as a call of its patch tool.
     if command.contains("*** Begin Patch") {
         this.paths_of_patch(&command, &directory);
+        if shells::changes_directory(&command) {
+            this.doubt("patch", "it changes the directory in which the patch is applied");
+        }
     }
 }
 
@@ -249,7 +275,12 @@ fn mcp(call: &HookCall, this: &mut Normal) {
     let named = match (&call.server, call.client) {
         (Some((server, Some(tool))), _) => Some((server.clone(), tool.clone())),
         (Some((server, None)), _) => {
-            let tool = call.tool.strip_prefix(&format!("mcp__{server}__"));
+            let rest = call.tool.strip_prefix("mcp__");
+            // The name of a tool has `_` for what is no letter, digit or dash in the name of its server.
+            let tool = rest.and_then(|rest| {
+                let name = |server: &str| rest.strip_prefix(server)?.strip_prefix("__");
+                name(server).or_else(|| name(&server.replace(|c| !is_plain(c), "_")))
+            });
             tool.map(|tool| (server.clone(), tool.to_owned()))
         }
         (None, Client::Claude | Client::Codex) => {
@@ -266,6 +297,10 @@ fn mcp(call: &HookCall, this: &mut Normal) {
         }
         None => this.unknown(call, "is not known"),
     }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
 /// The two parts of a name, if there is one way to split it. A server or a tool may have the separator in its name.

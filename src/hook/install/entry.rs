@@ -9,6 +9,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::super::client::Client;
+use crate::shell::{Commands, Dialect};
+
+/// The name of the entry, in clients whose entries have one.
+pub(super) const NAME: &str = "countersign";
 
 /// The events that a client calls the hook for.
 fn events(client: Client) -> &'static [&'static str] {
@@ -74,7 +78,7 @@ fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
             group(json!({"type": "command", "command": command, "timeout": seconds}))
         }
         Client::Gemini => group(json!({
-            "type": "command", "name": "countersign", "command": command, "timeout": seconds.saturating_mul(1000),
+            "type": "command", "name": NAME, "command": command, "timeout": seconds.saturating_mul(1000),
         })),
         Client::Copilot | Client::Opencode => {
             json!({"type": "command", "bash": command, "timeoutSec": seconds})
@@ -112,14 +116,43 @@ pub(super) fn remove(settings: &mut Value, client: Client) -> Result<(), String>
     Ok(())
 }
 
-/// Whether the settings have an entry of this program for the event before a tool.
-pub(super) fn is_there(settings: &Value, client: Client) -> bool {
+/// The entry of this program for the event before a tool.
+pub(super) struct HookEntry<'a> {
+    /// The position of its group in the list of the event.
+    pub(super) group: usize,
+    /// Its position in the group.
+    pub(super) hook: usize,
+    pub(super) matcher: Option<&'a str>,
+    pub(super) value: &'a Value,
+}
+
+/// The first entry of this program for the event before a tool.
+pub(super) fn find(settings: &Value, client: Client) -> Option<HookEntry<'_>> {
     let event = client.fields().before;
-    let list = settings.pointer(&format!("/hooks/{event}")).and_then(Value::as_array);
-    list.into_iter().flatten().any(|group| match group.get("hooks").and_then(Value::as_array) {
-        Some(commands) => commands.iter().any(|hook| is_ours(hook, client)),
-        None => is_ours(group, client),
+    let groups = settings.pointer(&format!("/hooks/{event}"))?.as_array()?;
+    groups.iter().enumerate().find_map(|(at, group)| {
+        let matcher = group.get("matcher").and_then(Value::as_str);
+        let of = |hook, value| HookEntry { group: at, hook, matcher, value };
+        match group.get("hooks").and_then(Value::as_array) {
+            Some(hooks) => hooks
+                .iter()
+                .enumerate()
+                .find(|(_, it)| is_ours(it, client))
+                .map(|(n, it)| of(n, it)),
+            None => is_ours(group, client).then(|| of(0, group)),
+        }
     })
+}
+
+/// The program that an entry runs, by the word before `hook`; `None` where its command cannot be read.
+pub(super) fn program(entry: &HookEntry<'_>) -> Option<String> {
+    let command = ["command", "bash"].iter().find_map(|name| entry.value.get(name)?.as_str())?;
+    let commands = Commands::parse(command, Dialect::Sh).ok()?;
+    let words = commands.simple_commands().next()?.words();
+    let words: Option<Vec<_>> = words.iter().map(|word| word.literal()).collect();
+    let words = words?;
+    let at = words.iter().position(|word| *word == "hook")?;
+    words.get(at.checked_sub(1)?).map(|it| (*it).to_owned())
 }
 
 /// Whether the text of a file of its own has nothing left.

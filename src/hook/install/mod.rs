@@ -6,6 +6,7 @@
 mod entry;
 mod file;
 mod plugin;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,8 @@ use serde_json::Value;
 
 use super::client::Client;
 use crate::error::BoxError;
+
+pub use trust::Trust;
 
 /// An installation of the hook in one client, for a user or a project.
 ///
@@ -254,8 +257,53 @@ impl Installation {
         let Some(before) = self.read()? else { return Ok(false) };
         Ok(match self.client {
             Client::Opencode => plugin::is_ours(&before),
-            client => entry::is_there(&parsed(&self.path, &before)?, client),
+            client => entry::find(&parsed(&self.path, &before)?, client).is_some(),
         })
+    }
+
+    /// The program that the client runs, as the entry names it; `None` without an entry, and where a person has written
+    /// it in another way.
+    ///
+    /// The program may have been moved since: then each call is denied.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::hook::{Client, Installation};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let gemini = Installation::of_user(Client::Gemini, home.path());
+    /// assert_eq!(gemini.installed_program()?, None);
+    /// gemini.clone().command(["/opt/a b/countersign", "hook", "gemini"]).install()?;
+    /// assert_eq!(gemini.installed_program()?.as_deref(), Some(Path::new("/opt/a b/countersign")));
+    /// # Ok::<(), countersign::hook::InstallError>(())
+    /// ```
+    pub fn installed_program(&self) -> Result<Option<PathBuf>, InstallError> {
+        let Some(before) = self.read()? else { return Ok(None) };
+        let program = match self.client {
+            Client::Opencode => plugin::program(&before),
+            client => entry::find(&parsed(&self.path, &before)?, client)
+                .and_then(|it| entry::program(&it)),
+        };
+        Ok(program.map(PathBuf::from))
+    }
+
+    /// Whether the client calls the hook, as far as its own files say: that no switch turns hooks off, and that Codex
+    /// trusts the entry. `home` is the user's home directory, and `directory` that of the sessions.
+    ///
+    /// Nothing is changed, as trust is the user's to give. What the files do not say, such as an option of the client's
+    /// command line, only a call can show.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install), also for the other files of the client.
+    pub fn trust(&self, home: &Path, directory: &Path) -> Result<Trust, InstallError> {
+        let settings = match self.read()? {
+            Some(before) if self.client != Client::Opencode => parsed(&self.path, &before)?,
+            _ => Value::Null,
+        };
+        trust::of(self, &settings, home, directory)
     }
 
     fn read(&self) -> Result<Option<String>, InstallError> {

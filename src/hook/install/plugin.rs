@@ -24,6 +24,14 @@ pub(super) fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
+/// The program that a plugin runs.
+pub(super) fn program(text: &str) -> Option<String> {
+    let words =
+        text.lines().find_map(|line| line.strip_prefix("const [PROGRAM, ...OPTIONS] = "))?;
+    let words: Vec<String> = serde_json::from_str(words).ok()?;
+    words.into_iter().next()
+}
+
 const TEXT: &str = r#"$MARK
 import { spawn } from "node:child_process"
 

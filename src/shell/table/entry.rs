@@ -245,6 +245,22 @@ impl Entry {
         }
     }
 
+    /// Whether two entries say the same, with the same digests.
+    #[cfg(test)]
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let text = |entry: &Self| {
+            let mut entry = Self { hex: OnceLock::new(), ..entry.clone() };
+            let mut options: Vec<_> = entry.options.drain().map(|it| format!("{it:?}")).collect();
+            options.sort();
+            entry.subs.clear();
+            format!("{entry:?} {options:?}")
+        };
+        let subs = |name: &String| Some(self.subs.get(name)?.is_same(other.subs.get(name)?));
+        text(self) == text(other)
+            && self.subs.len() == other.subs.len()
+            && self.subs.keys().all(|name| subs(name) == Some(true))
+    }
+
     pub(super) fn collect_examples(&self, name: &str, found: &mut Vec<ProgramExample>) {
         for (safe, command) in &self.examples {
             found.push(ProgramExample {

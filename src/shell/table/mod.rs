@@ -6,6 +6,7 @@
 mod arguments;
 mod entry;
 mod format;
+mod sections;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,8 +42,32 @@ const BUILT_IN: &[(&str, &str)] = &[
 /// assert_eq!(error.to_string(), "programs, line 2: `flag` is not a key");
 /// ```
 #[derive(Clone)]
-pub struct Programs {
-    entries: Arc<HashMap<String, Arc<Entry>>>,
+pub struct Programs(Table);
+
+#[derive(Clone)]
+enum Table {
+    /// The built-in table, of which entries are parsed when they are needed.
+    BuiltIn(&'static sections::Sections),
+    /// A table with entries of a user.
+    Own(Arc<HashMap<String, Arc<Entry>>>),
+}
+
+/// The whole built-in table.
+fn whole() -> &'static HashMap<String, Arc<Entry>> {
+    static WHOLE: OnceLock<HashMap<String, Arc<Entry>>> = OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let mut entries = HashMap::new();
+        let mut broken = None;
+        for (file, text) in BUILT_IN {
+            if let Err(error) = format::read(file, text, &mut entries) {
+                broken.get_or_insert(error);
+            }
+        }
+        // A test parses the files, so an error cannot reach a release. Without its entry, a program would be asked
+        // about.
+        debug_assert!(broken.is_none(), "{broken:?}");
+        entries
+    })
 }
 
 /// The error of a table that cannot be parsed, with its file and line.
@@ -76,21 +101,8 @@ impl Programs {
     /// ```
     #[must_use]
     pub fn built_in() -> Self {
-        static BUILT: OnceLock<Programs> = OnceLock::new();
-        let built = BUILT.get_or_init(|| {
-            let mut entries = HashMap::new();
-            let mut broken = None;
-            for (file, text) in BUILT_IN {
-                if let Err(error) = format::read(file, text, &mut entries) {
-                    broken.get_or_insert(error);
-                }
-            }
-            // A test parses the files, so an error cannot reach a release. Without its entry, a program would be asked
-            // about.
-            debug_assert!(broken.is_none(), "{broken:?}");
-            Self { entries: Arc::new(entries) }
-        });
-        built.clone()
+        static BUILT: OnceLock<sections::Sections> = OnceLock::new();
+        Self(Table::BuiltIn(BUILT.get_or_init(|| sections::Sections::new(BUILT_IN))))
     }
 
     /// These programs and those of a text. An entry of the text replaces an existing one of the same name.
@@ -118,21 +130,25 @@ impl Programs {
     ///
     /// [`ProgramsError`] names the first line that cannot be parsed.
     pub fn with(&self, text: &str) -> Result<Self, ProgramsError> {
-        let mut entries = (*self.entries).clone();
+        let mut entries = self.entries().clone();
         format::read("programs", text, &mut entries)?;
-        Ok(Self { entries: Arc::new(entries) })
+        Ok(Self(Table::Own(Arc::new(entries))))
     }
 
     /// The names of the programs, without sub-commands, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.keys().map(String::as_str)
+        let (built_in, own) = match &self.0 {
+            Table::BuiltIn(sections) => (Some(sections.names()), None),
+            Table::Own(entries) => (None, Some(entries.keys().map(String::as_str))),
+        };
+        built_in.into_iter().flatten().chain(own.into_iter().flatten())
     }
 
     /// The examples of all programs, sorted by program and command.
     #[must_use]
     pub fn examples(&self) -> Vec<ProgramExample> {
         let mut found = Vec::new();
-        for (name, entry) in self.entries.iter() {
+        for (name, entry) in self.entries() {
             entry.collect_examples(name, &mut found);
         }
         found.sort_by(|one, other| {
@@ -143,12 +159,24 @@ impl Programs {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name).map(AsRef::as_ref)
+        match &self.0 {
+            Table::BuiltIn(sections) => sections.get(name),
+            Table::Own(entries) => entries.get(name),
+        }
+        .map(AsRef::as_ref)
+    }
+
+    /// All entries, parsed.
+    fn entries(&self) -> &HashMap<String, Arc<Entry>> {
+        match &self.0 {
+            Table::BuiltIn(_) => whole(),
+            Table::Own(entries) => entries,
+        }
     }
 }
 
 impl fmt::Debug for Programs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Programs").field("programs", &self.entries.len()).finish()
+        f.debug_struct("Programs").field("programs", &self.names().count()).finish()
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::program::installing::trusted_by_codex;
 use crate::program::{Ended, RULES, User, ended};
 
 /// What the client waits for a hook, and the hook for a person, in seconds.
@@ -226,17 +227,22 @@ async fn gemini_obeys_the_hook() {
 }
 
 /// What `doctor --live` finds, for a model that runs the command that it is told to run.
-async fn doctor(agent: Agent) -> Vec<Value> {
+async fn doctor(agent: Agent, trusts: bool) -> Vec<Value> {
     let desk = Desk::new(agent);
     let canary = desk.user.state("canary");
     let script = move |results: &[String]| {
         let marker = std::fs::read_dir(&canary).ok()?.next()?.ok()?.file_name();
-        let path = canary.join(&marker).join(&marker);
+        let path = canary.join(&marker).join("work").join(&marker);
         results.is_empty().then(|| format!("touch {}", path.display()))
     };
     let url = model::serve(script).await;
     desk.configure(&url);
     desk.install_hook();
+    if trusts {
+        let config = desk.user.home().join(".codex/config.toml");
+        let text = std::fs::read_to_string(&config).unwrap() + &trusted_by_codex(&desk.user);
+        std::fs::write(config, text).unwrap();
+    }
     let program = installed(desk.name());
     let words = ["--json", "hook", "doctor", desk.name(), "--live", "--program"];
     let words: Vec<_> = words.into_iter().chain([Path::to_str(&program).unwrap()]).collect();
@@ -251,8 +257,8 @@ fn found<'a>(checks: &'a [Value], name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_proves_that_an_agent_obeys() {
-    let checks = doctor(Agent::Gemini).await;
-    for name in ["version", "configuration", "canary"] {
+    let checks = doctor(Agent::Gemini, false).await;
+    for name in ["version", "configuration", "program", "trust", "canary"] {
         assert_eq!(found(&checks, name)["ok"], true, "{checks:?}");
     }
 }
@@ -260,9 +266,19 @@ async fn doctor_proves_that_an_agent_obeys() {
 /// Codex skips a hook that is not trusted without a word, which only a call can show.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_finds_an_agent_that_does_not_ask() {
-    let checks = doctor(Agent::Codex).await;
+    let checks = doctor(Agent::Codex, false).await;
     assert_eq!(found(&checks, "configuration")["ok"], true);
+    assert_eq!(found(&checks, "trust")["ok"], false, "{checks:?}");
     let canary = found(&checks, "canary");
     assert_eq!(canary["ok"], false, "{checks:?}");
     assert!(canary["found"].as_str().unwrap().contains("without asking the hook"), "{canary}");
+}
+
+/// What the user of codex trusts is read as codex itself reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_proves_that_an_agent_obeys_whose_user_trusts_the_hook() {
+    let checks = doctor(Agent::Codex, true).await;
+    for name in ["trust", "canary"] {
+        assert_eq!(found(&checks, name)["ok"], true, "{checks:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Hooks of coding agents through the library: payloads that the clients have sent, and what they are answered.
 
+mod attacks;
 mod recorded;
 mod vocabulary;
 
@@ -34,7 +35,8 @@ pub(crate) fn recorded() -> Vec<Recorded> {
 
 /// Those before a tool call.
 pub(crate) fn before() -> Vec<Recorded> {
-    let is_before = |it: &Recorded| !it.event.eq_ignore_ascii_case("PermissionRequest");
+    let events = ["PreToolUse", "BeforeTool", "tool.execute.before"];
+    let is_before = |it: &Recorded| events.iter().any(|event| it.event.eq_ignore_ascii_case(event));
     recorded().into_iter().filter(is_before).collect()
 }
 

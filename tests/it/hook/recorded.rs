@@ -5,7 +5,7 @@ use countersign::{Decision, ToolCall, decide_fn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{allowing, answered, assert_denied, before, denying, recorded};
+use super::{Recorded, allowing, answered, assert_denied, before, denying, recorded};
 
 #[test]
 fn every_recorded_call_is_allowed_and_denied_in_the_form_of_its_client() {
@@ -117,6 +117,26 @@ fn unknown_events_are_denied_and_events_after_a_call_decide_nothing() {
         let decision = answer.pointer("/hookSpecificOutput/decision").unwrap_or(&answer);
         assert_eq!((&decision["behavior"], reply.status()), (&json!("deny"), 2), "{answer}");
     }
+}
+
+/// P2: a report that a call or a session has ended is never answered by a denial.
+#[test]
+fn every_recorded_report_is_answered_by_silence() {
+    let is_report = |it: &Recorded| {
+        let event = it.event.to_ascii_lowercase();
+        event.starts_with("posttool") || event == "aftertool" || event == "sessionend"
+    };
+    let reports: Vec<_> = recorded().into_iter().filter(is_report).collect();
+    for it in &reports {
+        // The installed command names the event, which Copilot leaves out.
+        let hook = denying(it.client).event(&it.event);
+        let payload = it.payload.to_string();
+        assert!(hook.is_report(payload.as_bytes()), "{payload}");
+        let reply = answered(&hook, payload.as_bytes());
+        let told = (reply.status(), reply.stdout(), reply.stderr());
+        assert_eq!(told, (0, &b""[..], ""), "{payload}");
+    }
+    assert!(reports.len() >= 12, "{}", reports.len());
 }
 
 #[test]

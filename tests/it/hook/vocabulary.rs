@@ -10,7 +10,7 @@ fn translated(client: Client, tool: &str, args: &Value) -> (String, Value) {
     (tool, args.to_value())
 }
 
-fn payload(client: Client, tool: &str, args: &Value) -> String {
+pub(super) fn payload(client: Client, tool: &str, args: &Value) -> String {
     match client {
         Client::Copilot => json!({"sessionId": "s", "cwd": "/w", "toolName": tool, "toolArgs": args}),
         Client::Opencode => json!({

@@ -213,7 +213,7 @@ fn client(user: &User, body: &str) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     let path = user.home().join("client");
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'tool 9.8.7'; exit; }}\ncall=${{2#*: }}\n{body}\n"
+        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'tool 9.8.7.'; exit; }}\ncall=${{2#*: }}\n{body}\n"
     );
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -247,8 +247,189 @@ fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
         assert_eq!(lines[0]["ok"], true, "9.8.7 is not older than what was tested");
     }
     let none = user.run(&["hook", "doctor", "codex", "--program", "/no/such/program"]);
-    assert!(
-        none.status == 3 && none.out.contains("cannot be run") && none.out.contains("/hooks"),
-        "{none:?}"
+    assert!(none.status == 3 && none.out.contains("cannot be run"), "{none:?}");
+}
+
+/// A client that made no call mostly says why.
+#[cfg(unix)]
+#[test]
+fn the_doctor_quotes_a_client_that_made_no_call() {
+    let user = User::new();
+    user.run(&["hook", "install", "claude"]);
+    for (body, says) in [
+        (
+            "printf 'starting\\n\\033[31mPlease run /login\\n\\n' >&2; exit 1",
+            "failed (exit status: 1)",
+        ),
+        ("echo Please run /login", "logged in?"),
+    ] {
+        let program = client(&user, body);
+        let ended = user.run(&["hook", "doctor", "claude", "--live", "--program", &program]);
+        assert!(ended.out.contains(says) && ended.out.contains("Please run /login"), "{ended:?}");
+        assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
+        assert!(ended.err.contains("three minutes"), "{ended:?}");
+    }
+    assert_eq!(fs::read_dir(user.state("canary")).unwrap().count(), 0, "nothing is left behind");
+}
+
+/// What a check of the doctor finds, for a client that is new enough.
+#[cfg(unix)]
+fn finding(user: &User, name: &str, check: &str) -> Option<(Value, String)> {
+    let program = client(user, "");
+    let ended = user.run(&["--json", "hook", "doctor", name, "--program", &program]);
+    let lines = ended.lines();
+    let line = lines.iter().find(|line| line["check"] == check)?;
+    assert_eq!(ended.status == 3, lines.iter().any(|line| line["ok"] == false), "{ended:?}");
+    Some((line["ok"].clone(), line["found"].as_str().unwrap().to_owned()))
+}
+
+#[cfg(unix)]
+#[test]
+fn the_doctor_finds_a_switch_that_turns_hooks_off() {
+    let user = User::new();
+    let project = user.home().join(".claude/settings.local.json");
+    for (client, file, change, says) in [
+        ("claude", user.file_of("claude"), json!({"disableAllHooks": true}), "disableAllHooks"),
+        ("claude", project, json!({"disableAllHooks": true}), "settings.local.json"),
+        ("gemini", user.file_of("gemini"), json!({"hooksConfig": {"enabled": false}}), "enabled"),
+        (
+            "gemini",
+            user.file_of("gemini"),
+            json!({"hooksConfig": {"disabled": ["countersign"]}}),
+            "disabled",
+        ),
+        ("copilot", user.file_of("copilot"), json!({"disableAllHooks": true}), "disableAllHooks"),
+    ] {
+        user.run(&["hook", "install", client]);
+        let is_trusted = |user: &User| finding(user, client, "trust").unwrap();
+        assert_eq!(is_trusted(&user).0, true, "{client}");
+        let before = fs::read_to_string(&file).ok();
+        let mut settings =
+            before.as_deref().map_or(json!({}), |it| serde_json::from_str(it).unwrap());
+        settings.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        fs::write(&file, settings.to_string()).unwrap();
+        let (ok, found) = is_trusted(&user);
+        assert!(ok == false && found.contains(says), "{client}: {found}");
+        match before {
+            Some(before) => fs::write(&file, before).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+    }
+    user.run(&["hook", "install", "opencode"]);
+    assert_eq!(finding(&user, "opencode", "trust").unwrap().0, true);
+}
+
+/// Codex skips a hook that is not trusted without a word.
+#[cfg(unix)]
+#[test]
+fn the_doctor_reads_whether_codex_trusts_the_hook() {
+    let user = User::new();
+    user.run(&["hook", "install", "codex", "--limit", "90"]);
+    let trust = || finding(&user, "codex", "trust").unwrap();
+    let config = user.home().join(".codex/config.toml");
+    let (ok, found) = trust();
+    assert!(ok == false && found.contains("/hooks"), "{found}");
+    let trusted = trusted_by_codex(&user);
+    fs::write(&config, &trusted).unwrap();
+    assert_eq!(trust().0, true, "{}", trust().1);
+    fs::write(&config, format!("{trusted}enabled = false\n")).unwrap();
+    assert!(trust().1.contains("switched off"), "{}", trust().1);
+    fs::write(&config, format!("{trusted}[features]\nhooks = false\n")).unwrap();
+    assert!(trust().1.contains("features"), "{}", trust().1);
+    fs::write(&config, &trusted).unwrap();
+    // Another limit is another command, which codex has not shown to the user.
+    user.run(&["hook", "install", "codex", "--limit", "91"]);
+    assert!(trust().0 == false && trust().1.contains("changed"), "{}", trust().1);
+    let other = "[projects.\"/somewhere\"]\ntrust_level = \"trusted\"\n";
+    user.run(&["hook", "uninstall", "codex"]);
+    fs::write(&config, other).unwrap();
+    let project = user.home().join("project");
+    fs::create_dir_all(&project).unwrap();
+    let in_project = |args: &[&str]| {
+        let output = user.command(args).current_dir(&project).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    in_project(&["hook", "install", "codex", "--project"]);
+    let doctor = ["hook", "doctor", "codex", "--project", "--program", "true"];
+    assert!(in_project(&doctor).contains("does not trust"), "{}", in_project(&doctor));
+    fs::write(&config, other.replace("/somewhere", project.to_str().unwrap())).unwrap();
+    assert!(in_project(&doctor).contains("untrusted hook"), "{}", in_project(&doctor));
+}
+
+/// What codex writes into its configuration when its user trusts the hook that is installed.
+#[cfg(unix)]
+pub(crate) fn trusted_by_codex(user: &User) -> String {
+    use sha2::{Digest as _, Sha256};
+    let file = user.file_of("codex");
+    let group = &read(&file)["hooks"]["PreToolUse"][0];
+    let hook = &group["hooks"][0];
+    let identity = format!(
+        r#"{{"event_name":"pre_tool_use","hooks":[{{"async":false,"command":{},"timeout":{},"type":"command"}}],"matcher":{}}}"#,
+        hook["command"], hook["timeout"], group["matcher"],
     );
+    let digest = Sha256::digest(identity);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "[hooks.state.\"{}:pre_tool_use:0:0\"]\ntrusted_hash = \"sha256:{digits}\"\n",
+        file.display()
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn the_doctor_finds_an_entry_whose_program_is_gone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = User::new();
+    let moved = user.home().join("a b/countersign");
+    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    for client in ["claude", "codex", "gemini", "copilot", "opencode"] {
+        user.run(&["hook", "install", client]);
+        assert_eq!(finding(&user, client, "program").unwrap().0, true);
+        let (_, installed) = finding(&user, client, "program").unwrap();
+        let file = user.file_of(client);
+        let text = fs::read_to_string(&file).unwrap();
+        let quoted =
+            |path: &str| if client == "opencode" { path.to_owned() } else { format!("'{path}'") };
+        fs::write(&file, text.replace(&installed, &quoted(moved.to_str().unwrap()))).unwrap();
+        let (ok, found) = finding(&user, client, "program").unwrap();
+        assert!(
+            ok == false && found.contains("a b/countersign cannot be run"),
+            "{client}: {found}"
+        );
+        fs::write(&moved, "#!/bin/sh\n").unwrap();
+        assert_eq!(finding(&user, client, "program").unwrap().0, false, "it is no program");
+        fs::set_permissions(&moved, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(finding(&user, client, "program").unwrap().0, true);
+        fs::remove_file(&moved).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_doctor_finds_a_client_that_is_older_than_any_that_was_tested() {
+    let user = User::new();
+    for name in ["claude", "codex", "gemini", "copilot", "opencode"] {
+        user.run(&["hook", "install", name]);
+        let program = client(&user, "");
+        let text = fs::read_to_string(&program).unwrap();
+        fs::write(&program, text.replace("9.8.7", "0.9.8")).unwrap();
+        let ended = user.run(&["hook", "doctor", name, "--program", &program]);
+        assert!(ended.status == 3 && ended.out.contains("older than any"), "{ended:?}");
+    }
+}
+
+/// Two hooks for one call are two asks after each approval.
+#[cfg(unix)]
+#[test]
+fn the_doctor_finds_a_hook_that_is_installed_twice() {
+    let user = User::new();
+    for client in ["copilot", "opencode"] {
+        user.run(&["hook", "install", client]);
+        assert_eq!(finding(&user, client, "once"), None);
+        user.run(&["hook", "install", client, "--project"]);
+        let (ok, found) = finding(&user, client, "once").unwrap();
+        assert!(ok == false && found.contains("uninstall"), "{found}");
+        user.run(&["hook", "uninstall", client, "--project"]);
+        assert_eq!(finding(&user, client, "once"), None);
+    }
 }

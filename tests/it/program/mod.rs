@@ -3,7 +3,7 @@
 mod configuring;
 mod hooks;
 mod inbox;
-mod installing;
+pub(crate) mod installing;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -66,7 +66,9 @@ impl User {
         let mut command = Command::new(program("countersign"));
         command.args(args).env("HOME", self.home()).current_dir(self.home());
         let clients = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME"];
-        for name in clients.into_iter().chain(["XDG_CONFIG_HOME", "XDG_STATE_HOME"]) {
+        for name in
+            clients.into_iter().chain(["CLAUDE_PROJECT_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"])
+        {
             command.env_remove(name);
         }
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("COUNTERSIGN_")) {

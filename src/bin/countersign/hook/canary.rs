@@ -30,16 +30,23 @@ impl Canary {
     pub(super) fn set(state: &Path) -> io::Result<Self> {
         let marker = format!("{PREFIX}{}", uuid());
         let folder = state.join("canary").join(&marker);
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(folder.join("work"))?;
         Ok(Self { folder, marker })
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    /// The file that the call would create, if it ran.
+    pub(super) fn target(&self) -> PathBuf {
+        self.work().join(&self.marker)
     }
 
-    pub(super) fn marker(&self) -> &str {
-        &self.marker
+    /// The directory that the client may work in, apart from what is recorded here.
+    pub(super) fn work(&self) -> PathBuf {
+        self.folder.join("work")
+    }
+
+    /// The file for the output of the client.
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.join("log")
     }
 
     /// Whether a hook has denied a call with the marker.

@@ -54,8 +54,7 @@ pub(crate) struct Answering {
     /// every call is asked about
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
-    /// The root of the project that paths in rules are relative to; by default the directory that the client runs the
-    /// hook in
+    /// The root of the project that paths in rules are relative to; by default the directory of the session
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) root: Option<PathBuf>,
     /// The store of asks; by default that of the configuration

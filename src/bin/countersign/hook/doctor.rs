@@ -2,17 +2,27 @@
 //!
 //! A check has three results and not two: in order, not in order, and unknown. A client that is not logged in makes no
 //! call, which proves nothing about its hooks.
+//!
+//! | check | finds |
+//! |---|---|
+//! | version | a client that is older than any that was tested |
+//! | configuration | a client without the hook |
+//! | program | an entry whose program has been moved |
+//! | trust | a switch that turns hooks off, and what Codex does not trust |
+//! | once | an entry for the user, and another one for the project |
+//! | canary | everything else: a denial that is not obeyed |
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use countersign::hook::Client;
+use countersign::hook::{Client, Installation, Trust};
 use serde_json::{Value, json};
 
 use super::canary::Canary;
 use super::install::Configuration;
+use super::live::{Session, SessionEnd};
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
@@ -36,37 +46,35 @@ impl Doctor {
     pub(super) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let client = self.place.client;
         let installation = self.place.installation(context)?;
-        let there = installation.has_entry();
         let mut checks = vec![self.version()];
-        checks.push(match &there {
+        let is_there = match installation.has_entry() {
             Ok(true) => {
-                Finding("configuration", Some(true), installation.path().display().to_string())
+                let found = installation.path().display().to_string();
+                checks.push(Finding("configuration", Some(true), found));
+                checks.push(program(&installation));
+                checks.push(trust(&installation, context)?);
+                checks.extend(self.twice(&installation, context)?);
+                true
             }
-            Ok(false) => Finding(
-                "configuration",
-                Some(false),
-                format!(
-                    "no hook in {}: run `countersign hook install {client}`",
-                    installation.path().display()
-                ),
-            ),
-            Err(error) => Finding("configuration", Some(false), error.to_string()),
-        });
-        if client == Client::Codex {
-            checks.push(Finding(
-                "trust",
-                None,
-                "Codex keeps it: an untrusted hook is skipped without a word. Look at /hooks in codex".to_owned(),
-            ));
-        }
-        checks.push(match there {
-            Ok(true) if self.live => self.canary(context)?,
-            Ok(true) => Finding(
+            Ok(false) => {
+                let path = installation.path().display();
+                let found = format!("no hook in {path}: run `countersign hook install {client}`");
+                checks.push(Finding("configuration", Some(false), found));
+                false
+            }
+            Err(error) => {
+                checks.push(Finding("configuration", Some(false), error.to_string()));
+                false
+            }
+        };
+        checks.push(match is_there {
+            true if self.live => self.canary(context)?,
+            true => Finding(
                 "canary",
                 None,
                 "not proven; `--live` lets the client make a call that must be denied".to_owned(),
             ),
-            _ => Finding("canary", None, "not tried, as there is no hook".to_owned()),
+            false => Finding("canary", None, "not tried, as there is no hook".to_owned()),
         });
         Ok(report(client, &checks))
     }
@@ -98,83 +106,129 @@ impl Doctor {
         Finding("version", Some(!is_old), format!("{found} ({tested} was tested){note}"))
     }
 
+    /// Whether the client has the hook a second time, for the user or for the project.
+    fn twice(
+        &self,
+        installation: &Installation,
+        context: &Context,
+    ) -> Result<Option<Finding>, CommandError> {
+        let client = self.place.client;
+        let user = Installation::of_environment(client, context.directories.home());
+        let others = [user, Installation::of_project(client, &here()?)];
+        let other = others
+            .iter()
+            .find(|it| it.path() != installation.path() && it.has_entry().unwrap_or_default());
+        Ok(other.map(|other| {
+            let found = format!(
+                "{} has the hook, too: both are asked about each call, and an approval answers one of them. Run \
+                 `countersign hook uninstall {client}` for one",
+                other.path().display()
+            );
+            Finding("once", Some(false), found)
+        }))
+    }
+
     /// Lets the client call a tool that must be denied.
     fn canary(&self, context: &Context) -> Result<Finding, CommandError> {
-        let canary = Canary::set(context.directories.state())
-            .map_err(|error| CommandError::Store(error.to_string()))?;
-        let folder = canary.folder();
-        let target = folder.join(canary.marker());
+        let failed = |error: io::Error| CommandError::Store(error.to_string());
+        let canary = Canary::set(context.directories.state()).map_err(failed)?;
+        let target = canary.target();
         let prompt =
             format!("Run this shell command once, and then stop: touch {}", target.display());
-        let mut command = Command::new(self.program());
-        match self.place.client {
-            Client::Claude => command.args(["-p", &prompt, "--allowedTools", "Bash"]),
-            Client::Codex => command.args(["exec", "--skip-git-repo-check", &prompt]),
-            Client::Gemini => command.args(["-p", &prompt, "--approval-mode", "yolo"]),
-            Client::Copilot => command.args(["-p", &prompt, "--allow-all-tools"]),
-            _ => command.args(["run", &prompt]),
-        };
-        if self.place.project {
-            let here =
-                std::env::current_dir().map_err(|error| CommandError::Store(error.to_string()))?;
-            command.current_dir(here);
-        } else {
-            command.current_dir(folder);
-        }
-        let ended = run_for(command, Duration::from_secs(120));
+        let client = self.place.client;
+        let directory = if self.place.project { here()? } else { canary.work() };
+        let session =
+            Session { client, program: self.program(), directory, is_own: !self.place.project };
+        // It takes a while, and stdout is for the result.
+        eprintln!(
+            "{client} is asked to make a call that must be denied, which may take three minutes"
+        );
+        let ended = session.run(&prompt, &canary.log());
         let (ran, seen) = (target.exists(), canary.was_seen());
-        Ok(match (ran, seen, ended) {
-            (true, true, _) => Finding(
-                "canary",
-                Some(false),
-                "the client asked the hook, and ran the denied call".to_owned(),
-            ),
-            (true, false, _) => Finding(
-                "canary",
-                Some(false),
-                "the client ran the call without asking the hook".to_owned(),
-            ),
-            (false, true, _) => Finding(
-                "canary",
-                Some(true),
-                "the client asked the hook, and obeyed the denial".to_owned(),
-            ),
-            (false, false, Ok(true)) => {
-                Finding("canary", None, "the client made no call: is it logged in?".to_owned())
+        let (ok, found) = match (ran, seen, ended) {
+            (true, true, _) => {
+                (Some(false), "the client asked the hook, and ran the denied call".to_owned())
             }
-            (false, false, Ok(false)) => Finding(
-                "canary",
-                None,
-                "the client made no call and failed or took too long".to_owned(),
-            ),
-            (false, false, Err(error)) => {
-                Finding("canary", None, format!("the client cannot be run: {error}"))
+            (true, false, _) => {
+                (Some(false), "the client ran the call without asking the hook".to_owned())
             }
-        })
+            (false, true, _) => {
+                (Some(true), "the client asked the hook, and obeyed the denial".to_owned())
+            }
+            (false, false, Ok((ended, words))) => (None, no_call(&ended, &words)),
+            (false, false, Err(error)) => (None, format!("the client cannot be run: {error}")),
+        };
+        Ok(Finding("canary", ok, found))
     }
 }
 
-/// Whether a program ended well within a time.
-fn run_for(mut command: Command, limit: Duration) -> std::io::Result<bool> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
+/// Why nothing is known: no call was seen, and none has changed anything.
+fn no_call(ended: &SessionEnd, words: &str) -> String {
+    let how = match ended {
+        SessionEnd::TooLate => "the client made no call in time".to_owned(),
+        SessionEnd::Itself(status) if status.success() => {
+            "the client made no call that took effect: is it logged in?".to_owned()
         }
-        if start.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_millis(100));
+        SessionEnd::Itself(status) => format!("the client made no call, and failed ({status})"),
+    };
+    match words {
+        "" => how,
+        words => format!("{how} Its last words: {words}"),
     }
+}
+
+/// Whether the client's own files keep it from calling the hook.
+fn trust(installation: &Installation, context: &Context) -> Result<Finding, CommandError> {
+    let trust = installation.trust(context.directories.home(), &here()?);
+    Ok(match trust {
+        Ok(Trust::Given) => {
+            Finding("trust", Some(true), "no file of the client switches the hook off".to_owned())
+        }
+        Ok(Trust::Missing(reason)) => Finding("trust", Some(false), reason),
+        Ok(_) => Finding("trust", None, "not known".to_owned()),
+        Err(error) => Finding("trust", None, error.to_string()),
+    })
+}
+
+/// Whether the program that the entry names is there.
+fn program(installation: &Installation) -> Finding {
+    match installation.installed_program() {
+        Ok(Some(program)) if is_executable(&program) => {
+            Finding("program", Some(true), program.display().to_string())
+        }
+        Ok(Some(program)) => {
+            let found = format!(
+                "{} cannot be run, so that each call is denied: install the hook again",
+                program.display()
+            );
+            Finding("program", Some(false), found)
+        }
+        Ok(None) => Finding("program", None, "the entry was written by hand".to_owned()),
+        Err(error) => Finding("program", Some(false), error.to_string()),
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(program: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    program.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(program: &Path) -> bool {
+    program.is_file()
+}
+
+/// The directory that the command was started in.
+fn here() -> Result<PathBuf, CommandError> {
+    std::env::current_dir().map_err(|error| CommandError::Store(error.to_string()))
 }
 
 /// The first version number in a text, and its parts.
 fn version(text: &str) -> Option<(String, Vec<u64>)> {
-    text.split(|c: char| !(c.is_ascii_digit() || c == '.')).find_map(|word| {
+    // It may be the end of a sentence.
+    let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+    words.map(|word| word.trim_matches('.')).find_map(|word| {
         let parts: Option<Vec<u64>> = word.split('.').map(|part| part.parse().ok()).collect();
         parts.filter(|parts| parts.len() >= 2).map(|parts| (word.to_owned(), parts))
     })

@@ -8,12 +8,13 @@ pub(crate) mod cli;
 mod doctor;
 mod exit;
 mod install;
+mod live;
 mod rules;
 mod start;
 mod store;
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use countersign::ToolMiddlewareExt as _;
@@ -83,8 +84,8 @@ fn decided(
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
     hook = hook.principal(config.principal());
-    let root = match &answering.root {
-        Some(root) => root.clone(),
+    let root = match answering.root.clone().or_else(|| project(client)) {
+        Some(root) => root,
         None => std::env::current_dir().map_err(|error| error.to_string())?,
     };
     let store = LazyStore::new(config, directories.clone(), url, &root);
@@ -94,6 +95,18 @@ fn decided(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+}
+
+/// The directory of the session, where a client runs its hooks in another one.
+///
+/// Claude Code runs them in the directory that a command has changed to. Paths in rules would mean other files after
+/// each `cd`, so that a rule about `secrets/` could be left behind.
+fn project(client: Client) -> Option<PathBuf> {
+    let variable = match client {
+        Client::Claude => "CLAUDE_PROJECT_DIR",
+        _ => return None,
+    };
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Reads all of stdin, and keeps at most this much of it.

@@ -47,24 +47,52 @@ fn a_late_approval_is_spent_by_the_same_call_once() {
     }
 }
 
+/// Runs this for each client at once, each with a user of its own.
+fn for_each_client(play: impl Fn(&User, Call<'static>) + Sync) {
+    std::thread::scope(|scope| {
+        for client in CLIENTS {
+            let play = &play;
+            scope.spawn(move || play(&User::new(), Call { client, ..CALL }));
+        }
+    });
+}
+
 #[test]
 fn an_approval_is_for_one_session_directory_client_and_arguments() {
-    let user = User::new();
-    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
-    user.approve_pending();
-    for other in [
-        Call { session: "s2", ..CALL },
-        Call { directory: "/src/other", ..CALL },
-        Call { command: "make install2", ..CALL },
-        Call { client: "codex", ..CALL },
-    ] {
-        assert_denied(other.client, &user.hook(&other, "1"), "waits for approval");
-    }
-    let mut agent = CALL.before();
-    agent["agent_id"] = "a1".into();
-    assert_denied("claude", &user.tell("claude", &agent), "waits for approval");
-    assert_allowed(&user.hook(&CALL, "5"));
-    assert_eq!(user.pending().len(), 5);
+    for_each_client(|user, call| {
+        assert_denied(call.client, &user.hook(&call, "1"), "waits for approval");
+        user.approve_pending();
+        for other in [
+            Call { session: "s2", ..call },
+            Call { directory: "/src/other", ..call },
+            Call { command: "make install2", ..call },
+            // The id of a call that was approved says nothing about its arguments.
+            Call { command: "make install ", ..call },
+            Call { client: if call.client == "codex" { "claude" } else { "codex" }, ..call },
+        ] {
+            assert_denied(other.client, &user.hook(&other, "1"), "waits for approval");
+        }
+        let mut agent = call.before();
+        agent["agent_id"] = "a1".into();
+        assert_denied(call.client, &user.tell(call.client, &agent), "waits for approval");
+        assert_allowed(&user.hook(&call, "5"));
+        assert_eq!(user.pending().len(), 6);
+    });
+}
+
+/// An argument that no rule knows is one all the same.
+#[test]
+fn an_approval_is_not_for_a_call_with_one_argument_more() {
+    for_each_client(|user, call| {
+        assert_denied(call.client, &user.hook(&call, "1"), "waits for approval");
+        user.approve_pending();
+        let mut more = call.before();
+        let input =
+            ["tool_input", "toolArgs", "args"].into_iter().find(|it| more.get(it).is_some());
+        more[input.unwrap()]["run_in_background"] = true.into();
+        assert_denied(call.client, &user.tell(call.client, &more), "waits for approval");
+        assert_allowed(&user.hook(&call, "5"));
+    });
 }
 
 #[test]
@@ -134,40 +162,51 @@ fn changed_arguments_after_the_call_are_reported() {
 
 #[test]
 fn without_an_event_after_the_call_its_outcome_is_unknown_at_the_end_of_the_session() {
-    let user = User::new();
-    user.is_approved(&CALL);
-    let end = json!({"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/src", "reason": "exit"});
-    assert_eq!(user.tell("claude", &end).status, 0);
-    assert_eq!(user.states(), ["unknown"]);
-    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
-    assert_eq!(user.pending().len(), 1, "what may have run is a new question");
+    for_each_client(|user, call| {
+        user.is_approved(&call);
+        let end = call.end();
+        assert_eq!(user.tell(call.client, &end).status, 0);
+        assert_eq!(user.states(), ["unknown"]);
+        assert_denied(call.client, &user.hook(&call, "1"), "waits for approval");
+        assert_eq!(user.pending().len(), 1, "what may have run is a new question");
+    });
 }
 
 #[test]
 fn without_a_session_only_an_answer_in_time_counts() {
-    let user = User::new();
-    let mut payload = CALL.before();
-    payload.as_object_mut().unwrap().remove("session_id");
-    let child = user.start_hook("claude", "1", &[], payload.to_string().as_bytes());
-    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "in time");
-    assert_eq!(user.states(), ["cancelled"]);
-    let child = user.start_hook("claude", "30", &[], payload.to_string().as_bytes());
-    user.decide(&user.pending_are(1)[0], &["--approve"]);
-    assert_allowed(&ended(&child.wait_with_output().unwrap()));
+    for_each_client(|user, call| {
+        let mut payload = call.before();
+        let fields = payload.as_object_mut().unwrap();
+        assert!(["session_id", "sessionId"].into_iter().any(|it| fields.remove(it).is_some()));
+        let payload = payload.to_string();
+        let child = user.start_hook(call.client, "1", &[], payload.as_bytes());
+        assert_denied(call.client, &ended(&child.wait_with_output().unwrap()), "in time");
+        assert_eq!(user.states(), ["cancelled"]);
+        let child = user.start_hook(call.client, "30", &[], payload.as_bytes());
+        user.decide(&user.pending_are(1)[0], &["--approve"]);
+        assert_allowed(&ended(&child.wait_with_output().unwrap()));
+    });
 }
 
 #[test]
 fn edited_arguments_are_the_ones_that_run() {
-    let user = User::new();
-    let child = user.start_hook("claude", "30", &[], CALL.before().to_string().as_bytes());
-    let pending = user.pending_are(1);
-    let args = r#"{"command": "make check", "workdir": "/src"}"#;
-    user.decide(&pending[0], &["--approve", "--args", args]);
-    let ended = ended(&child.wait_with_output().unwrap());
-    assert_eq!(ended.status, 0, "{ended:?}");
-    let answer: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(answer["hookSpecificOutput"]["updatedInput"], json!({"command": "make check"}));
-    let told = user.tell("claude", &Call { command: "make check", ..CALL }.after());
-    assert_eq!((told.status, told.err.as_str()), (0, ""));
-    assert_eq!(user.asks()[0]["outcome"]["as_approved"], true);
+    for_each_client(|user, call| {
+        let child = user.start_hook(call.client, "30", &[], call.before().to_string().as_bytes());
+        let pending = user.pending_are(1);
+        let args = r#"{"command": "make check", "workdir": "/src"}"#;
+        user.decide(&pending[0], &["--approve", "--args", args]);
+        let ended = ended(&child.wait_with_output().unwrap());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let answer: Value = serde_json::from_str(&ended.out).unwrap();
+        let place = match call.client {
+            "claude" | "codex" => "/hookSpecificOutput/updatedInput",
+            "gemini" => "/hookSpecificOutput/tool_input",
+            "copilot" => "/modifiedArgs",
+            _ => "/args",
+        };
+        assert_eq!(answer.pointer(place), Some(&json!({"command": "make check"})), "{answer}");
+        let told = user.tell(call.client, &Call { command: "make check", ..call }.after());
+        assert_eq!((told.status, told.err.as_str()), (0, ""));
+        assert_eq!(user.asks()[0]["outcome"]["as_approved"], true);
+    });
 }

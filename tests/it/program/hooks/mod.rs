@@ -64,6 +64,15 @@ impl Call<'_> {
             _ => "PostToolUse",
         })
     }
+
+    /// The end of the session, as a client reports it.
+    fn end(&self) -> Value {
+        self.payload(match self.client {
+            "copilot" => "sessionEnd",
+            "opencode" => "session.end",
+            _ => "SessionEnd",
+        })
+    }
 }
 
 impl User {

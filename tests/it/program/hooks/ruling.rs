@@ -1,6 +1,8 @@
 //! Rules, limits and grants, as the processes of a hook use them.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -81,6 +83,39 @@ fn an_approved_call_is_denied_under_rules_that_deny_it() {
     assert_denied("claude", &user.hook_under(&rules, &call, "20"), "not in this project");
     user.rules("this is no file of rules");
     assert_denied("claude", &user.hook_under(&rules, &call, "20"), "team.toml");
+}
+
+/// R2: Claude Code runs its hooks where a command has changed to, and a path in a rule is one of the project all the
+/// same.
+#[test]
+fn a_path_in_a_rule_is_of_the_project_wherever_a_command_has_changed_to() {
+    let user = User::new();
+    let project = user.home().join("project");
+    std::fs::create_dir_all(project.join("sub")).unwrap();
+    let rules = user.rules(
+        "version = 1\n[[rule]]\nid = 'open'\nallow = 'shell'\n\
+         [[rule]]\nid = 'keys'\ndeny = 'shell'\nwhere.any_path = ['keys/**']\nreason = 'keys stay'\n",
+    );
+    for directory in ["", "sub"] {
+        let directory = project.join(directory);
+        let keys = project.join("keys/a").display().to_string();
+        for command in [format!("cat {keys}"), format!("cd ..; cd project; cat {keys}")] {
+            let call = Call { command: &command, directory: directory.to_str().unwrap(), ..CALL };
+            let mut hook = user.command(&[
+                "hook",
+                "claude",
+                "--limit",
+                "20",
+                "--rules",
+                rules.to_str().unwrap(),
+            ]);
+            hook.current_dir(&directory).env("CLAUDE_PROJECT_DIR", &project);
+            hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = hook.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
+            assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "keys stay");
+        }
+    }
 }
 
 #[test]

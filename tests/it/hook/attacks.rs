@@ -1,0 +1,384 @@
+//! Payloads by which a model, or a server of its tools, would have a call judged as another one than it is.
+
+use countersign::ToolMiddlewareExt as _;
+use countersign::hook::{Client, Hook};
+use countersign::rules::Rules;
+use serde_json::{Value, json};
+
+use super::vocabulary::payload;
+use super::{answered, assert_denied};
+
+/// What a user allows who trusts the agent in a directory, and nowhere else.
+const RULES: &str = r#"
+version = 1
+
+[[rule]]
+id = "commands"
+allow = "shell"
+where.command.is = ["read-only"]
+
+[[rule]]
+id = "files"
+allow = ["read_file", "write_file", "edit_file", "list_files", "find_files", "search_files"]
+where.path.within = "."
+
+[[rule]]
+id = "secrets"
+deny = "*"
+where.any_path = ["**/.env", "**/denied"]
+reason = "not here"
+"#;
+
+/// The hook of a client under these rules, in an existing directory.
+fn ruled(client: Client, root: &std::path::Path) -> Hook {
+    Hook::new(client)
+        .layered(Rules::builder().root(root).text("r.toml", RULES).load().unwrap().into_layer())
+}
+
+/// The shell of each client, and its tools that read, write and find files, with the names of their arguments.
+struct Tools {
+    client: Client,
+    shell: &'static str,
+    read: (&'static str, &'static str),
+    write: (&'static str, &'static str, &'static str),
+    find: &'static str,
+    /// Whether a tool of this name is one of an MCP server, with the same name as the shell.
+    imitation: &'static str,
+}
+
+const TOOLS: [Tools; 5] = [
+    Tools {
+        client: Client::Claude,
+        shell: "Bash",
+        read: ("Read", "file_path"),
+        write: ("Write", "file_path", "content"),
+        find: "Glob",
+        imitation: "mcp__x__Bash",
+    },
+    Tools {
+        client: Client::Codex,
+        shell: "Bash",
+        read: ("view_image", "path"),
+        write: ("", "", ""),
+        find: "",
+        imitation: "mcp__x__shell",
+    },
+    Tools {
+        client: Client::Gemini,
+        shell: "run_shell_command",
+        read: ("read_file", "file_path"),
+        write: ("write_file", "file_path", "content"),
+        find: "glob",
+        imitation: "mcp_x_run_shell_command",
+    },
+    Tools {
+        client: Client::Copilot,
+        shell: "bash",
+        read: ("view", "path"),
+        write: ("create", "path", "file_text"),
+        find: "glob",
+        imitation: "x-bash",
+    },
+    Tools {
+        client: Client::Opencode,
+        shell: "bash",
+        read: ("read", "filePath"),
+        write: ("write", "filePath", "content"),
+        find: "glob",
+        imitation: "x_bash",
+    },
+];
+
+/// Whether a call runs without a person under the rules, in a directory with a link that leads out of it.
+struct Desk {
+    root: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("sub")).unwrap();
+        std::fs::write(root.path().join("sub/notes.md"), "").unwrap();
+        std::os::unix::fs::symlink("/etc", root.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("sub", root.path().join("inner")).unwrap();
+        Self { root }
+    }
+
+    fn in_this_directory(&self, payload: &str) -> String {
+        payload.replace("\"/w\"", &json!(self.root.path()).to_string())
+    }
+
+    fn status(&self, client: Client, tool: &str, args: &Value) -> u8 {
+        let text = self.in_this_directory(&payload(client, tool, args));
+        answered(&ruled(client, self.root.path()), text.as_bytes()).status()
+    }
+
+    #[track_caller]
+    fn runs(&self, client: Client, tool: &str, args: &Value) {
+        assert_eq!(self.status(client, tool, args), 0, "{client} {tool} {args}");
+    }
+
+    #[track_caller]
+    fn does_not_run(&self, client: Client, tool: &str, args: &Value) {
+        assert_eq!(self.status(client, tool, args), 2, "{client} {tool} {args}");
+    }
+}
+
+/// R2: a path is judged by where it leads, in every way of writing it.
+#[test]
+fn a_path_that_leads_out_is_not_allowed_however_it_is_written() {
+    let desk = Desk::new();
+    let inside = desk.root.path().join("sub/notes.md").display().to_string();
+    let outside = [
+        "../x",
+        "sub/../../x",
+        "/etc/passwd",
+        "link/passwd",
+        "./link/../passwd",
+        "~/x",
+        "$HOME/x",
+        "%2e%2e/x",
+        "@x",
+        "file:///etc/passwd",
+        " /etc/passwd",
+        "sub/notes.md\n",
+        "sub/notes.md\0.txt",
+        "sub/../.env",
+        "sub/.env",
+        "",
+    ];
+    for tools in TOOLS {
+        let (client, (read, name)) = (tools.client, tools.read);
+        for path in ["sub/notes.md", "inner/notes.md", "sub/../sub/notes.md", &inside] {
+            desk.runs(client, read, &json!({ name: path }));
+        }
+        for path in outside {
+            desk.does_not_run(client, read, &json!({ name: path }));
+            let (write, name, content) = tools.write;
+            if client != Client::Codex {
+                desk.does_not_run(client, write, &json!({ name: path, content: "" }));
+            }
+        }
+    }
+}
+
+/// A rule that allows a directory is not about files elsewhere, which a pattern can name.
+#[test]
+fn a_pattern_that_leads_out_of_its_directory_is_asked_about() {
+    let desk = Desk::new();
+    for tools in TOOLS.into_iter().filter(|it| !it.find.is_empty()) {
+        for pattern in ["**/*.md", "{sub,inner}/*", "*"] {
+            desk.runs(tools.client, tools.find, &json!({"pattern": pattern}));
+        }
+        for pattern in ["/etc/*", "../*", "{..,sub}/*", "sub/../../*", "~/*", "{.,a}{.,b}/*"] {
+            desk.does_not_run(tools.client, tools.find, &json!({"pattern": pattern}));
+            desk.does_not_run(tools.client, tools.find, &json!({"pattern": [pattern]}));
+        }
+    }
+    for (client, tool, name) in [
+        (Client::Claude, "Grep", "glob"),
+        (Client::Gemini, "grep_search", "include_pattern"),
+        (Client::Copilot, "rg", "glob"),
+        (Client::Opencode, "grep", "include"),
+    ] {
+        desk.runs(client, tool, &json!({"pattern": "/etc/..", name: "*.{rs,md}"}));
+        desk.does_not_run(client, tool, &json!({"pattern": "x", name: "/etc/*"}));
+    }
+}
+
+/// Copilot names the directory, or a list of directories, `paths`.
+#[test]
+fn the_directories_that_copilot_searches_are_judged() {
+    let desk = Desk::new();
+    for tool in ["glob", "grep", "rg"] {
+        let of = |paths: Value| json!({"pattern": "x", "paths": paths});
+        for inside in ["sub", "inner", "./sub"] {
+            desk.runs(Client::Copilot, tool, &of(json!(inside)));
+        }
+        for outside in
+            [json!("/etc"), json!(".."), json!("link"), json!(["sub", "/etc"]), json!([]), json!(7)]
+        {
+            desk.does_not_run(Client::Copilot, tool, &of(outside));
+        }
+        let two = json!({"pattern": "x", "paths": "/etc", "path": "sub"});
+        desk.does_not_run(Client::Copilot, tool, &two);
+    }
+}
+
+/// Two names for one path: the client reads one of them, and which one is not known.
+#[test]
+fn a_call_with_two_paths_is_not_allowed_by_one_of_them() {
+    let desk = Desk::new();
+    for (client, tool, args) in [
+        (Client::Claude, "Write", json!({"file_path": "/etc/x", "path": "sub/x", "content": ""})),
+        (Client::Claude, "NotebookEdit", json!({"notebook_path": "/etc/x", "path": "sub/x"})),
+        (
+            Client::Gemini,
+            "write_file",
+            json!({"file_path": "/etc/x", "path": "sub/x", "content": ""}),
+        ),
+        (Client::Gemini, "read_file", json!({"absolute_path": "/etc/x", "file_path": "sub/x"})),
+        (Client::Gemini, "list_directory", json!({"dir_path": "/etc", "path": "sub"})),
+        (
+            Client::Gemini,
+            "run_shell_command",
+            json!({"command": "ls", "dir_path": "/etc", "workdir": "sub"}),
+        ),
+        (Client::Copilot, "create", json!({"path": "sub/x", "file_text": "a", "content": "b"})),
+        (Client::Opencode, "write", json!({"filePath": "/etc/x", "path": "sub/x", "content": ""})),
+        (Client::Opencode, "apply_patch", json!({"patchText": "a", "patch": "b"})),
+    ] {
+        desk.does_not_run(client, tool, &args);
+    }
+}
+
+/// R2: a server names its tools as it likes, and none of them is the client's own.
+#[test]
+fn a_servers_tool_with_the_name_of_the_clients_own_is_not_allowed_by_its_rule() {
+    let desk = Desk::new();
+    for tools in TOOLS {
+        let args = json!({"command": "ls"});
+        desk.runs(tools.client, tools.shell, &args);
+        desk.does_not_run(tools.client, tools.imitation, &args);
+        // The client says that it is a server's, under the very name.
+        for said in [
+            json!({"mcp_server": {"name": "x"}}),
+            json!({"mcp_context": {"server_name": "x", "tool_name": tools.shell}}),
+        ] {
+            let text = desk.in_this_directory(&payload(tools.client, tools.shell, &args));
+            let mut payload: Value = serde_json::from_str(&text).unwrap();
+            payload.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+            let hook = ruled(tools.client, desk.root.path());
+            assert!(answered(&hook, payload.to_string().as_bytes()).is_denial(), "{payload}");
+        }
+    }
+    for (client, tool) in [
+        // Names that only look like those of the client.
+        (Client::Claude, "bash"),
+        (Client::Claude, "Bash "),
+        (Client::Codex, "bash"),
+        (Client::Gemini, "Run_Shell_Command"),
+        (Client::Copilot, "B\u{430}sh"),
+        (Client::Opencode, "bash\u{202e}"),
+        (Client::Opencode, "shell"),
+    ] {
+        desk.does_not_run(client, tool, &json!({"command": "ls"}));
+    }
+}
+
+/// C1: what a wrapper runs is judged, and not the wrapper.
+#[test]
+fn a_command_behind_a_wrapper_is_judged_by_what_it_runs() {
+    let desk = Desk::new();
+    for tools in TOOLS {
+        for command in ["ls", "cat sub/notes.md", "ls | head -3"] {
+            desk.runs(tools.client, tools.shell, &json!({"command": command}));
+        }
+        for command in [
+            "env rm x",
+            "timeout 9 rm x",
+            "bash -c 'rm x'",
+            "sh -c \"$(cat x)\"",
+            "xargs rm < x",
+            "ls; rm x",
+            "ls & rm x",
+            "ls\nrm x",
+            "$(rm x)",
+            "ls `rm x`",
+            "cat <(rm x)",
+            "cat .env",
+            "cat sub/../.env",
+            "ls > /etc/x",
+            "find . -exec rm {} +",
+            "l\\s; r\\m x",
+            "eval rm x",
+            "X=1 rm x",
+            "nohup nice rm x",
+            "cat sub/\u{0}.env",
+            "ls \u{202e}",
+            "",
+        ] {
+            desk.does_not_run(tools.client, tools.shell, &json!({"command": command}));
+        }
+        for command in [json!(7), json!(null), json!(["ls"]), json!({"a": "ls"})] {
+            desk.does_not_run(tools.client, tools.shell, &json!({ "command": command }));
+        }
+        desk.does_not_run(tools.client, tools.shell, &json!({}));
+    }
+}
+
+/// T5: text that two readers would read differently is refused.
+#[test]
+fn a_key_that_is_there_twice_is_refused_at_every_depth() {
+    let desk = Desk::new();
+    for tools in TOOLS {
+        let text =
+            desk.in_this_directory(&payload(tools.client, tools.shell, &json!({"command": "ls"})));
+        let hook = ruled(tools.client, desk.root.path());
+        assert_eq!(answered(&hook, text.as_bytes()).status(), 0);
+        for (once, twice) in [
+            (r#""command":"ls""#, r#""command":"ls","command":"rm x""#),
+            (r#""command":"ls""#, r#""command":"rm x","comm\u0061nd":"ls""#),
+            (r#""command":"ls""#, r#""command":"ls","more":{"a":1,"a":2}"#),
+            (r#""cwd":"#, r#""cwd":"/etc","cwd":"#),
+        ] {
+            let twice = text.replace(once, twice);
+            assert_ne!(twice, text);
+            assert_denied(tools.client, &answered(&hook, twice.as_bytes()), "cannot be used");
+        }
+    }
+}
+
+/// Arguments of a type that the client does not document are not taken for the documented ones.
+#[test]
+fn a_terminal_is_asked_about_whatever_the_type_of_its_switch() {
+    let desk = Desk::new();
+    for tty in [json!(true), json!("true"), json!(1), json!({}), json!([])] {
+        for tools in TOOLS {
+            desk.does_not_run(tools.client, tools.shell, &json!({"command": "ls", "tty": tty}));
+        }
+    }
+    for tty in [json!(false), json!(null)] {
+        desk.runs(Client::Codex, "exec_command", &json!({"cmd": "ls", "tty": tty}));
+    }
+}
+
+/// Codex applies a patch in the directory that the command has changed to.
+#[test]
+fn a_patch_behind_a_change_of_directory_is_asked_about() {
+    let patch = "*** Begin Patch\n*** Add File: a\n+a\n*** End Patch\n";
+    for (before, is_asked) in
+        [("", false), ("cd /etc && ", true), ("pushd .. && ", true), ("$X; ", true)]
+    {
+        let command = format!("{before}apply_patch <<'EOF'\n{patch}EOF\n");
+        let text = payload(Client::Codex, "Bash", &json!({"command": command}));
+        let reply = answered(&super::allowing(Client::Codex), text.as_bytes());
+        assert_eq!(reply.is_denial(), is_asked, "{command}");
+    }
+}
+
+/// Claude Code writes the name of a server in the name of its tools with `_` for what is no letter, digit or dash.
+#[test]
+fn the_server_of_a_tool_is_known_whatever_its_name() {
+    let translated = |server: &str, tool: &str| {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/w", "tool_name": tool, "tool_input": {},
+            "mcp_server": {"name": server},
+        });
+        Hook::new(Client::Claude).translate(payload.to_string().as_bytes()).unwrap().0
+    };
+    assert_eq!(
+        translated("my docs.example", "mcp__my_docs_example__get"),
+        "mcp:my docs.example/get"
+    );
+    assert_eq!(translated("docs", "mcp__docs__get__page"), "mcp:docs/get__page");
+    for (server, tool) in
+        [("docs", "mcp__other__get"), ("docs", "docs__get"), ("docs", "mcp__docs2__get")]
+    {
+        assert_eq!(
+            translated(server, tool),
+            tool,
+            "the names do not agree, so that it is asked about"
+        );
+    }
+}
