@@ -1,5 +1,6 @@
 //! Hooks of coding agents through the library: payloads that the clients have sent, and what they are answered.
 
+mod counting;
 mod recorded;
 mod vocabulary;
 
