@@ -65,7 +65,9 @@ pub(super) struct Evaluation<'a> {
     set: &'a RuleSet,
     seen: Seen<'a>,
     views: Vec<(Vec<String>, Rc<CommandView>)>,
+    /// None, where the whole call is the one unit: most calls are of no shell, and cost no allocation here.
     units: Vec<Unit>,
+    /// Those of the units that are covered, by their numbers; the rest is not.
     covered: Vec<bool>,
     ruling: Ruling,
     /// Only collected for explanations.
@@ -129,10 +131,28 @@ impl Evaluation<'_> {
             }
             self.views.push((field, view));
         }
-        if self.units.is_empty() {
-            self.units.push(Unit::Whole);
+    }
+
+    fn numbers(&self) -> std::ops::Range<usize> {
+        0..self.units.len().max(1)
+    }
+
+    fn unit(&self, number: usize) -> Unit {
+        self.units.get(number).copied().unwrap_or(Unit::Whole)
+    }
+
+    fn cover(&mut self, number: usize) {
+        if self.covered.len() <= number {
+            self.covered.resize(number + 1, false);
         }
-        self.covered = vec![false; self.units.len()];
+        self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+    }
+
+    /// What no rule has spoken about, unless the default is to allow it.
+    fn uncovered(&self) -> impl Iterator<Item = Unit> {
+        let covers = |number: &usize| self.covered.get(*number).copied().unwrap_or(false);
+        let numbers = self.numbers().filter(move |number| !covers(number));
+        numbers.filter(|_| !self.set.default_allow()).map(|number| self.unit(number))
     }
 
     fn rule(&mut self, file: &RuleFile, rule: &Rule) {
@@ -171,11 +191,12 @@ impl Evaluation<'_> {
             return self.missed(file, rule, None, || failed(condition, answer));
         }
         let mut spoke = false;
-        for (number, unit) in self.units.clone().into_iter().enumerate() {
+        for number in self.numbers() {
+            let unit = self.unit(number);
             match self.covers(rule, unit) {
                 Ok(()) => {
                     spoke = true;
-                    self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+                    self.cover(number);
                     let said = self.spoke(file, rule, rule.effect, unit, "");
                     self.ruling.spoke.push(said);
                 }
@@ -285,9 +306,9 @@ impl Evaluation<'_> {
     fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Truth) {
         let excepted = rule.exceptions.iter().find(|exception| {
             let of_commands = exception.iter().any(Condition::is_of_commands);
-            let units = if of_commands { self.units.clone() } else { vec![Unit::Whole] };
-            units
-                .into_iter()
+            let numbers = if of_commands { self.numbers() } else { 0..1 };
+            numbers
+                .map(|number| if of_commands { self.unit(number) } else { Unit::Whole })
                 .all(|unit| self.exception(exception, unit, Reading::Allowing) == Truth::Yes)
         });
         match excepted {
@@ -348,8 +369,10 @@ impl Evaluation<'_> {
             Truth::Yes | Truth::No => (rule.effect, ""),
         };
         // What a rule asks about or denies has been spoken about: the default is for the rest.
-        for (other, covered) in self.units.iter().zip(&mut self.covered) {
-            *covered |= unit == Unit::Whole || unit == *other;
+        for number in self.numbers() {
+            if unit == Unit::Whole || unit == self.unit(number) {
+                self.cover(number);
+            }
         }
         let said = self.spoke(file, rule, effect, unit, why);
         if !self.ruling.spoke.contains(&said) {
@@ -429,22 +452,16 @@ impl Evaluation<'_> {
     /// rules could matter (rule R2).
     fn decide(&mut self) {
         let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
-        let uncovered: Vec<Unit> = self
-            .units
-            .iter()
-            .zip(&self.covered)
-            .filter(|(_, covered)| !**covered && !self.set.default_allow())
-            .map(|(unit, _)| *unit)
-            .collect();
-        let default = if uncovered.is_empty() { ToolDecision::Allow } else { ToolDecision::Ask };
+        let default = match self.uncovered().next() {
+            Some(_) => ToolDecision::Ask,
+            None => ToolDecision::Allow,
+        };
         self.ruling.decision = strictest.unwrap_or(ToolDecision::Allow).max(default);
         let names_all =
             self.near.is_some() || !self.ruling.spoke.is_empty() || !self.views.is_empty();
         if self.ruling.decision == ToolDecision::Ask && names_all {
-            for unit in uncovered {
-                let said = self.default(unit);
-                self.ruling.spoke.push(said);
-            }
+            let said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
+            self.ruling.spoke.extend(said);
         }
         if self.near.is_some()
             && self.ruling.decision == ToolDecision::Allow
