@@ -149,6 +149,9 @@ pub(in crate::shell) enum Mark {
     Repository,
     /// Only prints, compares or searches for its texts, so that a URL in one is not opened.
     Inert,
+    /// Runs the program of its first word, which it fetches where the workspace has not installed it. If it is
+    /// installed, nothing more is needed.
+    Installed,
     /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
 }
