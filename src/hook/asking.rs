@@ -201,11 +201,23 @@ impl Asking<'_> {
             .with_questions(ask.questions().iter().cloned());
         let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
         if !was_denied
+            && !self.was_denied_otherwise(key, ask).await?
             && let Some(granted) = self.ledger.answer_by_grant(&new).await.map_err(store)?
         {
             return Ok(Some(granted));
         }
         self.ledger.park(new).await.map(Some).map_err(store)
+    }
+
+    /// Whether the last answer of a person to this call in its session was a no, under whichever questions it was asked.
+    async fn was_denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<bool, String> {
+        let asks = self.ledger.list_run(&key.run, MAX_PENDING).await.map_err(store)?;
+        let args = ask.args().to_value();
+        let mut answered = asks.records.iter().filter(|record| {
+            let by_person = record.decision.as_ref().is_some_and(|it| it.grant.is_none());
+            by_person && record.ask.tool() == ask.tool() && record.ask.args().to_value() == args
+        });
+        Ok(answered.next().is_some_and(Record::is_denied))
     }
 
     /// An error when the last few equal calls were each denied by a person.

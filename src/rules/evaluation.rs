@@ -50,6 +50,10 @@ use super::seen::Seen;
 use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
 
+/// To how many resolved paths questions are bound at most. A call that names more is bound to its arguments and the first
+/// of them.
+const MAX_PINS: usize = 64;
+
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
@@ -526,15 +530,35 @@ impl Evaluation<'_> {
             return;
         }
         for (name, value) in self.seen.call.args {
-            let Value::String(text) = value else { continue };
-            let plain = text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
-            if plain
-                && self.views.iter().all(|(field, _)| field.first() != Some(name))
-                && let Ok(places) = self.seen.places_of(text)
-                && let Some(place) = places.get(1)
-            {
-                self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+            if self.views.iter().all(|(field, _)| field.first() != Some(name)) {
+                self.pin(name, value, !super::patterns::CONTENT.contains(&name.as_str()));
             }
+        }
+    }
+
+    /// Binds the questions to the place that a text leads to, and to those of the texts within it, up to so many.
+    fn pin(&mut self, name: &str, value: &Value, within: bool) {
+        if self.ruling.pins.len() >= MAX_PINS {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                let plain =
+                    text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
+                if plain
+                    && let Ok(places) = self.seen.places_of(text)
+                    && let Some(place) = places.get(1)
+                {
+                    self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+                }
+            }
+            Value::Array(items) if within => items.iter().enumerate().for_each(|(at, item)| {
+                self.pin(&format!("{name}/{at}"), item, within);
+            }),
+            Value::Object(map) if within => map.iter().for_each(|(key, value)| {
+                self.pin(&format!("{name}/{key}"), value, within);
+            }),
+            _ => {}
         }
     }
 }

@@ -193,7 +193,7 @@ const FILE: &[&str] = &[
     "notebook_path",
     "target_file",
 ];
-const CONTENT: &[&str] = &[
+pub(super) const CONTENT: &[&str] = &[
     "content",
     "contents",
     "text",

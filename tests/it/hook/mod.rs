@@ -1,6 +1,7 @@
 //! Hooks of coding agents through the library: payloads that the clients have sent, and what they are answered.
 
 mod counting;
+mod granting;
 mod recorded;
 mod vocabulary;
 
