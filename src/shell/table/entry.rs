@@ -220,6 +220,11 @@ impl Entry {
             && self.operands.last().is_some_and(|slot| slot.repeats)
     }
 
+    /// Whether the program only prints, compares or searches for its operands, which are texts.
+    pub(in crate::shell) fn only_prints(&self) -> bool {
+        self.is(Mark::Inert) && self.operands.iter().all(|slot| slot.kind == Kind::Text)
+    }
+
     /// Whether words after `--` may be options of the program that this one runs.
     pub(super) fn passes_options_on(&self) -> bool {
         matches!(self.does, Does::Builds | Does::Formats)

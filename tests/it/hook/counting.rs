@@ -8,6 +8,7 @@ use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::rules::Rules;
 use countersign::{Decision, ToolMiddlewareExt, decide_fn};
 use serde_json::json;
+use tower::ServiceBuilder;
 
 /// Two calls in an hour; what is beyond is denied.
 const TWO: &str = "at_most = { calls = 2, within = '1h', else = 'deny' }";
@@ -30,10 +31,9 @@ impl Agent {
                 false => Decision::allow(),
             }
         });
-        let hook = Hook::new(Client::Claude)
-            .layered(rules.load().unwrap().into_layer())
-            .layered(asks.named("slow"));
-        Self { hook, ledger }
+        let rules = rules.load().unwrap().into_layer();
+        let both = ServiceBuilder::new().layer(asks.named("slow")).layer(rules);
+        Self { hook: Hook::new(Client::Claude).layered(both), ledger }
     }
 
     /// What the client is told about a call: nothing if it may run.

@@ -303,6 +303,21 @@ fn braces_are_the_words_that_they_stand_for() {
     }
 }
 
+/// What comes from a pipe may be printed, and is no path.
+#[test]
+fn what_is_only_printed_may_come_from_a_pipe() {
+    allows("seq 3 | xargs -n1 echo item");
+    allows("cut -d, -f1 a.csv | sort -u | xargs echo");
+    for text in [
+        "seq 3 | xargs cat",
+        "seq 3 | xargs printf",
+        "seq 3 | xargs -n1 grep x",
+        "cat a | xargs rm",
+    ] {
+        asks(text);
+    }
+}
+
 /// In a workspace that is looked at, a pattern in a loop stands for what it matches now.
 #[test]
 fn a_pattern_in_a_loop_is_judged_by_what_it_matches_now() {
