@@ -232,7 +232,8 @@ pub struct Record {
     /// The outcome of the execution, once it is settled; `Some(Value::Null)` is an outcome too.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Value>,
-    /// When the record last changed, apart from renewed leases, by the store's clock.
+    /// When the record last changed, apart from renewed leases, by the store's clock. A record that time alone has changed
+    /// ([`due_at`](Self::due_at)) is dated at that time.
     pub changed_at: Millis,
 }
 

@@ -44,10 +44,11 @@ pub(super) struct Deciding {
 
 /// Applies expiry: a pending ask whose deadline has passed expires, and a claimed one whose lease is over becomes
 /// unknown. Returns the event to log, if there was a change.
+///
+/// The change is dated at the deadline and not when it was noticed, so that every reader sees the same record, before
+/// and after a transaction has stored the change.
 pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str> {
-    if record.due_at().is_none_or(|due| now < due) {
-        return None;
-    }
+    let due = record.due_at().filter(|due| *due <= now)?;
     let (state, event) = match record.state {
         AskState::Pending => (AskState::Expired, "expired"),
         // Not executed again by itself: only an idempotent call can be claimed in this state.
@@ -55,7 +56,7 @@ pub(super) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str
         _ => return None,
     };
     record.state = state;
-    record.changed_at = now;
+    record.changed_at = due;
     Some(event)
 }
 

@@ -1,6 +1,10 @@
 //! The example against a real server of Restate, which `.ci/restate` installs: killed at each step, decided by many at
 //! once, expired, and finished by another version.
 
+#[cfg(feature = "postgres")]
+#[allow(dead_code, reason = "the tests of the crate use the rest of it")]
+#[path = "../../../tests/it/support/postgres.rs"]
+mod postgres;
 #[path = "../src/stage.rs"]
 mod stage;
 
@@ -16,8 +20,7 @@ use stage::{Stage, until};
 use tempfile::TempDir;
 
 const REFUND: &str = r#"refund {"order": "A-17", "euros": 60}"#;
-/// A lease that a test can wait for.
-const LEASE: [&str; 2] = ["--lease-s", "2"];
+const SQLITE: &str = "sqlite:ledger.db";
 
 async fn stage() -> (TempDir, Stage) {
     let folder = tempfile::tempdir().unwrap();
@@ -39,8 +42,15 @@ fn count(stage: &Stage, step: &str) -> usize {
     stage.steps().iter().filter(|it| *it == step).count()
 }
 
-async fn ledger(stage: &Stage) -> Ledger {
-    Ledger::new(SqliteStore::open(stage.folder.join("ledger.db")).await.unwrap())
+/// The ledger of the service, as another process opens it.
+async fn ledger(stage: &Stage, store: &str) -> Ledger {
+    match store.strip_prefix("sqlite:") {
+        Some(file) => Ledger::new(SqliteStore::open(stage.folder.join(file)).await.unwrap()),
+        #[cfg(feature = "postgres")]
+        None => Ledger::new(countersign::postgres::PostgresStore::connect(store).await.unwrap()),
+        #[cfg(not(feature = "postgres"))]
+        None => panic!("{store} needs the feature `postgres`"),
+    }
 }
 
 /// What a kill at a step may repeat, and what the run ends with.
@@ -57,7 +67,21 @@ const REFUNDED: &str = "refunded 60 euros for order A-17";
 /// no body runs twice silently. Body killed in the middle: outcome unknown, as our rule says, not a repeat."
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
+    kill_in_each_step(SQLITE).await;
+}
+
+/// "Same results with the ledger on SQLite and PostgreSQL."
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_runs_end_alike_with_the_ledger_in_postgresql() {
+    let server = postgres::Server::start();
+    kill_in_each_step(&server.url().await).await;
+}
+
+async fn kill_in_each_step(store: &str) {
     let (_folder, mut stage) = stage().await;
+    // A lease that a test can wait for.
+    let options = ["--lease-s", "2", "--store", store];
     let killed = |step, counts, result| Killed { step, counts, result };
     let unknown = "may have run";
     for Killed { step, counts, result } in [
@@ -72,18 +96,19 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
         let before = |step: &str| count(&stage, step);
         let (model, done, looked_up) = (before("model"), before("done"), before("looked_up"));
         let reached = before(step);
-        stage.start_service(&[&LEASE[..], &["--stop-at", step]].concat()).await.unwrap();
+        stage.start_service(&[&options[..], &["--stop-at", step]].concat()).await.unwrap();
         let task = format!("look_up {{\"order\": \"A-17\"}}\n{REFUND}");
         stage.begin(step, &task).await.unwrap();
         let before_kill = !matches!(step, "model" | "asked");
-        let pending = if before_kill { Some(decide_before_kill(&stage, step).await) } else { None };
+        let pending =
+            if before_kill { Some(decide_before_kill(&stage, store, step).await) } else { None };
         until("a step is reached", async || Ok((count(&stage, step) > reached).then_some(())))
             .await
             .unwrap();
         stage.kill(true);
 
         stage.start_server().await.unwrap();
-        stage.start_service(&LEASE).await.unwrap();
+        stage.start_service(&options).await.unwrap();
         // The same request, under the same key, is answered by what was decided before.
         let ask = match pending {
             Some(ask) => ask,
@@ -105,14 +130,14 @@ async fn a_run_ends_as_it_must_whichever_step_its_processes_are_killed_in() {
 
 /// Decides about the call of a run, and returns the call. Where the decision is the step to be killed in, its request gets
 /// no answer before the processes are back.
-async fn decide_before_kill(stage: &Stage, step: &str) -> Value {
+async fn decide_before_kill(stage: &Stage, store: &str, step: &str) -> Value {
     let ask = stage.pending(step, 1).await.unwrap().remove(0);
     if step != "decided" {
         let told = stage.decide(&ask, "ann", yes()).await.unwrap();
         assert_eq!(told["result"], "won", "{step}: {told}");
         return ask;
     }
-    let ledger = ledger(stage).await;
+    let ledger = ledger(stage, store).await;
     let id = ask["ask"].as_str().unwrap().to_owned();
     tokio::select! {
         told = stage.decide(&ask, "ann", yes()) => panic!("{told:?}"),
@@ -213,7 +238,7 @@ async fn a_decision_in_the_ledger_itself_reaches_the_run() {
     stage.begin("elsewhere", REFUND).await.unwrap();
     stage.pending("elsewhere", 1).await.unwrap();
     // What an inbox, a terminal and `countersign asks decide` do.
-    let ledger = ledger(&stage).await;
+    let ledger = ledger(&stage, SQLITE).await;
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let edited = serde_json::from_value(json!({"order": "A-17", "euros": 30})).unwrap();
     let answer = Answer::Approve { args: Some(edited) };

@@ -24,7 +24,10 @@ async fn expiring(place: &SharedStore) {
         assert_eq!(claimed, Claimed::Claimed { token: 1 });
         due.insert(lost.id);
     }
-    due.insert(place.park(ask("due last").with_expires_in(OVER)).await.id);
+    let last = place.park(ask("due last").with_expires_in(OVER)).await.id;
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    let read = ok(ledger.get(&last).await);
+    due.insert(last.clone());
     let waits = place.park(ask("not due").with_expires_in(LONG)).await;
     let results = place.at_once(|_, ledger| async move { ok(ledger.expire().await).changed }).await;
     let told: Vec<_> = results.into_iter().flatten().collect();
@@ -35,6 +38,10 @@ async fn expiring(place: &SharedStore) {
     );
     assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), due, "L4: every due ask changes");
     assert_eq!(ok(ledger.expire().await).changed, [""; 0], "L4: a due ask changes once");
+    let stored = ok(ledger.get(&last).await);
+    assert_eq!(read, stored, "L4: a due ask reads as it is stored later, dated at its deadline");
+    let dates = read.map(|it| (it.state, it.expires_at == Some(it.changed_at)));
+    assert_eq!(dates, Some((AskState::Expired, true)));
     assert_eq!(waits.now().await, waits.record, "L4: an ask that is not due stays");
     let unknown = ok(ledger.list(Some(AskState::Unknown), 1000).await).records;
     assert_eq!(unknown.len(), CROWD, "L2: a claim whose lease is over is unknown");
