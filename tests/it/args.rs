@@ -3,6 +3,7 @@
 use countersign::agent::text;
 use countersign::deferred::ToolApproved;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, Args, Decision, DeferredToolResults, Error, SuspendedTurn, ToolCall,
     ToolsExt, Turn, UserError, decide_fn,
@@ -10,7 +11,6 @@ use countersign::{
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;
 
-use crate::support::Scripted;
 use crate::support::{Recorder, content, stored, words};
 
 /// A list in a list in a list.
@@ -118,14 +118,14 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     let answers = suspended.requests().answer().approve("b").build().unwrap();
     assert_eq!(words(&turn.resume(suspended, answers).await.unwrap()), ["returned", "returned"]);
 
-    let model = Scripted::new([ModelResponse::calls(calls())]);
+    let model = ScriptedModel::new([ModelResponse::calls(calls())]);
     let agent = Agent::new(model, tools).output(text().or_deferred());
     let error = agent.run("go").await.unwrap_err();
     assert!(too_deep(error.error()), "{error}");
     let suspended = error.into_suspended();
     assert!(serde_json::to_string(&suspended).is_err());
     let answers = suspended.requests().answer().approve("b").build().unwrap();
-    assert_eq!(agent.resume(suspended, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(agent.resume(suspended, answers).await.unwrap().text(), Some("Done."));
     assert_eq!(list.ids(), ["a", "a", "b", "b"], "nothing runs again");
 
     // The metadata of a question is stored, too.

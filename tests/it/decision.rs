@@ -8,6 +8,7 @@ use countersign::agent::text;
 use countersign::decision::{Change, Preview, PreviewContent};
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::show::{CallView, Limits, PreviewSign};
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, DeferredToolRequests, FunctionToolset, RunContext, SuspendedTurn, ToolError,
     ToolMiddlewareExt as _, Tools, ToolsExt as _, Turn, TurnReport, decide_fn, from_fn, schemars,
@@ -16,7 +17,7 @@ use countersign::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Recorder, Script, call};
+use crate::support::{Recorder, call};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct WriteFile {
@@ -294,8 +295,8 @@ async fn a_long_preview_is_cut_and_its_digest_is_of_all_of_it() {
 async fn the_ledger_stores_the_previews() {
     let file = File::new("one\n");
     let ledger = Ledger::new(MemoryStore::new());
-    let agent =
-        Agent::new(Script::calls(write("two\n")), asking(file.tools())).ledger(ledger.clone());
+    let agent = Agent::new(ScriptedModel::calls(write("two\n")), asking(file.tools()))
+        .ledger(ledger.clone());
     let agent = agent.output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     let listed = ledger.list(None, 10).await.unwrap().records;

@@ -9,6 +9,7 @@ use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::outcome::{
     ApprovalRequired, CallDeferred, DeferralKind, FatalError, ModelRetry, ToolFailed,
 };
+use countersign::testing::ScriptedModel;
 use countersign::toolset::{Tool, blocking_tool_fn};
 use countersign::turn::CallReport;
 use countersign::{
@@ -18,7 +19,7 @@ use countersign::{
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::support::{Recorder, Script, call, content, results, words};
+use crate::support::{Recorder, call, content, results, words};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct What {
@@ -228,7 +229,7 @@ async fn a_call_that_is_repeated_with_success_has_no_error() {
     });
     let tools = FunctionToolset::new().tool(tool).layered(again);
     let report = Turn::new(tools).run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap();
-    assert_eq!(content(&report, 0), "done");
+    assert_eq!(content(&report, 0), "Done.");
     assert!(report.calls()[0].error().is_none());
 }
 
@@ -306,23 +307,23 @@ fn broken() -> Recorder {
 // T8: "such an error does not count as a retry": a model may continue after any number of them.
 #[tokio::test]
 async fn an_ordinary_error_costs_no_retry() {
-    let script = Script::calls([call("c1", "broken", json!({}))]);
+    let script = ScriptedModel::calls([call("c1", "broken", json!({}))]);
     let run = Agent::new(script.clone(), broken()).max_retries(0).run("go").await.unwrap();
-    assert_eq!(run.text(), Some("done"));
-    let told = results(&script.heard()[1].messages);
+    assert_eq!(run.text(), Some("Done."));
+    let told = results(script.requests()[1].messages());
     assert_eq!(told[0].2, "the bank cannot be reached");
 }
 
 #[tokio::test]
 async fn tool_errors_end_run_applies_to_sub_agents() {
-    let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
+    let child = Agent::new(ScriptedModel::calls([call("c1", "broken", json!({}))]), broken());
     let root = |child: &Agent| {
         let tools = FunctionToolset::new().tool(child.as_tool("child", "Works"));
-        Agent::new(Script::calls([call("r1", "child", json!({"prompt": "work"}))]), tools)
+        Agent::new(ScriptedModel::calls([call("r1", "child", json!({"prompt": "work"}))]), tools)
     };
-    assert_eq!(root(&child).run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(root(&child).run("go").await.unwrap().text(), Some("Done."));
 
-    let child = Agent::new(Script::calls([call("c1", "broken", json!({}))]), broken());
+    let child = Agent::new(ScriptedModel::calls([call("c1", "broken", json!({}))]), broken());
     let error = root(&child).tool_errors_end_run().run("go").await.unwrap_err();
     assert!(matches!(error.error(), Error::Agent { agent, .. } if agent == "child"), "{error}");
 }

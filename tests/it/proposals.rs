@@ -6,6 +6,7 @@ use countersign::handler::{handler_fn_sync, permission_handler};
 use countersign::middleware::danger_first_decision_wins;
 use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, CallDeferred, ToolDenied};
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, Args, BoxError, Decision, DeferredToolHandler, DeferredToolRequests,
     DeferredToolResults, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddleware,
@@ -13,7 +14,6 @@ use countersign::{
 };
 use serde_json::{Map, json};
 
-use crate::support::Scripted;
 use crate::support::{Recorder, call, content, words};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -55,7 +55,7 @@ async fn a_denial_reaches_the_model_and_the_loop_continues() {
     for (yes, told, ran) in [(true, "Deleted a.log", 1), (false, "User denied", 0)] {
         let recorder = Recorder::new(["delete_file"])
             .body(|_, call| Ok(format!("Deleted {}", call.args().str("path").unwrap()).into()));
-        let model = Scripted::new([ModelResponse::calls([call(
+        let model = ScriptedModel::new([ModelResponse::calls([call(
             "c1",
             "delete_file",
             json!({"path": "a.log"}),
@@ -67,9 +67,9 @@ async fn a_denial_reaches_the_model_and_the_loop_continues() {
             .deferred_tool_handler(handler_fn_sync(cli_handler))
             .await
             .unwrap();
-        assert_eq!(run.text(), Some("done"));
+        assert_eq!(run.text(), Some("Done."));
         assert_eq!(run.turns()[0].calls()[0].outcome().content().unwrap(), told);
-        assert_eq!((recorder.ran().len(), model.requests()), (ran, 2));
+        assert_eq!((recorder.ran().len(), model.requests().len()), (ran, 2));
     }
 }
 
@@ -88,7 +88,7 @@ async fn the_handler_is_called_once_per_response() {
             std::future::ready(requests.answer().approve_tool("x").build())
         })
     };
-    let agent = Agent::new(Scripted::new(responses), Recorder::new(["x"]).approval_required());
+    let agent = Agent::new(ScriptedModel::new(responses), Recorder::new(["x"]).approval_required());
     let _ = agent.deferred_tool_handler(handler).run("go").await.unwrap();
     assert_eq!(*batches.lock().unwrap(), [3, 2]);
 }
@@ -134,7 +134,7 @@ async fn ordinary_calls_of_a_response_run_and_the_others_are_pending() {
         call("p", "get_price", json!({"fruit": "apple"})),
         call("b", "buy", json!({"fruit": "apple"})),
     ];
-    let agent = Agent::new(Scripted::new([ModelResponse::calls(calls)]), recorder.clone())
+    let agent = Agent::new(ScriptedModel::new([ModelResponse::calls(calls)]), recorder.clone())
         .output(text().or_deferred());
     // `run_with_blocking_approval`: the loop around two-phase runs.
     let mut run = agent.run("What does an apple cost? Also buy me one.").await.unwrap();
@@ -149,7 +149,7 @@ async fn ordinary_calls_of_a_response_run_and_the_others_are_pending() {
             .fold(requests.answer(), |answers, call| answers.approve(call.id()));
         run = agent.resume(suspended, answers.build().unwrap()).await.unwrap();
     }
-    assert_eq!((rounds, run.text()), (1, Some("done")));
+    assert_eq!((rounds, run.text()), (1, Some("Done.")));
     assert_eq!(recorder.ids(), ["b", "b", "p"]);
 }
 

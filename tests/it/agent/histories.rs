@@ -4,13 +4,14 @@ use countersign::agent::{RunError, text};
 use countersign::handler::danger_approve_all;
 use countersign::message::ReturnKind;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, DeferredToolRequests, DeferredToolResults, Error, Message, RunContext,
     SuspendedRun, ToolCall, UserError, handler_fn,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, every_kind, results};
+use crate::support::{Recorder, call, every_kind, results};
 
 /// A history in PydanticAI's JSON, with the fields that only PydanticAI has.
 fn read(messages: Value) -> Vec<Message> {
@@ -60,13 +61,13 @@ fn told<const N: usize>(results: [Value; N]) -> Value {
     json!({"parts": Vec::from(results), "timestamp": "2026-11-21T12:00:00Z", "kind": "request", "state": "complete"})
 }
 
-fn agent(model: &Script) -> (Recorder, Agent) {
+fn agent(model: &ScriptedModel) -> (Recorder, Agent) {
     let (recorder, tools) = every_kind();
     (recorder, Agent::new(model.clone(), tools))
 }
 
-fn done() -> Script {
-    Script::default().then(ModelResponse::text("done"))
+fn done() -> ScriptedModel {
+    ScriptedModel::new([]).then(ModelResponse::text("Done."))
 }
 
 fn bare(messages: Value) -> SuspendedRun {
@@ -99,7 +100,7 @@ async fn a_bare_history_is_continued_with_bare_booleans() {
     }))
     .unwrap();
     let run = agent.resume(bare(open()), answers).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["declared.1", "plain.1", "raises.1", "raises.1"]);
     let kinds: Vec<_> =
         results(run.history()).into_iter().map(|(id, kind, _)| (id, kind)).collect();
@@ -146,9 +147,9 @@ async fn b23_without_answers_or_a_handler_the_same_requests_come_back() {
     assert_eq!(first.history(), read(history));
     let second = agent.ask(first.clone()).await.unwrap().into_suspended().unwrap();
     assert_eq!((second.requests(), second.history()), (first.requests(), first.history()));
-    assert!(model.heard().is_empty() && recorder.ran().is_empty());
+    assert!(model.requests().is_empty() && recorder.ran().is_empty());
     let run = agent.ask(second).deferred_tool_handler(danger_approve_all()).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["asked.1", "declared.1"]);
 }
 
@@ -200,7 +201,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
         said("go"),
         called(["declared.1"]),
         told([result("declared.1", "success")]),
-        answered("done"),
+        answered("Done."),
     ]);
     let yes = |ids: &[&str]| {
         ids.iter().fold(DeferredToolResults::new(), |answers, id| answers.approve(*id))
@@ -235,7 +236,7 @@ async fn b20_answers_that_do_not_fit_a_history_name_the_calls() {
         let Error::Answers(kind) = error.error() else { panic!("{name}: {error:?}") };
         assert!(is(kind), "{name}: {kind:?}");
         assert_eq!(kind.ids(), ids, "{name}");
-        assert!(recorder.ran().is_empty() && model.heard().is_empty(), "{name}");
+        assert!(recorder.ran().is_empty() && model.requests().is_empty(), "{name}");
         let kept = results(&error.into_suspended().close("no answer came"));
         assert!(results(&read(history)).iter().all(|result| kept.contains(result)), "{name}");
     }
@@ -255,7 +256,7 @@ async fn refused(history: Value) -> (String, Vec<String>) {
             assert!(error.to_string().contains(&format!("`{id}`")), "{error}");
         }
     }
-    assert!(recorder.ran().is_empty() && model.heard().is_empty());
+    assert!(recorder.ran().is_empty() && model.requests().is_empty());
     assert_eq!(history_error(&resumed), history_error(&prompted));
     let (problem, ids) = history_error(&resumed);
     (problem.to_owned(), ids)
@@ -354,9 +355,9 @@ async fn open_calls_of_any_history_can_be_closed_to_continue() {
         let (recorder, agent) = agent(&model);
         let closed = bare(history).close("the user said something else");
         let run = agent.run("continue").history(closed).await.unwrap();
-        assert_eq!(run.text(), Some("done"));
+        assert_eq!(run.text(), Some("Done."));
         assert!(recorder.ran().is_empty());
-        let parts = serde_json::to_value(&model.heard()[0].messages[2]).unwrap();
+        let parts = serde_json::to_value(&model.requests()[0].messages()[2]).unwrap();
         assert_eq!(parts["parts"][0]["outcome"], "success");
         assert_eq!(parts["parts"][1]["tool_call_id"], "declared.1");
         assert_eq!(parts["parts"][1]["outcome"], "failed");
@@ -365,7 +366,7 @@ async fn open_calls_of_any_history_can_be_closed_to_continue() {
             "The tool did not run: the user said something else."
         );
     }
-    let nothing = json!([said("go"), answered("done")]);
+    let nothing = json!([said("go"), answered("Done.")]);
     assert_eq!(bare(nothing.clone()).close("x"), read(nothing));
     assert_eq!(bare(json!([])).close("x"), []);
     let untouched = bare(json!([said("go"), called(["plain.1"])])).close("x");
@@ -374,12 +375,13 @@ async fn open_calls_of_any_history_can_be_closed_to_continue() {
 
 #[tokio::test]
 async fn a_suspended_run_can_be_closed_and_continues_with_a_prompt() {
-    let model = Script::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
+    let model =
+        ScriptedModel::calls([call("c1", "plain", json!({})), call("c2", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
     let history = run.into_suspended().unwrap().close("no answer came");
     let run = agent.run("never mind").history(history).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c1"]);
     let kinds: Vec<_> = results(run.history()).into_iter().map(|(_, kind, _)| kind).collect();
     assert_eq!(kinds, [ReturnKind::Success, ReturnKind::Failed]);
@@ -397,10 +399,10 @@ async fn a_history_with_results_in_several_requests_is_continued() {
         told([result("declared.1", "success")]),
         called(["plain.1"]),
         told([result("plain.1", "success")]),
-        answered("done"),
+        answered("Done."),
     ]);
     let run = agent.run("And now?").history(read(history)).await.unwrap();
-    assert_eq!((run.text(), run.history().len()), (Some("done"), 9));
+    assert_eq!((run.text(), run.history().len()), (Some("Done."), 9));
     assert!(recorder.ran().is_empty());
     // Also while a call of the last response still waits.
     let history = json!([
@@ -421,16 +423,16 @@ async fn a_history_that_ends_with_an_answer_needs_a_prompt() {
     let (_, agent) = agent(&done());
     let nothing = agent.ask(bare(json!([]))).await.unwrap_err();
     assert!(history_error(&nothing).0.contains("empty"), "{nothing}");
-    let over = agent.ask(bare(json!([said("go"), answered("done")]))).await.unwrap_err();
+    let over = agent.ask(bare(json!([said("go"), answered("Done.")]))).await.unwrap_err();
     assert!(history_error(&over).0.contains("`saying`"), "{over}");
     // A request that was never answered is asked again.
     let run = agent.ask(bare(json!([said("go")]))).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
 }
 
 #[tokio::test]
 async fn a_suspended_run_takes_no_other_history() {
-    let model = Script::calls([call("c1", "declared", json!({}))]);
+    let model = ScriptedModel::calls([call("c1", "declared", json!({}))]);
     let (recorder, agent) = agent(&model);
     let run = agent.run("go").output(text().or_deferred()).await.unwrap();
     let waits = run.into_suspended().unwrap();
@@ -460,7 +462,7 @@ async fn a_handler_answers_for_a_bare_history_after_the_ordinary_calls_have_run(
         }
     });
     let run = agent.ask(bare(open())).deferred_tool_handler(handler).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["asked.1", "declared.1", "plain.1", "raises.1"]);
 }
 
@@ -470,7 +472,7 @@ fn a_history_of_pydantic_ai_is_read_with_its_additional_fields() {
         said("go"),
         called(["plain.1", "declared.1"]),
         told([result("plain.1", "success"), result("declared.1", "denied")]),
-        answered("done"),
+        answered("Done."),
     ]);
     let history = read(fields);
     let ours = serde_json::to_value(&history).unwrap();
@@ -518,7 +520,7 @@ async fn a_suspended_bare_history_is_stored_and_resumed_in_another_process() {
     assert_eq!(ids(&requests), ["declared.1", "external.1"]);
     let answers = requests.answer().approve("declared.1").result("external.1", 7).build().unwrap();
     let run = agent.resume(stored, answers).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["declared.1"]);
     let contents: Vec<_> =
         results(run.history()).into_iter().map(|(.., content)| content).collect();
@@ -528,7 +530,7 @@ async fn a_suspended_bare_history_is_stored_and_resumed_in_another_process() {
 /// A run that waits after these calls, and the answers are left to the caller.
 async fn waiting(ids: &[&str]) -> (Recorder, Agent, SuspendedRun) {
     let calls = ids.iter().map(|id| call(id, id.split('.').next().unwrap(), json!({})));
-    let (recorder, agent) = agent(&Script::calls(calls.collect::<Vec<_>>()));
+    let (recorder, agent) = agent(&ScriptedModel::calls(calls.collect::<Vec<_>>()));
     let agent = agent.output(text().or_deferred());
     let run = agent.run("go").await.unwrap();
     assert_eq!(run.history(), run.suspended().unwrap().history());
@@ -587,7 +589,7 @@ async fn the_history_grows_with_every_answer() {
     }
     let bare = SuspendedRun::from_trusted_history(suspended.history().to_vec());
     let run = agent.resume(bare, DeferredToolResults::new().approve("declared.1")).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["asked.1", "declared.1", "declared.2", "plain.1"]);
     assert_eq!(told_ids(run.history()), ids);
 }
@@ -597,14 +599,14 @@ async fn the_history_grows_with_every_answer() {
 async fn the_history_of_a_failed_run_has_the_results_of_executed_calls() {
     let calls =
         ["plain.1", "broken.1"].map(|id| call(id, id.split_once('.').unwrap().0, json!({})));
-    let (recorder, agent) = agent(&Script::calls(calls));
+    let (recorder, agent) = agent(&ScriptedModel::calls(calls));
     let error = agent.run("go").await.unwrap_err();
     let history = error.suspended().history().to_vec();
     assert_eq!(told_ids(&history), ["plain.1", "broken.1"]);
     let run = agent.run("never mind").history(history).await.unwrap();
     assert_eq!(
         (run.text(), recorder.ids()),
-        (Some("done"), vec!["broken.1".into(), "plain.1".into()])
+        (Some("Done."), vec!["broken.1".into(), "plain.1".into()])
     );
 }
 

@@ -5,12 +5,12 @@ use std::future::Future;
 use countersign::agent::{RunError, text};
 use countersign::handler::danger_approve_all;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, DeferredToolResults, Error, FunctionToolset, SuspendedRun, Tools, ToolsExt,
 };
 use serde_json::json;
 
-use crate::support::Scripted;
 use crate::support::{Recorder, call, stored};
 
 /// The limit unless it is set.
@@ -18,12 +18,12 @@ const LEVELS: usize = 16;
 
 /// An agent over an agent over an agent, of which the last one calls `delete`.
 fn nested(levels: usize, tools: Tools) -> Agent {
-    let model = Scripted::new([ModelResponse::calls([call("c", "delete", json!({}))])]);
+    let model = ScriptedModel::new([ModelResponse::calls([call("c", "delete", json!({}))])]);
     (0..levels).fold(Agent::new(model, tools), |agent, level| {
         let below = agent.as_tool("below", "Works on it");
         let tools = FunctionToolset::new().id(format!("level {level}")).tool(below);
         let calls = ModelResponse::calls([call("c", "below", json!({"prompt": "go"}))]);
-        Agent::new(Scripted::new([calls]), tools)
+        Agent::new(ScriptedModel::new([calls]), tools)
     })
 }
 
@@ -51,11 +51,11 @@ fn sixteen_levels_of_agents_run_on_a_stack_of_two_mib() {
     on_two_mib(|| async {
         let recorder = Recorder::new(["delete"]);
         let run = nested(LEVELS, recorder.clone().into()).run("go").await.unwrap();
-        assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["c".to_owned()]));
+        assert_eq!((run.text(), recorder.ids()), (Some("Done."), vec!["c".to_owned()]));
 
         let agent = nested(LEVELS, recorder.clone().approval_required());
         let run = agent.run("go").deferred_tool_handler(danger_approve_all()).await.unwrap();
-        assert_eq!((run.text(), recorder.ran().len()), (Some("done"), 2));
+        assert_eq!((run.text(), recorder.ran().len()), (Some("Done."), 2));
     });
 }
 
@@ -72,7 +72,7 @@ fn sixteen_levels_of_agents_are_stored_and_resumed_on_a_stack_of_two_mib() {
         let id = ["c"; LEVELS + 1].join("/");
         let answers = suspended.requests().answer().approve(&id).build().unwrap();
         let run = agent.resume(suspended, answers).await.unwrap();
-        assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["c".to_owned()]));
+        assert_eq!((run.text(), recorder.ids()), (Some("Done."), vec!["c".to_owned()]));
     });
 }
 
@@ -90,7 +90,7 @@ async fn one_level_too_many_is_an_error_that_can_be_resumed_under_a_higher_limit
     let suspended: SuspendedRun = stored(error.suspended());
     let higher = agent.max_nested_agents(LEVELS as u32 + 1);
     let run = higher.resume(suspended, DeferredToolResults::new()).await.unwrap();
-    assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["c".to_owned()]));
+    assert_eq!((run.text(), recorder.ids()), (Some("Done."), vec!["c".to_owned()]));
 }
 
 // T7: "it can only be narrower": an agent below does not raise the limit of those above.
@@ -100,13 +100,13 @@ async fn an_agent_cannot_raise_the_limit_of_its_parents() {
     let generous = nested(1, recorder.clone().into()).max_nested_agents(100);
     let below = FunctionToolset::new().tool(generous.as_tool("below", ""));
     let calls = ModelResponse::calls([call("c", "below", json!({"prompt": "go"}))]);
-    let agent = Agent::new(Scripted::new([calls]), below);
+    let agent = Agent::new(ScriptedModel::new([calls]), below);
     let strict = agent.clone().max_nested_agents(1);
     let error = strict.run("go").await.unwrap_err();
     assert!(matches!(innermost(&error), Error::AgentsTooDeep { max: 1 }), "{error:?}");
     assert!(recorder.ran().is_empty());
     let agent = agent.max_nested_agents(2);
     let run = agent.resume(error.into_suspended(), DeferredToolResults::new()).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c"]);
 }

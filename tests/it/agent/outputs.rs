@@ -6,6 +6,7 @@ use countersign::agent::{Output, RunOutput, RunResult, structured, text};
 use countersign::handler::danger_approve_all;
 use countersign::message::ReturnKind;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, BoxError, DeferredToolRequests, DeferredToolResults, Error, Message,
     RunContext, SuspendedRun, ToolCall, Tools, UserError, handler_fn, schemars,
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, every_kind, results, stored};
+use crate::support::{Recorder, call, every_kind, results, stored};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Report {
@@ -58,15 +59,15 @@ fn of(tool: &str) -> ToolCall {
     call(tool, tool, json!({}))
 }
 
-/// A model that makes these calls, response by response, and then says "done".
-fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
+/// A model that makes these calls, response by response, and then says "Done.".
+fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> ScriptedModel {
     let script = responses
         .into_iter()
-        .fold(Script::default(), |script, calls| script.then(ModelResponse::calls(calls)));
-    script.then(ModelResponse::text("done"))
+        .fold(ScriptedModel::new([]), |script, calls| script.then(ModelResponse::calls(calls)));
+    script.then(ModelResponse::text("Done."))
 }
 
-fn agent(model: &Script, output: Output) -> (Recorder, Agent) {
+fn agent(model: &ScriptedModel, output: Output) -> (Recorder, Agent) {
     let (recorder, tools) = every_kind();
     (recorder, Agent::new(model.clone(), tools).output(output))
 }
@@ -197,7 +198,7 @@ async fn an_error_about_an_answer_names_the_field_and_quotes_no_value() {
     for args in wrong {
         let model = script([vec![answer("o1", args.clone())], vec![bad("o2")]]);
         let error = agent(&model, structured::<Size>()).1.run("go").await.unwrap_err();
-        let told = serde_json::to_string(&results(&model.heard()[1].messages)).unwrap();
+        let told = serde_json::to_string(&results(model.requests()[1].messages())).unwrap();
         assert!(told.contains("does not fit"), "{told}");
         for text in [told, error.to_string(), format!("{error:?}")] {
             assert!(!text.contains("s3cret") && !text.contains("5123456"), "{args}: {text}");
@@ -206,7 +207,7 @@ async fn an_error_about_an_answer_names_the_field_and_quotes_no_value() {
     let model = script([vec![bad("o1")], vec![good("o2")]]);
     let _ = agent(&model, structured::<Size>()).1.run("go").await.unwrap();
     assert_eq!(
-        results(&model.heard()[1].messages)[0].2,
+        results(model.requests()[1].messages())[0].2,
         "The final answer does not fit: `bytes` does not fit."
     );
 }
@@ -214,16 +215,17 @@ async fn an_error_about_an_answer_names_the_field_and_quotes_no_value() {
 #[tokio::test]
 async fn text_is_an_answer_only_where_the_output_allows_it() {
     let (_, either) = agent(&script([]), structured::<Size>().or_text());
-    assert_eq!(either.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(either.run("go").await.unwrap().text(), Some("Done."));
 
     let says = |text| ModelResponse::text(text);
-    let model = Script::default().then(says("I think…")).then(ModelResponse::calls([good("o1")]));
+    let model =
+        ScriptedModel::new([]).then(says("I think…")).then(ModelResponse::calls([good("o1")]));
     let (_, strict) = agent(&model, structured::<Size>());
     assert!(is_taken(&strict.run("go").await.unwrap()));
-    let asked = serde_json::to_string(model.heard()[1].messages.last().unwrap()).unwrap();
+    let asked = serde_json::to_string(model.requests()[1].messages().last().unwrap()).unwrap();
     assert!(asked.contains("by calling `final_result`"), "{asked}");
 
-    let model = Script::default().then(says("I think…")).then(says("Well…"));
+    let model = ScriptedModel::new([]).then(says("I think…")).then(says("Well…"));
     let model = model.then(ModelResponse::calls([good("o1")]));
     let (_, strict) = agent(&model, structured::<Size>());
     let error = strict.run("go").await.unwrap_err();
@@ -239,14 +241,15 @@ async fn text_is_an_answer_only_where_the_output_allows_it() {
 
 #[tokio::test]
 async fn an_empty_response_is_an_empty_text() {
-    let empty = || Script::default().then(ModelResponse::default());
+    let empty = || ScriptedModel::new([]).then(ModelResponse::default());
     let (_, lax) = agent(&empty(), text());
     let run = lax.run("go").await.unwrap();
     assert_eq!((run.text(), run.history()), (Some(""), [Message::user("go")].as_slice()));
     let model = empty().then(ModelResponse::text("")).then(ModelResponse::calls([good("o1")]));
     let (_, strict) = agent(&model, structured::<Size>());
     assert!(is_taken(&strict.max_retries(2).run("go").await.unwrap()));
-    let messages = &model.heard()[2].messages;
+    let requests = model.requests();
+    let messages = requests[2].messages();
     assert_eq!(messages.len(), 1, "nothing empty is sent to a provider: {messages:?}");
 }
 
@@ -284,7 +287,7 @@ async fn beside_an_answer_ordinary_calls_run_and_deferred_ones_are_skipped() {
         let (recorder, agent) = agent(&model, structured::<Size>());
         let run = agent.run("go").deferred_tool_handler(handler_fn(never)).await.unwrap();
         assert!(is_taken(&run));
-        assert_eq!(model.heard().len(), 1);
+        assert_eq!(model.requests().len(), 1);
         let report = &run.turns()[0];
         let named = report.calls().iter().filter(|call| call.is_skipped());
         assert_eq!(named.map(|call| call.call().id()).collect::<Vec<_>>(), skipped);
@@ -311,7 +314,7 @@ async fn an_answer_is_void_when_a_call_beside_it_has_to_be_retried() {
     let (_, plain) = agent(&model, structured::<Size>());
     let run = plain.run("go").await.unwrap();
     assert!(is_taken(&run));
-    let told = kinds(&model.heard()[1].messages);
+    let told = kinds(model.requests()[1].messages());
     assert_eq!(told, [("o1".into(), ReturnKind::Failed), ("retried".into(), ReturnKind::Retried)]);
     // Then nothing is skipped for it either: deferred calls are asked about.
     let model = script([vec![good("o1"), of("retried"), of("declared")], vec![good("o2")]]);
@@ -319,7 +322,7 @@ async fn an_answer_is_void_when_a_call_beside_it_has_to_be_retried() {
     let run = asking.run("go").deferred_tool_handler(danger_approve_all()).await.unwrap();
     assert!(is_taken(&run));
     assert_eq!(recorder.ids(), ["declared", "retried"]);
-    let told = kinds(&model.heard()[1].messages);
+    let told = kinds(model.requests()[1].messages());
     assert_eq!(told[0], ("o1".into(), ReturnKind::Failed));
     assert_eq!(told[2], ("declared".into(), ReturnKind::Success));
     // Also over a suspension.
@@ -329,8 +332,8 @@ async fn an_answer_is_void_when_a_call_beside_it_has_to_be_retried() {
     let state = stored(run.suspended().unwrap());
     let answers = state.requests().answer().approve("declared").build().unwrap();
     assert!(is_taken(&waiting.resume(state, answers).await.unwrap()));
-    assert_eq!((recorder.ids().len(), model.heard().len()), (2, 2));
-    assert_eq!(kinds(&model.heard()[1].messages)[0], ("o1".into(), ReturnKind::Failed));
+    assert_eq!((recorder.ids().len(), model.requests().len()), (2, 2));
+    assert_eq!(kinds(model.requests()[1].messages())[0], ("o1".into(), ReturnKind::Failed));
 }
 
 // B25: "run defers; output call's retry stays in history; resume executes the approved call and continues; only the
@@ -346,7 +349,7 @@ async fn b25_an_invalid_answer_is_retried_after_the_pending_calls_beside_it() {
     let answers = state.requests().answer().approve("declared").build().unwrap();
     assert!(is_taken(&agent.resume(state, answers).await.unwrap()));
     assert_eq!(recorder.ids(), ["declared"]);
-    let told = kinds(&model.heard()[1].messages);
+    let told = kinds(model.requests()[1].messages());
     assert_eq!(
         told,
         [("o1".into(), ReturnKind::Retried), ("declared".into(), ReturnKind::Success)]
@@ -361,7 +364,7 @@ async fn an_answer_survives_a_failed_call_beside_it_and_a_stop_between_steps() {
     let error = failing.run("go").await.unwrap_err();
     let run = failing.ask(stored(error.suspended())).await.unwrap();
     assert!(is_taken(&run));
-    assert_eq!((recorder.ids(), model.heard().len()), (vec!["broken".to_owned()], 1));
+    assert_eq!((recorder.ids(), model.requests().len()), (vec!["broken".to_owned()], 1));
     assert!(run.turns()[0].calls()[2].is_skipped());
 
     let model = script([vec![of("plain"), good("o1")]]);
@@ -372,7 +375,7 @@ async fn an_answer_survives_a_failed_call_beside_it_and_a_stop_between_steps() {
     drop(steps);
     let run = stopped.resume(state, DeferredToolResults::new()).await.unwrap();
     assert!(is_taken(&run));
-    assert_eq!((recorder.ids(), model.heard().len()), (vec!["plain".to_owned()], 1));
+    assert_eq!((recorder.ids(), model.requests().len()), (vec!["plain".to_owned()], 1));
 }
 
 // The same for a history that comes from outside.
@@ -387,7 +390,7 @@ async fn an_answer_in_a_bare_history_is_the_answer() {
     let (recorder, agent) = agent(&model, structured::<Size>());
     let run = agent.ask(SuspendedRun::from_trusted_history(history)).await.unwrap();
     assert!(is_taken(&run));
-    assert!(recorder.ran().is_empty() && model.heard().is_empty());
+    assert!(recorder.ran().is_empty() && model.requests().is_empty());
 }
 
 #[tokio::test]
@@ -399,8 +402,8 @@ async fn a_tool_with_the_name_of_the_answer_is_a_conflict_before_the_model_is_as
         matches!(error.error(), Error::User(UserError::ToolConflict { name, .. }) if name == "final_result")
     );
     assert!(error.to_string().contains("its output"), "{error}");
-    assert_eq!((model.heard().len(), error.suspended().usage().requests), (0, 0));
-    assert_eq!(agent.run("go").await.unwrap().text(), Some("done"), "without one it is a tool");
+    assert_eq!((model.requests().len(), error.suspended().usage().requests), (0, 0));
+    assert_eq!(agent.run("go").await.unwrap().text(), Some("Done."), "without one it is a tool");
 }
 
 // The proposal: "`DeferredToolRequests` must be included in `output_type`, otherwise raise `UserError`"; where it is
@@ -433,8 +436,8 @@ async fn a_run_that_is_certain_not_to_end_is_refused_before_anything_executes() 
     assert!(recorder.ran().is_empty());
     // What was to be said is said once, behind the results.
     let run = agent.ask(error.into_suspended()).deferred_tool_handler(danger_approve_all());
-    assert_eq!(run.await.unwrap().text(), Some("done"));
-    let last = serde_json::to_value(model.heard()[1].messages.last().unwrap()).unwrap();
+    assert_eq!(run.await.unwrap().text(), Some("Done."));
+    let last = serde_json::to_value(model.requests()[1].messages().last().unwrap()).unwrap();
     assert_eq!(last["parts"].as_array().unwrap().len(), 3);
     assert_eq!(last["parts"][2]["content"], "And?");
 }
@@ -455,8 +458,8 @@ async fn a_prompt_is_kept_when_calls_turn_out_to_be_pending() {
     let state = stored(error.suspended());
     let requests = state.requests();
     let answers = requests.answer().approve("declared").result("defers", 1).build().unwrap();
-    assert_eq!(agent.resume(state, answers).await.unwrap().text(), Some("done"));
-    let said = serde_json::to_string(model.heard()[1].messages.last().unwrap()).unwrap();
+    assert_eq!(agent.resume(state, answers).await.unwrap().text(), Some("Done."));
+    let said = serde_json::to_string(model.requests()[1].messages().last().unwrap()).unwrap();
     assert_eq!(said.matches("And?").count(), 1, "{said}");
 }
 

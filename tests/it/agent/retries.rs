@@ -4,6 +4,7 @@ use countersign::agent::{RunError, text};
 use countersign::handler::{danger_approve_all, handler_fn_sync};
 use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, ModelRetry, ToolFailed};
+use countersign::testing::ScriptedModel;
 use countersign::toolset::{ExternalToolset, Tool};
 use countersign::{
     Agent, Decision, DeferredToolResults, Error, FunctionToolset, ToolCall, ToolDefinition, Tools,
@@ -11,7 +12,7 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, results};
+use crate::support::{Recorder, call, results};
 
 /// A tool that always sends the model back, and one that works.
 fn tools() -> Recorder {
@@ -29,11 +30,11 @@ fn open(id: &str) -> ToolCall {
     call(id, "open", json!({}))
 }
 
-fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
+fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> ScriptedModel {
     let script = responses
         .into_iter()
-        .fold(Script::default(), |script, calls| script.then(ModelResponse::calls(calls)));
-    script.then(ModelResponse::text("done"))
+        .fold(ScriptedModel::new([]), |script, calls| script.then(ModelResponse::calls(calls)));
+    script.then(ModelResponse::text("Done."))
 }
 
 /// The call that the run ended about.
@@ -54,7 +55,7 @@ async fn the_failure_after_the_last_retry_ends_the_run_about_its_call() {
     // The default is 1, and each tool has a budget of its own.
     let model = script([vec![locked("c1")], vec![call("c2", "nope", json!({}))], vec![open("c3")]]);
     let run = Agent::new(model, tools()).run("go").await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     let model = script([vec![locked("c1")], vec![open("c2")], vec![locked("c3")]]);
     let error = Agent::new(model, tools()).run("go").await.unwrap_err();
     assert_eq!(exceeded_by(&error), ["c3"]);
@@ -71,7 +72,7 @@ async fn failures_count_once_per_tool_and_response() {
         assert_eq!(exceeded_by(&error), ["c2"]);
     }
     let run = Agent::new(script([vec![locked("c1"), locked("c2")]]), tools()).run("go").await;
-    assert_eq!(run.unwrap().text(), Some("done"));
+    assert_eq!(run.unwrap().text(), Some("Done."));
 }
 
 // "Denials, failures, deferrals and a `model_retry` given as an external result do not count."
@@ -94,7 +95,7 @@ async fn denials_failures_deferrals_and_external_results_cost_nothing() {
     });
     let model = script([calls(1).to_vec(), calls(2).to_vec(), calls(3).to_vec()]);
     let agent = Agent::new(model, tools).max_retries(0).deferred_tool_handler(handler);
-    assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(agent.run("go").await.unwrap().text(), Some("Done."));
 }
 
 // T9: "Every error after something ran carries the suspended run, with settled calls settled, so that resuming runs
@@ -117,9 +118,9 @@ async fn after_the_last_retry_siblings_settle_and_the_handler_is_not_asked() {
     let suspended = error.into_suspended();
     let answers = suspended.requests().answer().deny("c3", "not now").build().unwrap();
     let run = agent.resume(suspended, answers).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c1", "c2"], "nothing runs twice, and no failure counts twice");
-    let told = results(&model.heard()[1].messages);
+    let told = results(model.requests()[1].messages());
     assert_eq!(told.len(), 3, "every call has its result");
 }
 
@@ -138,7 +139,7 @@ async fn an_approved_call_costs_retries_and_a_resumed_run_counts_afresh() {
     let suspended = agent(1).resume(suspended, approve("c1")).await.unwrap();
     let suspended = suspended.into_suspended().unwrap();
     let run = agent(1).resume(suspended, approve("c2")).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
 }
 
 // As PydanticAI counts: failures in a row.
@@ -152,7 +153,7 @@ async fn a_tool_that_succeeds_has_its_budget_again() {
     };
     let pick = |id: &str, open: bool| call(id, "pick", json!({"open": open}));
     let model = script([vec![pick("c1", false)], vec![pick("c2", true)], vec![pick("c3", false)]]);
-    assert_eq!(Agent::new(model, recorder()).run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(Agent::new(model, recorder()).run("go").await.unwrap().text(), Some("Done."));
     // One that succeeds and fails in the same response has failed.
     let both = vec![pick("c2", true), pick("c3", false)];
     let model = script([vec![pick("c1", false)], both]);
@@ -181,12 +182,12 @@ fn stuck(name: &'static str) -> Tool {
 
 /// How many calls of `tool` the model could make before the run ended about one of them.
 async fn calls_of(tool: &str, tools: impl Into<Tools>, agent: u32) -> usize {
-    let model = (0..9).fold(Script::default(), |script, n| {
+    let model = (0..9).fold(ScriptedModel::new([]), |script, n| {
         script.then(ModelResponse::calls([call(&format!("c{n}"), tool, json!({}))]))
     });
     let error = Agent::new(model.clone(), tools).max_retries(agent).run("go").await.unwrap_err();
     exceeded_by(&error);
-    model.heard().len()
+    model.requests().len()
 }
 
 #[tokio::test]
@@ -269,7 +270,7 @@ async fn i140_each_tool_has_its_own_count_over_interleaved_steps() {
         vec![locked("d")],
         vec![locked("e")],
     ];
-    assert_eq!(Agent::new(script(steps), set()).run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(Agent::new(script(steps), set()).run("go").await.unwrap().text(), Some("Done."));
 }
 
 // Asking, and being denied, costs nothing of a tool's own budget either.
@@ -291,6 +292,6 @@ async fn deferred_and_denied_calls_cost_no_retry_of_a_tool() {
     let model = script([pay("c1"), pay("c2"), pay("c3")]);
     let run =
         Agent::new(model, asking.clone()).deferred_tool_handler(handler).run("go").await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(asking.ids(), ["c1", "c1", "c2", "c3", "c3"]);
 }

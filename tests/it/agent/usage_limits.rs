@@ -8,11 +8,12 @@ use countersign::handler::danger_approve_all;
 use countersign::message::ReturnKind;
 use countersign::model::ModelResponse;
 use countersign::outcome::ApprovalRequired;
+use countersign::testing::ScriptedModel;
 use countersign::{Agent, Error, ToolCall, ToolError, ToolsExt};
 use serde_json::json;
 use tower::retry::RetryLayer;
 
-use crate::support::{Recorder, Retries, Script, call, every_kind, results, stored};
+use crate::support::{Recorder, Retries, call, every_kind, results, stored};
 
 fn of(tool: &str) -> ToolCall {
     call(tool, tool, json!({}))
@@ -22,14 +23,14 @@ fn plain<const N: usize>(ids: [&str; N]) -> Vec<ToolCall> {
     ids.map(|id| call(id, "plain", json!({}))).to_vec()
 }
 
-fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> Script {
+fn script<const N: usize>(responses: [Vec<ToolCall>; N]) -> ScriptedModel {
     let script = responses
         .into_iter()
-        .fold(Script::default(), |script, calls| script.then(ModelResponse::calls(calls)));
-    script.then(ModelResponse::text("done"))
+        .fold(ScriptedModel::new([]), |script, calls| script.then(ModelResponse::calls(calls)));
+    script.then(ModelResponse::text("Done."))
 }
 
-fn agent(model: &Script, limits: UsageLimits) -> (Recorder, Agent) {
+fn agent(model: &ScriptedModel, limits: UsageLimits) -> (Recorder, Agent) {
     let (recorder, tools) = every_kind();
     (recorder, Agent::new(model.clone(), tools).usage_limits(limits))
 }
@@ -54,7 +55,7 @@ async fn requests_to_the_model_are_limited() {
     let calls = || script([plain(["c1"]), plain(["c2"])]);
     let (recorder, enough) = agent(&calls(), requests(3));
     let run = enough.run("go").await.unwrap();
-    assert_eq!((run.text(), run.usage().requests, run.usage().tool_calls), (Some("done"), 3, 2));
+    assert_eq!((run.text(), run.usage().requests, run.usage().tool_calls), (Some("Done."), 3, 2));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
 
     let model = calls();
@@ -62,13 +63,13 @@ async fn requests_to_the_model_are_limited() {
     let error = short.run("go").await.unwrap_err();
     assert!(over(&error).is_empty());
     assert!(error.to_string().contains("ask its models 2 times"), "{error}");
-    assert_eq!((model.heard().len(), recorder.ids().len()), (2, 2), "the third was not made");
+    assert_eq!((model.requests().len(), recorder.ids().len()), (2, 2), "the third was not made");
     let state = stored(error.suspended());
     assert_eq!(state.usage().requests, 2);
     let again = short.ask(state.clone()).await.unwrap_err();
     assert!(over(&again).is_empty(), "what was used stays used");
     let run = short.clone().usage_limits(requests(3)).ask(state).await.unwrap();
-    assert_eq!((run.text(), recorder.ids().len()), (Some("done"), 2));
+    assert_eq!((run.text(), recorder.ids().len()), (Some("Done."), 2));
 
     let (recorder, none) = agent(&calls(), requests(0));
     assert!(over(&none.run("go").await.unwrap_err()).is_empty());
@@ -92,9 +93,9 @@ async fn calls_over_the_limit_are_named_and_the_run_can_be_resumed() {
     let words: Vec<_> = error.turns()[0].calls().iter().map(|call| call.outcome().word()).collect();
     assert_eq!(words, ["returned", "returned", "failed", "failed"]);
     let run = short.ask(stored(error.suspended())).await.unwrap();
-    assert_eq!((run.text(), run.usage().tool_calls), (Some("done"), 2));
+    assert_eq!((run.text(), run.usage().tool_calls), (Some("Done."), 2));
     assert_eq!(recorder.ids(), ["c1", "c2"]);
-    let told = results(&model.heard()[1].messages);
+    let told = results(model.requests()[1].messages());
     assert_eq!(told[3].1, ReturnKind::Failed);
     assert!(told[3].2.as_str().unwrap().contains("did not run"), "{told:?}");
 }
@@ -116,7 +117,7 @@ async fn only_executed_calls_count_towards_the_limit() {
     let answers =
         requests.answer().deny("declared", "no").deny("asked", "no").result("external", 1);
     let run = waiting.resume(waits.clone(), answers.build().unwrap()).await.unwrap();
-    assert_eq!((run.text(), run.usage().tool_calls), (Some("done"), 0));
+    assert_eq!((run.text(), run.usage().tool_calls), (Some("Done."), 0));
     // Approved, it executes, and costs.
     let answers = requests.answer().approve("declared").deny("asked", "no").result("external", 1);
     let error = waiting.resume(waits, answers.build().unwrap()).await.unwrap_err();
@@ -146,13 +147,14 @@ async fn a_body_that_defers_itself_does_not_count() {
         }
         run = agent.resume(waits, answers).await.unwrap();
     }
-    assert_eq!((run.text(), run.usage().tool_calls), (Some("done"), 1));
+    assert_eq!((run.text(), run.usage().tool_calls), (Some("Done."), 1));
     assert_eq!(recorder.ran().len(), 4);
 }
 
 #[tokio::test]
 async fn usage_is_counted_over_suspensions() {
     let model = script([vec![of("plain"), of("declared")], plain(["c3"])]);
+    let model = model.then_error("the script is at its end");
     let (recorder, agent) = agent(&model, tool_calls(2).requests(3));
     let waits = agent.run("go").output(text().or_deferred()).await.unwrap();
     let waits = stored(waits.suspended().unwrap());
@@ -212,7 +214,7 @@ async fn the_handler_is_not_asked_when_a_call_exceeds_the_limit() {
     assert_eq!(waits.requests().approvals[0].id(), "declared");
     let raised = agent.clone().usage_limits(tool_calls(1));
     let run = raised.ask(waits).deferred_tool_handler(danger_approve_all()).await.unwrap();
-    assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["declared".to_owned()]));
+    assert_eq!((run.text(), recorder.ids()), (Some("Done."), vec!["declared".to_owned()]));
 }
 
 #[test]

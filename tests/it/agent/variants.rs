@@ -7,6 +7,7 @@ use std::time::Duration;
 use countersign::agent::{Run, RunError, RunResult, RunStep, structured, text};
 use countersign::handler::{DenyAll, danger_approve_all};
 use countersign::model::{ModelExt, ModelRequest, ModelResponse};
+use countersign::testing::ScriptedModel;
 use countersign::turn::RunEvent;
 use countersign::{
     Agent, BoxError, DeferredToolResults, Error, Message, Model, RunContext, UserError, handler_fn,
@@ -17,7 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Recorder, Script, call, every_kind, results, stored};
+use crate::support::{Recorder, call, every_kind, results, stored};
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -67,8 +68,8 @@ fn calling<const N: usize>(tools: [&str; N]) -> ModelResponse {
     ModelResponse::calls(tools.map(|tool| call(tool, tool, json!({}))))
 }
 
-fn script(response: ModelResponse) -> Script {
-    Script::default().then(response).then(ModelResponse::text("done"))
+fn script(response: ModelResponse) -> ScriptedModel {
+    ScriptedModel::new([]).then(response).then(ModelResponse::text("Done."))
 }
 
 /// Approves everything, later.
@@ -89,7 +90,7 @@ fn every_way_to_run_gives_the_same_history() {
         let (recorder, tools) = every_kind();
         let agent = Agent::new(script(calling(every)), tools).deferred_tool_handler(slowly());
         let result = variant(agent.run("go")).unwrap();
-        assert_eq!(result.text(), Some("done"), "{name}");
+        assert_eq!(result.text(), Some("Done."), "{name}");
         assert_eq!(result.turns().len(), 1, "{name}");
         assert_eq!(result.usage().requests, 2, "{name}");
         (name, serde_json::to_value(result.history()).unwrap(), recorder.ids())
@@ -141,7 +142,7 @@ fn every_way_to_run_survives_a_panicking_watcher_and_resumes_after_an_error() {
         assert!(matches!(error.error(), Error::Tool { id, .. } if id == "broken"), "{name}");
         assert!(lines(&heard).contains(&"function_tool_result plain".to_owned()), "{name}");
         let run = agent.resume(error.into_suspended(), DeferredToolResults::new());
-        assert_eq!(variant(run).unwrap().text(), Some("done"), "{name}");
+        assert_eq!(variant(run).unwrap().text(), Some("Done."), "{name}");
         assert_eq!(recorder.ids(), ["broken", "plain"], "{name}");
     }
 }
@@ -169,7 +170,7 @@ async fn a_blocking_run_inside_a_runtime_is_an_error_that_says_what_to_do() {
 #[test]
 fn blocking_runs_share_the_workers_of_their_layers() {
     let says = |text| ModelResponse::text(text);
-    let model = Script::default().then(says("one")).then(says("two")).then(says("three"));
+    let model = ScriptedModel::new([]).then(says("one")).then(says("two")).then(says("three"));
     let model = model.layered(tower::ServiceBuilder::new().buffer(4));
     let agent = Agent::new(model, Recorder::new(["plain"]));
     assert_eq!(agent.run_sync("go").unwrap().text(), Some("one"));
@@ -284,7 +285,7 @@ async fn events_report_invalid_arguments_and_denials_by_layers() {
     ];
     let (heard, hear) = ears();
     let agent = Agent::new(script(ModelResponse::calls(calls)), tools).watch(hear);
-    assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(agent.run("go").await.unwrap().text(), Some("Done."));
     let expected = [
         "function_tool_call bad false",
         "function_tool_call missing false",
@@ -368,7 +369,7 @@ async fn text_is_streamed_before_the_response_is_complete() {
 #[tokio::test]
 async fn a_model_that_does_not_stream_gives_its_text_at_the_end() {
     let agent = Agent::new(
-        Script::default().then(ModelResponse::text("How do you do?")),
+        ScriptedModel::new([]).then(ModelResponse::text("How do you do?")),
         Recorder::new(["plain"]),
     );
     let (events, _) = all(agent.run_stream("Hello")).await;
@@ -387,7 +388,7 @@ async fn the_last_events_arrive_when_the_budget_of_the_task_is_used_up() {
             for _ in 0..self.0 {
                 tokio::task::consume_budget().await;
             }
-            Ok(ModelResponse::text("done"))
+            Ok(ModelResponse::text("Done."))
         }
     }
     for busy in 0..300 {
@@ -410,9 +411,9 @@ async fn dropping_a_stream_cancels_the_run() {
     drop(stream);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(recorder.ended().is_empty(), "its body was given up");
-    assert_eq!(model.heard().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     drop(agent.run_stream("go"));
-    assert_eq!(model.heard().len(), 1, "a run does nothing until its stream is polled");
+    assert_eq!(model.requests().len(), 1, "a run does nothing until its stream is polled");
 }
 
 #[tokio::test]
@@ -422,7 +423,7 @@ async fn a_partly_read_stream_can_be_finished() {
         .deferred_tool_handler(danger_approve_all());
     let mut stream = agent.run_stream("go");
     assert_eq!(line(&stream.next().await.unwrap()), "response");
-    assert_eq!(stream.finish().await.unwrap().text(), Some("done"));
+    assert_eq!(stream.finish().await.unwrap().text(), Some("Done."));
     assert_eq!(recorder.ids(), ["declared", "plain"]);
 }
 
@@ -434,7 +435,7 @@ async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
     let (recorder, tools) = every_kind();
     let skipped = ["declared", "raises", "external", "defers", "asked"];
     let every = ["plain", "declared", "raises", "external", "defers", "asked", "denied", "retried"];
-    let model = Script::default()
+    let model = ScriptedModel::new([])
         .then(calling(every).saying("All is tidy."))
         .then(ModelResponse::text("still tidy"));
     let never = handler_fn(async |_: RunContext, _: countersign::DeferredToolRequests| {
@@ -443,7 +444,7 @@ async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
     let agent = Agent::new(model.clone(), tools).deferred_tool_handler(never);
     let (events, result) = all(agent.run_stream("go")).await;
     assert_eq!(result.text(), Some("All is tidy."));
-    assert_eq!(model.heard().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     assert!(!events.iter().any(|event| line(event).starts_with("deferred_tool")), "{events:?}");
     let calls = result.turns()[0].calls();
     let named = calls.iter().filter(|call| call.is_skipped()).map(|call| call.call().id());
@@ -466,7 +467,7 @@ async fn a_streamed_text_ends_the_run_and_deferred_calls_are_skipped() {
 #[tokio::test]
 async fn the_handler_is_asked_if_no_text_was_streamed() {
     let (recorder, tools) = every_kind();
-    let model = Script::default()
+    let model = ScriptedModel::new([])
         .then(calling(["declared"]))
         .then(ModelResponse::calls([call("late", "asked", json!({}))]).saying("That was all."));
     let agent = Agent::new(model, tools).deferred_tool_handler(danger_approve_all());
@@ -478,7 +479,7 @@ async fn the_handler_is_asked_if_no_text_was_streamed() {
     let model = script(calling(["declared"]).saying("Let me see."));
     let agent = Agent::new(model, tools).deferred_tool_handler(danger_approve_all());
     let (_, result) = all(agent.run("go").stream_events()).await;
-    assert_eq!((result.text(), recorder.ids()), (Some("done"), vec!["declared".to_owned()]));
+    assert_eq!((result.text(), recorder.ids()), (Some("Done."), vec!["declared".to_owned()]));
 }
 
 fn names(steps: &[RunStep]) -> Vec<String> {
@@ -500,9 +501,9 @@ async fn iter_announces_every_step_before_it_runs() {
     let agent = Agent::new(model.clone(), tools).deferred_tool_handler(danger_approve_all());
     let mut run = agent.iter("go");
     let mut steps = vec![run.next().await.unwrap().unwrap()];
-    assert_eq!((run.history().len(), model.heard().len()), (1, 0));
+    assert_eq!((run.history().len(), model.requests().len()), (1, 0));
     steps.push(run.next().await.unwrap().unwrap());
-    assert_eq!((run.history().len(), model.heard().len()), (2, 1));
+    assert_eq!((run.history().len(), model.requests().len()), (2, 1));
     assert!(recorder.ran().is_empty(), "what is announced has not run");
     while let Some(step) = run.next().await.unwrap() {
         steps.push(step);
@@ -525,9 +526,9 @@ async fn a_run_that_stops_between_two_steps_continues_in_another_process() {
         let state = stored(&run.suspended());
         drop(run);
         let result = agent.ask(state).await.unwrap();
-        assert_eq!(result.text(), Some("done"), "{stop_after}");
+        assert_eq!(result.text(), Some("Done."), "{stop_after}");
         assert_eq!(recorder.ids(), ["declared", "plain"], "{stop_after}");
-        assert_eq!((result.history().len(), model.heard().len()), (4, 2), "{stop_after}");
+        assert_eq!((result.history().len(), model.requests().len()), (4, 2), "{stop_after}");
         assert_eq!(result.usage().requests, 2, "{stop_after}");
     }
 }
@@ -545,7 +546,7 @@ async fn a_step_that_is_dropped_ends_the_run_and_started_calls_do_not_run_again(
     assert!(run.next().await.unwrap().is_none(), "the run is over");
     let state = stored(&run.suspended());
     let result = agent.resume(state, DeferredToolResults::new()).await.unwrap();
-    assert_eq!(result.text(), Some("done"));
+    assert_eq!(result.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["slow"], "it ran once");
     let [(id, kind, _)] = results(result.history()).try_into().unwrap();
     assert_eq!((id.as_str(), kind), ("slow", countersign::message::ReturnKind::Interrupted));
@@ -573,7 +574,7 @@ async fn an_error_in_a_step_ends_the_run_which_can_be_resumed() {
     assert!(run.next().await.unwrap().is_none());
     assert_eq!(&run.suspended(), error.suspended());
     let result = agent.ask(stored(error.suspended())).await.unwrap();
-    assert_eq!(result.text(), Some("done"));
+    assert_eq!(result.text(), Some("Done."));
     assert_eq!(recorder.ids(), ["broken", "plain"]);
 }
 
@@ -593,7 +594,7 @@ async fn calls_that_share_an_id_run_in_no_way_to_run() {
         );
         assert_eq!(error.suspended().history(), [Message::user("go")], "{name}");
         let run = agent.ask(stored(error.suspended())).await.unwrap();
-        assert_eq!((run.text(), recorder.ran().len()), (Some("done"), 0), "{name}");
+        assert_eq!((run.text(), recorder.ran().len()), (Some("Done."), 0), "{name}");
     }
     // Steps announce no such calls, so that none are stored.
     let (_, tools) = every_kind();
@@ -602,7 +603,7 @@ async fn calls_that_share_an_id_run_in_no_way_to_run() {
     let mut run = agent.iter("go");
     assert_eq!(names(&[run.next().await.unwrap().unwrap()]), ["ask"]);
     assert!(run.next().await.is_err());
-    assert_eq!(agent.ask(stored(&run.suspended())).await.unwrap().text(), Some("done"));
+    assert_eq!(agent.ask(stored(&run.suspended())).await.unwrap().text(), Some("Done."));
 }
 
 // `max_retries`: "before anything of the response runs when the call itself cannot be used"; also when it is taken up
@@ -618,7 +619,7 @@ async fn after_one_failure_too_many_siblings_do_not_run_in_a_resumed_step() {
     assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if ids == &["bad"]));
     assert!(recorder.ran().is_empty());
     let run = agent.ask(stored(error.suspended())).await.unwrap();
-    assert_eq!((run.text(), recorder.ids()), (Some("done"), vec!["ok".to_owned()]));
+    assert_eq!((run.text(), recorder.ids()), (Some("Done."), vec!["ok".to_owned()]));
 }
 
 #[tokio::test]
@@ -640,14 +641,14 @@ async fn announced_calls_keep_the_name_of_their_agent() {
 async fn the_shortcuts_of_the_agent_are_the_ways_to_run() {
     let agent = || Agent::new(script(calling(["plain"])), every_kind().1);
     let (_, streamed) = all(agent().run_stream("go")).await;
-    assert_eq!(streamed.text(), Some("done"));
+    assert_eq!(streamed.text(), Some("Done."));
     let blocking = std::thread::spawn(move || {
         let streamed = agent();
         let mut stream = streamed.run_stream_sync("go").unwrap();
         assert_eq!(line(&stream.next().unwrap()), "response");
         assert_eq!(stream.by_ref().count(), 5);
-        assert_eq!(stream.finish().unwrap().text(), Some("done"));
-        agent().run_sync("go").unwrap().text() == Some("done")
+        assert_eq!(stream.finish().unwrap().text(), Some("Done."));
+        agent().run_sync("go").unwrap().text() == Some("Done.")
     });
     assert!(blocking.join().unwrap());
 }
@@ -700,7 +701,7 @@ proptest! {
                 });
                 ModelResponse::calls(calls)
             });
-            responses.fold(Script::default(), Script::then).then(ModelResponse::text("done"))
+            responses.fold(ScriptedModel::new([]), ScriptedModel::then).then(ModelResponse::text("Done."))
         };
         let agent = || {
             let (recorder, tools) = every_kind();

@@ -10,11 +10,11 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Acquired, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Verified,
 };
+use countersign::testing::ScriptedModel;
 use serde_json::{Value, json};
 
 use super::stack::{agent, asked, bank, one, resuming};
 use super::{keeps, keys};
-use crate::support::Scripted;
 
 const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 const RUN: &str = "asks";
@@ -104,7 +104,7 @@ pub(super) async fn fill(ledger: &Ledger) {
     }
     ledger.end_run("over", 1, json!("the end")).await.unwrap();
     ledger.save_run(ODD, json!(ODD), None).await.unwrap();
-    let agent = agent(Scripted::new([one()]), Scripted::default(), &bank());
+    let agent = agent(ScriptedModel::new([one()]), ScriptedModel::new([]), &bank());
     let run = agent.ledger(ledger.clone()).run("Pay.").await.unwrap();
     assert!(run.suspended().is_some(), "a run of an agent waits");
 }
@@ -225,8 +225,8 @@ async fn runs(ledger: &Ledger) {
     let bank = bank();
     let agent = resuming(&bank).ledger(ledger.clone());
     let TakeUp::Resumed(ended) = agent.take_up(&run.run).await.unwrap() else { panic!("free") };
-    assert_eq!(ended.unwrap().text(), Some("done"));
+    assert_eq!(ended.unwrap().text(), Some("Done."));
     assert_eq!(bank.ids(), ["b1"], "it ran, and once");
-    assert!(matches!(agent.take_up(&run.run).await.unwrap(), TakeUp::Over(end) if end == "done"));
+    assert!(matches!(agent.take_up(&run.run).await.unwrap(), TakeUp::Over(end) if end == "Done."));
     assert_eq!(ledger.get(id).await.unwrap().unwrap().state, AskState::Executed);
 }

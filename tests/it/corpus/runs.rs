@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use countersign::outcome::ToolFailed;
+use countersign::testing::ScriptedModel;
 use countersign::{
     DeferredToolRequests, DeferredToolResults, SuspendedRun, SuspendedTurn, ToolsExt, Turn,
 };
@@ -11,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::stack::{agent, bank, every_way, ran, resuming, two};
 use super::{read, write};
-use crate::support::Scripted;
 use crate::support::{Recorder, call, results};
 
 /// The parts of each run, as `{run}.{part}.json`.
@@ -20,19 +20,22 @@ const PARTS: [&str; 4] = ["run", "requests", "answers", "ended"];
 pub(super) async fn write_all(to: &Path) {
     let (says, worker_says) = every_way();
     let bank = bank();
-    let agent = agent(Scripted::new([says]), Scripted::new([worker_says]), &bank);
+    let agent = agent(ScriptedModel::new([says]), ScriptedModel::new([worker_says]), &bank);
     let run = agent.run("Do everything.").await.unwrap().into_suspended().unwrap();
     let answers = everything(&run.requests());
     keep(to, "every_way", run, &answers).await;
 
-    let agent = resuming_with(Scripted::new([two()]));
+    let agent = resuming_with(ScriptedModel::new([two()]));
     let run = agent.run("Do it twice.").await.unwrap().into_suspended().unwrap();
     let first = run.requests().answer().approve("a1").leave("a2").answered_by("ann").build();
     let run = agent.resume(run, first.unwrap()).await.unwrap().into_suspended().unwrap();
     let answers = run.requests().answer().approve("a1").deny("a2", "").answered_by("bob").build();
     keep(to, "asked_again", run, &answers.unwrap()).await;
 
-    let stopped = resuming_with(Scripted::default().then_fails()).run("Go.").await.unwrap_err();
+    let stopped = resuming_with(ScriptedModel::new([]).then_error("the line is dead"))
+        .run("Go.")
+        .await
+        .unwrap_err();
     keep(to, "stopped_before", stopped.into_suspended(), &DeferredToolResults::new()).await;
 
     let turn = Turn::new(super::stack::bank().approval_required()).of_run("turn", 3).agent("clerk");
@@ -40,8 +43,8 @@ pub(super) async fn write_all(to: &Path) {
     write(to, "turn.json", &json!(report.into_suspended().unwrap()));
 }
 
-fn resuming_with(says: Scripted) -> countersign::Agent {
-    agent(says, Scripted::default(), &bank())
+fn resuming_with(says: ScriptedModel) -> countersign::Agent {
+    agent(says, ScriptedModel::new([]), &bank())
 }
 
 /// An answer of every kind.
@@ -65,7 +68,7 @@ async fn keep(to: &Path, name: &str, run: SuspendedRun, answers: &DeferredToolRe
 async fn resume(run: SuspendedRun, answers: DeferredToolResults) -> Value {
     let bank: Recorder = bank();
     let run = resuming(&bank).resume(run, answers).await.unwrap();
-    assert_eq!(run.text(), Some("done"), "it comes to its end");
+    assert_eq!(run.text(), Some("Done."), "it comes to its end");
     json!({"ran": ran(&bank), "told": results(run.history())})
 }
 

@@ -10,6 +10,7 @@ use countersign::call::ToolKind;
 use countersign::message::ResponsePart;
 use countersign::model::ModelResponse;
 use countersign::outcome::{CallDeferred, ModelRetry, ToolFailed};
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, FunctionToolset, RunContext, ToolCall, ToolDefinition, ToolError,
     ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, schemars, tool_fn,
@@ -17,7 +18,6 @@ use countersign::{
 use serde_json::{Value, json};
 use tower::timeout::TimeoutLayer;
 
-use crate::support::Scripted;
 use crate::support::{Recorder, call};
 
 struct Rules;
@@ -65,7 +65,7 @@ pub(super) fn bank() -> Recorder {
 }
 
 /// The agent, with scripted models.
-pub(super) fn agent(says: Scripted, worker_says: Scripted, bank: &Recorder) -> Agent {
+pub(super) fn agent(says: ScriptedModel, worker_says: ScriptedModel, bank: &Recorder) -> Agent {
     let asking = |bank: &Recorder| bank.clone().layered(Rules.into_layer());
     let worker = Agent::new(worker_says, asking(bank));
     let never = |_: Nothing| pending::<Result<String, ToolError>>();
@@ -78,9 +78,9 @@ pub(super) fn agent(says: Scripted, worker_says: Scripted, bank: &Recorder) -> A
     Agent::new(says, tools).output(text().or_deferred())
 }
 
-/// The agent with models whose scripts have ended.
+/// The agent with models whose scripts have ended, but for the last words of the worker, which the corpus has recorded.
 pub(super) fn resuming(bank: &Recorder) -> Agent {
-    agent(Scripted::default(), Scripted::default(), bank)
+    agent(ScriptedModel::new([]), ScriptedModel::new([]).then_text("done"), bank)
 }
 
 fn pay(id: &str) -> ToolCall {

@@ -9,6 +9,7 @@ use countersign::handler::{danger_approve_all, handler_fn_sync};
 use countersign::message::{RequestPart, ReturnKind};
 use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, ToolReturn};
+use countersign::testing::ScriptedModel;
 use countersign::toolset::ExternalToolset;
 use countersign::{
     Agent, Args, Error, FunctionToolset, Message, RunContext, SuspendedRun, ToolDefinition,
@@ -16,9 +17,9 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, results};
+use crate::support::{Recorder, call, results};
 
-fn agent(model: &Script, tools: impl Into<Tools>) -> Agent {
+fn agent(model: &ScriptedModel, tools: impl Into<Tools>) -> Agent {
     Agent::new(model.clone(), tools).output(text().or_deferred())
 }
 
@@ -55,17 +56,17 @@ fn asking() -> Recorder {
 
 #[tokio::test]
 async fn a1_a_body_that_defers_its_call_gives_requests_with_the_args_as_sent() {
-    let model = Script::calls([call("c1", "task", json!({"x": 1}))]);
+    let model = ScriptedModel::calls([call("c1", "task", json!({"x": 1}))]);
     let run = suspended(&agent(&model, deferring())).await;
     let requests = run.requests();
     assert_eq!(requests.calls, [call("c1", "task", json!({"x": 1}))]);
     assert!(requests.approvals.is_empty());
-    assert_eq!(model.heard().len(), 1, "the model is not asked again while calls wait");
+    assert_eq!(model.requests().len(), 1, "the model is not asked again while calls wait");
 }
 
 #[tokio::test]
 async fn a2_an_approval_with_other_args_runs_those_and_the_history_keeps_what_was_sent() {
-    let model = Script::calls([call("c1", "double", json!({"x": 1}))]);
+    let model = ScriptedModel::calls([call("c1", "double", json!({"x": 1}))]);
     let agent = agent(&model, asking());
     let run = suspended(&agent).await;
     assert_eq!(run.requests().approvals.len(), 1);
@@ -74,7 +75,7 @@ async fn a2_an_approval_with_other_args_runs_those_and_the_history_keeps_what_wa
     let run = agent.resume(run, answers.build().unwrap()).await.unwrap();
     assert_eq!(results(run.history()), [("c1".into(), ReturnKind::Success, json!(84))]);
     assert_eq!(sent(run.history()), Args::new().with("x", 1));
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
 }
 
 // A3, A5: `CallDeferred` with metadata and without.
@@ -82,7 +83,7 @@ async fn a2_an_approval_with_other_args_runs_those_and_the_history_keeps_what_wa
 async fn a3_a5_metadata_of_a_deferred_call_is_in_the_requests_when_there_is_any() {
     let calls =
         [call("c1", "task", json!({"meta": true})), call("c2", "task", json!({"meta": false}))];
-    let run = suspended(&agent(&Script::calls(calls), deferring())).await;
+    let run = suspended(&agent(&ScriptedModel::calls(calls), deferring())).await;
     let metadata = serde_json::to_value(&run.requests().metadata).unwrap();
     assert_eq!(metadata, json!({"c1": {"task_id": "t-1"}}));
 }
@@ -94,7 +95,7 @@ async fn a4_a6_metadata_of_an_approval_is_in_the_requests_and_resuming_works() {
         call("c1", "double", json!({"x": 1, "meta": true})),
         call("c2", "double", json!({"x": 2, "meta": false})),
     ];
-    let agent = agent(&Script::calls(calls), asking());
+    let agent = agent(&ScriptedModel::calls(calls), asking());
     let run = suspended(&agent).await;
     let metadata = serde_json::to_value(&run.requests().metadata).unwrap();
     assert_eq!(metadata, json!({"c1": {"reason": "large"}}));
@@ -113,7 +114,7 @@ async fn a7_external_and_approval_calls_mix_in_one_batch_and_one_resume() {
         call("c3", "task", json!({})),
     ];
     let tools = Tools::combined([tasks.clone().into(), double.clone().into()]);
-    let agent = agent(&Script::calls(calls), tools);
+    let agent = agent(&ScriptedModel::calls(calls), tools);
     let run = suspended(&agent).await;
     let requests = run.requests();
     assert_eq!((requests.calls.len(), requests.approvals.len()), (2, 1));
@@ -157,7 +158,7 @@ async fn a8_ordinary_and_deferred_results_come_as_one_request_in_model_order() {
         fruit("c6", "buy", "pear"),
         fruit("c7", "price", "pear"),
     ];
-    let model = Script::calls(calls);
+    let model = ScriptedModel::calls(calls);
     let tools =
         FunctionToolset::new().tool(tool_fn("price", "", price)).tool(tool_fn("buy", "", buy));
     let agent = agent(&model, tools);
@@ -181,7 +182,7 @@ async fn a8_ordinary_and_deferred_results_come_as_one_request_in_model_order() {
         ("c7", ReturnKind::Retried),
     ];
     assert_eq!(kinds, expected.map(|(id, kind)| (id.to_owned(), kind)));
-    let last = model.heard()[1].messages.last().cloned();
+    let last = model.requests()[1].messages().last().cloned();
     let Some(Message::Request { parts }) = last else { panic!("{last:?}") };
     let beside: Vec<_> = parts[7..]
         .iter()
@@ -199,7 +200,7 @@ async fn a9_an_approval_predicate_gates_only_the_tool_it_picks() {
     let tools = recorder.clone().approval_required_if(|_, call| call.name() == "foo");
     let calls =
         [("c1", "foo"), ("c2", "foo"), ("c3", "bar")].map(|(id, tool)| call(id, tool, json!({})));
-    let agent = agent(&Script::calls(calls), tools);
+    let agent = agent(&ScriptedModel::calls(calls), tools);
     let run = suspended(&agent).await;
     assert_eq!(recorder.ids(), ["c3"]);
     let answers = run.requests().answer().approval("c1", true).approval("c2", false).build();
@@ -227,7 +228,7 @@ async fn a10_tools_with_a_declared_approval_are_deferred_and_ordinary_ones_run()
     let recorder = declared();
     let calls = [("c1", "delete"), ("c2", "list"), ("c3", "delete")]
         .map(|(id, tool)| call(id, tool, json!({})));
-    let agent = agent(&Script::calls(calls), recorder.clone());
+    let agent = agent(&ScriptedModel::calls(calls), recorder.clone());
     let run = suspended(&agent).await;
     assert_eq!(recorder.ids(), ["c2"]);
     let answers = run.requests().answer().approve("c1").deny("c3", "not that one").build();
@@ -246,13 +247,13 @@ async fn a10_tools_with_a_declared_approval_are_deferred_and_ordinary_ones_run()
 #[tokio::test]
 async fn a11_a_tool_that_needs_approval_is_fine_until_a_call_of_it_is_left_unanswered() {
     let recorder = declared();
-    let delete = || Script::calls([call("c1", "delete", json!({}))]);
-    let plain = Agent::new(Script::calls([call("c0", "list", json!({}))]), recorder.clone());
-    assert_eq!(plain.run("go").await.unwrap().text(), Some("done"));
+    let delete = || ScriptedModel::calls([call("c1", "delete", json!({}))]);
+    let plain = Agent::new(ScriptedModel::calls([call("c0", "list", json!({}))]), recorder.clone());
+    assert_eq!(plain.run("go").await.unwrap().text(), Some("Done."));
 
     let resolved =
         Agent::new(delete(), recorder.clone()).deferred_tool_handler(danger_approve_all());
-    assert_eq!(resolved.run("go").await.unwrap().text(), Some("done"));
+    assert_eq!(resolved.run("go").await.unwrap().text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c0", "c1"]);
 
     let error = Agent::new(delete(), recorder.clone()).run("go").await.unwrap_err();
@@ -267,14 +268,14 @@ async fn a12_a_deferred_call_without_the_output_for_it_is_an_error_that_can_be_r
         ExternalToolset::new("browser", [ToolDefinition::new("open", json!({}))]),
         Recorder::new(["a"]),
     );
-    let model = Script::calls([call("c1", "open", json!({})), call("c2", "a", json!({}))]);
+    let model = ScriptedModel::calls([call("c1", "open", json!({})), call("c2", "a", json!({}))]);
     let agent = Agent::new(model, Tools::combined([browser.into(), recorder.clone().into()]));
     let error = agent.run("go").await.unwrap_err();
     let said = error.to_string();
     assert!(said.contains("`c1`") && said.contains("or_deferred"), "{said}");
     let run = error.into_suspended();
     let answers = run.requests().answer().result("c1", "opened").build().unwrap();
-    assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c2"], "what ran before the error did not run again");
 }
 
@@ -296,7 +297,7 @@ async fn not_expected(
         name => Ok(json!(format!("{name} ran"))),
     });
     let calls = calls.iter().map(|(id, tool)| call(id, tool, json!({})));
-    let model = Script::calls(calls.collect::<Vec<_>>());
+    let model = ScriptedModel::calls(calls.collect::<Vec<_>>());
     let agent = Agent::new(model, Tools::combined([browser().into(), recorder.clone().into()]));
     let run = agent.run("go");
     let ended = match handler {
@@ -337,7 +338,8 @@ async fn the_error_says_why_a_run_ended_with_pending_calls() {
     assert_eq!(ran, ["a"]);
 
     let recorder = declared();
-    let model = Script::calls([call("c1", "delete", json!({})), call("c2", "delete", json!({}))]);
+    let model =
+        ScriptedModel::calls([call("c1", "delete", json!({})), call("c2", "delete", json!({}))]);
     let agent = agent(&model, recorder.clone());
     let run = suspended(&agent).await;
     let answers = run.requests().answer().approve("c1").leave("c2").build().unwrap();
@@ -358,7 +360,7 @@ async fn approving_all_beside_an_external_call_runs_nothing_in_a_run_that_may_no
 
 #[tokio::test]
 async fn a13_a_run_that_may_end_with_deferred_calls_may_end_with_text() {
-    let model = Script::default().then(ModelResponse::text("hello"));
+    let model = ScriptedModel::new([]).then(ModelResponse::text("hello"));
     let run = agent(&model, declared()).run("go").await.unwrap();
     assert_eq!((run.text(), run.suspended()), (Some("hello"), None));
 }
@@ -367,7 +369,7 @@ async fn a13_a_run_that_may_end_with_deferred_calls_may_end_with_text() {
 async fn a16_two_calls_of_one_response_with_one_id_are_refused_and_nothing_executes() {
     let recorder = declared();
     let calls = ["delete", "list", "delete"].map(|tool| call("duplicate-id", tool, json!({})));
-    let error = agent(&Script::calls(calls), recorder.clone()).run("go").await.unwrap_err();
+    let error = agent(&ScriptedModel::calls(calls), recorder.clone()).run("go").await.unwrap_err();
     assert!(matches!(error.error(), Error::ModelBehavior { ids, .. } if *ids == ["duplicate-id"]));
     assert!(recorder.ran().is_empty());
 }
@@ -381,18 +383,18 @@ async fn a17_invalid_args_of_an_approval_tool_go_back_to_the_model_without_askin
         count.fetch_add(1, Ordering::Relaxed);
         requests.answer().approve_tool("delete").build()
     });
-    let model = Script::default()
+    let model = ScriptedModel::new([])
         .then(ModelResponse::calls([call("c1", "delete", json!({"invalid": 1}))]))
         .then(ModelResponse::calls([call("c2", "delete", json!([1, 2]))]))
         .then(ModelResponse::calls([call("c3", "delete", json!({"path": "a"}))]))
-        .then(ModelResponse::text("done"));
+        .then(ModelResponse::text("Done."));
     let agent = agent(&model, recorder.clone()).max_retries(2).deferred_tool_handler(handler);
     let run = agent.run("go").await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(asked.load(Ordering::Relaxed), 1, "asked about the valid call only");
     assert_eq!(recorder.ids(), ["c3"]);
     let told: Vec<_> =
-        model.heard()[1..].iter().map(|heard| results(&heard.messages)[0].clone()).collect();
+        model.requests()[1..].iter().map(|it| results(it.messages())[0].clone()).collect();
     assert_eq!(
         told.iter().map(|told| told.1).collect::<Vec<_>>(),
         [ReturnKind::Retried, ReturnKind::Retried, ReturnKind::Success]
@@ -407,10 +409,15 @@ async fn the_tools_are_listed_for_each_step() {
     let only_first = |cx: &RunContext, it: &ToolDefinition| cx.response() == 0 || it.name() != "a";
     let recorder = Recorder::new(["a", "b"]);
     let twice = |id: &str| ModelResponse::calls([call(id, "a", json!({}))]);
-    let model =
-        Script::default().then(twice("c1")).then(twice("c2")).then(ModelResponse::text("done"));
+    let model = ScriptedModel::new([])
+        .then(twice("c1"))
+        .then(twice("c2"))
+        .then(ModelResponse::text("Done."));
     let run = agent(&model, recorder.clone().filtered(only_first)).run("go").await.unwrap();
-    let told: Vec<_> = model.heard().into_iter().map(|heard| heard.tools).collect();
+    let names = |tools: &[ToolDefinition]| -> Vec<_> {
+        tools.iter().map(|tool| tool.name().to_owned()).collect()
+    };
+    let told: Vec<_> = model.requests().iter().map(|request| names(request.tools())).collect();
     assert_eq!(told, [vec!["a", "b"], vec!["b"], vec!["b"]]);
     assert_eq!(results(run.history())[0].1, ReturnKind::Retried);
     assert_eq!(recorder.ids(), ["c1"]);
@@ -424,7 +431,7 @@ async fn a_tool_sees_the_metadata_of_the_answer_and_not_of_the_request() {
         countersign::Decision::ask("sure?").with_metadata("from", "request")
     });
     let agent = agent(
-        &Script::calls([call("c1", "delete", json!({})), call("c2", "list", json!({}))]),
+        &ScriptedModel::calls([call("c1", "delete", json!({})), call("c2", "list", json!({}))]),
         recorder.clone().layered(asks),
     );
     let run = suspended(&agent).await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use countersign::agent::TakeUp;
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
+use countersign::testing::ScriptedModel;
 
 use super::closing::{Fate, World};
-use crate::support::Scripted;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
@@ -145,7 +145,7 @@ async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run()
     let fresh = world.asks().await;
     let fresh = fresh.iter().find(|it| it.state == AskState::Pending).unwrap();
     decide(&world.ledger(), fresh, "ann").await;
-    let agent = world.agent(world.ledger(), Scripted::default());
+    let agent = world.agent(world.ledger(), ScriptedModel::new([]));
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(world.recorder.ids(), ["c1"], "the sibling runs, and the aged one does not");
     assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "one call waits");
@@ -156,7 +156,7 @@ async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run()
     let said: Vec<_> = questions.iter().map(|it| it.reason()).collect();
     assert!(said.iter().any(|it| it.contains("which is too long ago")), "{said:?}");
     assert_eq!(decide(&world.ledger(), pending, "bob").await, Decided::Won { again: false });
-    let model = Scripted::new([countersign::model::ModelResponse::text("done")]);
+    let model = ScriptedModel::new([countersign::model::ModelResponse::text("Done.")]);
     let agent = world.agent(world.ledger(), model);
     let TakeUp::Resumed(Ok(_)) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(world.recorder.ids(), ["c0", "c1"], "approved anew, it runs once");

@@ -10,13 +10,13 @@ use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, MemoryStore, Record};
 use countersign::message::RequestPart;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, FunctionToolset, Message, RunContext, SuspendedRun, ToolCall, ToolMiddleware,
     ToolMiddlewareExt, ToolsExt,
 };
 use serde_json::{Value, json};
 
-use crate::support::Scripted;
 use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// An agent that may pay, and asks before it does.
-    pub(super) fn agent(&self, ledger: Ledger, model: Scripted) -> Agent {
+    pub(super) fn agent(&self, ledger: Ledger, model: ScriptedModel) -> Agent {
         let tools = self.recorder.clone().approval_required().layered(Refuses.into_layer());
         Agent::new(model, tools).output(text().or_deferred()).ledger(ledger)
     }
@@ -102,7 +102,7 @@ impl World {
             let late = ask.args()["fate"] == "Late";
             if late { ask.with_expires_in(std::time::Duration::from_secs(5)) } else { ask }
         });
-        let model = Scripted::new([ModelResponse::calls(calls)]);
+        let model = ScriptedModel::new([ModelResponse::calls(calls)]);
         let run = self.agent(ledger, model).run("go").await.unwrap();
         for record in self.asks().await {
             self.decide(&record).await;
@@ -191,7 +191,7 @@ async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool 
     let run = world.parked(fates).await;
     world.check(&run, &when).await;
     let failing = Failing::at(&world.store, Some((at, how)));
-    let agent = world.agent(Ledger::new(failing.clone()).worker("first"), Scripted::default());
+    let agent = world.agent(Ledger::new(failing.clone()).worker("first"), ScriptedModel::new([]));
     let first = async {
         match give_up {
             true => agent.give_up(&run, "something else is more important").await,
@@ -210,7 +210,7 @@ async fn goes_wrong(fates: &[Fate], at: usize, how: How, give_up: bool) -> bool 
     }
     // Another worker resumes it, and the run ends.
     world.pass(60);
-    let second = world.agent(world.ledger().worker("second"), Scripted::default());
+    let second = world.agent(world.ledger().worker("second"), ScriptedModel::new([]));
     let ended = second.take_up(&run).await.unwrap();
     assert!(matches!(ended, TakeUp::Resumed(_) | TakeUp::Over(_)), "{when}: {ended:?}");
     world.check(&run, &when).await;
@@ -257,10 +257,10 @@ async fn the_asks_of_an_agent_and_of_its_calls_are_closed_with_the_run_of_its_pa
                 call.map(|args| ModelResponse::calls([crate::support::call("c1", tool, args)]))
             };
             let [outer, inner] = first;
-            let inner = Scripted::new(calls("pay", inner));
+            let inner = ScriptedModel::new(calls("pay", inner));
             let worker = Agent::new(inner, world.recorder.clone().approval_required());
             let tools = FunctionToolset::new().tool(worker.as_tool("worker", "Works"));
-            let model = Scripted::new(calls("worker", outer));
+            let model = ScriptedModel::new(calls("worker", outer));
             let agent = Agent::new(model, tools.approval_required()).output(text().or_deferred());
             agent.ledger(ledger)
         };
@@ -299,12 +299,12 @@ async fn a_run_that_is_given_up_is_over_and_its_history_is_complete() {
     // T3: "Every call ends with one result … under … a new user message".
     let world = World::new();
     let run = world.parked(&[Fate::Waits, Fate::Denied]).await;
-    let agent = world.agent(world.ledger(), Scripted::default());
+    let agent = world.agent(world.ledger(), ScriptedModel::new([]));
     let TakeUp::GivenUp(history) = agent.give_up(&run, "superseded").await.unwrap() else {
         panic!()
     };
     assert_eq!(results(&history), ["c0", "c1"]);
-    assert_eq!(agent.run("and now?").history(history).await.unwrap().text(), Some("done"));
+    assert_eq!(agent.run("and now?").history(history).await.unwrap().text(), Some("Done."));
     let TakeUp::Over(why) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(why, json!({"given_up": "superseded"}));
     assert!(world.asks().await.iter().all(|ask| ask.state == AskState::Closed));

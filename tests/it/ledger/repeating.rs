@@ -7,6 +7,7 @@ use countersign::call::Phase;
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Claimed, Decided, Ledger, Record, Settled};
 use countersign::message::RequestPart;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, Message, Outcome, RunContext, ToolCall, ToolDefinition, ToolMiddleware,
     ToolMiddlewareExt, ToolsExt,
@@ -15,7 +16,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::closing::{Fate, World};
-use crate::support::Scripted;
 use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
@@ -50,7 +50,7 @@ impl World {
         };
         let mut world = Self { store: self.store.clone(), ..World::new() };
         world.recorder = self.recorder.clone().taking(takes);
-        let agent = world.agent(ledger, Scripted::default());
+        let agent = world.agent(ledger, ScriptedModel::new([]));
         let before = self.recorder.ran().len();
         let ended =
             tokio::time::timeout(Duration::from_millis(50), failing.work(agent.take_up(run)));
@@ -64,7 +64,7 @@ impl World {
     }
 
     async fn take_up(&self, ledger: Ledger, run: &str) -> countersign::agent::RunResult {
-        let taken = self.agent(ledger, Scripted::default()).take_up(run).await.unwrap();
+        let taken = self.agent(ledger, ScriptedModel::new([])).take_up(run).await.unwrap();
         let TakeUp::Resumed(Ok(ended)) = taken else { panic!("{taken:?}") };
         ended
     }
@@ -99,7 +99,7 @@ async fn by_default_the_model_gets_may_have_run() {
         world.dies(&run, dies).await;
         let ended = world.take_up(world.ledger(), &run).await;
         assert!(matches!(ended.turns()[0].calls()[0].outcome(), Outcome::Unknown(_)), "{dies:?}");
-        assert_eq!((ended.text(), world.recorder.ran().len()), (Some("done"), 1), "{dies:?}");
+        assert_eq!((ended.text(), world.recorder.ran().len()), (Some("Done."), 1), "{dies:?}");
         assert_eq!(world.asks().await.len(), 1);
     }
 }
@@ -134,7 +134,7 @@ async fn a_call_with_an_unknown_end_runs_again_after_a_new_approval() {
         assert!(matches!(made.unwrap(), Decided::Mismatch { .. }));
         world.approve_all().await;
         let ended = world.take_up(world.asking(), &run).await;
-        assert_eq!(ended.text(), Some("done"));
+        assert_eq!(ended.text(), Some("Done."));
         assert!(ended.turns()[0].calls()[0].outcome().is_returned(), "{dies:?}");
         assert_eq!(world.recorder.ran().len(), 2, "{dies:?}: it runs again, once");
         // The first worker returns: its settlement does not count any more.
@@ -207,7 +207,7 @@ async fn each_start_whose_end_was_not_seen_is_asked_about() {
         assert_eq!(early, Claimed::NotDecided);
         world.approve_all().await;
     }
-    assert_eq!(world.take_up(world.asking(), &run).await.text(), Some("done"));
+    assert_eq!(world.take_up(world.asking(), &run).await.text(), Some("Done."));
     assert_eq!(world.recorder.ran().len(), 4);
 }
 
@@ -232,7 +232,7 @@ async fn another_question_does_not_replace_the_question_to_run_again() {
     let _ = world.take_up(world.asking(), &run).await;
     world.approve_all().await;
     let tools = world.recorder.clone().approval_required().layered(AsksMore.into_layer());
-    let stricter = Agent::new(Scripted::default(), tools).output(text().or_deferred());
+    let stricter = Agent::new(ScriptedModel::new([]), tools).output(text().or_deferred());
     let taken = stricter.ledger(world.asking()).take_up(&run).await.unwrap();
     assert!(matches!(taken, TakeUp::Resumed(Ok(run)) if run.suspended().is_some()));
     let [ask] = &world.pending().await[..] else { panic!("one new ask") };
@@ -319,7 +319,7 @@ proptest! {
                         let failing = Failing::at(&world.store, Some((at, how)));
                         let ledger = Ledger::new(failing.clone());
                         let ledger = if asks { ledger.ask_before_repeating() } else { ledger };
-                        let agent = world.agent(ledger, Scripted::default());
+                        let agent = world.agent(ledger, ScriptedModel::new([]));
                         let _ = failing.work(agent.take_up(&run)).await;
                     }
                 }

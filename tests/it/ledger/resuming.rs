@@ -6,14 +6,14 @@ use std::time::Duration;
 use countersign::agent::{RunError, TakeUp, text};
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{Agent, DeferredToolResults, SuspendedRun, ToolsExt};
 use serde_json::json;
 
-use crate::support::Scripted;
 use crate::support::{Recorder, call, stored};
 
 fn agent(ledger: &Ledger, tools: &Recorder, says: Vec<ModelResponse>, worker: &str) -> Agent {
-    Agent::new(Scripted::new(says), tools.clone().approval_required())
+    Agent::new(ScriptedModel::new(says), tools.clone().approval_required())
         .output(text().or_deferred())
         .ledger(ledger.clone().worker(worker))
 }
@@ -51,8 +51,10 @@ async fn a_run_in_progress_cannot_be_resumed_by_another_worker() {
     // L5: "the others are told".
     let error = other.resume(stored(&run), yes(&run)).await.unwrap_err();
     assert!(told(&error).contains("is being resumed by worker `front`"), "{}", told(&error));
-    assert_eq!(resuming.await.unwrap().unwrap().as_deref(), Some("done"));
-    assert!(matches!(other.take_up(run.run_id()).await.unwrap(), TakeUp::Over(it) if it == "done"));
+    assert_eq!(resuming.await.unwrap().unwrap().as_deref(), Some("Done."));
+    assert!(
+        matches!(other.take_up(run.run_id()).await.unwrap(), TakeUp::Over(it) if it == "Done.")
+    );
     assert_eq!(tools.ids(), ["c1"]);
 }
 
@@ -67,7 +69,7 @@ async fn an_outdated_snapshot_of_a_run_is_refused() {
     assert!(told(&error).contains("resume it by its id"), "{}", told(&error));
     // A refused worker holds no lease: the run continues from its snapshot.
     let ended = agent.resume(stored(&again), yes(&again)).await.unwrap();
-    assert_eq!(ended.text(), Some("done"));
+    assert_eq!(ended.text(), Some("Done."));
     assert_eq!(tools.ids(), ["c1", "c2"]);
     assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
     // L3: once it is over, executed calls are replayed, and not executed again.
@@ -97,5 +99,5 @@ async fn a_run_of_a_dead_worker_is_resumed_after_its_lease() {
         }
     };
     // L2: "never silently run again".
-    assert_eq!((ended.text(), tools.ids().len()), (Some("done"), 0));
+    assert_eq!((ended.text(), tools.ids().len()), (Some("Done."), 0));
 }

@@ -8,6 +8,7 @@ use countersign::call::Phase;
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Claimed, Decided, Ledger};
 use countersign::model::{ModelRequest, ModelResponse};
+use countersign::testing::ScriptedModel;
 use countersign::toolset::ExternalToolset;
 use countersign::{
     Agent, BoxError, Decision, Error, Model, Outcome, RunContext, ToolCall, ToolDefinition,
@@ -17,7 +18,6 @@ use futures::FutureExt as _;
 use serde_json::json;
 
 use super::closing::{Fate, World};
-use crate::support::Scripted;
 use crate::support::failing_store::{Failing, How};
 use crate::support::{Recorder, call};
 
@@ -35,14 +35,14 @@ async fn a_decision_at_any_moment_of_a_resume_is_not_missed() {
             let (world, run, told) = (Arc::clone(&there), name.clone(), Arc::clone(&answer));
             let decides = async move {
                 world.approve_all().await;
-                let decider = world.agent(world.ledger().worker("decider"), Scripted::default());
+                let decider = world.agent(world.ledger().worker("decider"), ScriptedModel::new([]));
                 let taken = decider.take_up(&run).await.unwrap();
                 *told.lock().unwrap() = Some(taken);
             };
             if now == at { decides.boxed() } else { async {}.boxed() }
         });
         let worker =
-            world.agent(Ledger::new(failing.clone()).worker("worker"), Scripted::default());
+            world.agent(Ledger::new(failing.clone()).worker("worker"), ScriptedModel::new([]));
         let ended = worker.take_up(&run).await.unwrap();
         if failing.count() <= at {
             assert!(at >= 2, "a run is taken, and saved");
@@ -72,7 +72,7 @@ async fn an_expired_ask_is_a_denial_without_a_call_of_expire() {
     let world = World::new();
     let run = world.parked(&[Fate::Late]).await;
     assert_eq!(world.asks().await[0].state, AskState::Pending, "`expire` was not called");
-    let agent = world.agent(world.ledger(), Scripted::default());
+    let agent = world.agent(world.ledger(), ScriptedModel::new([]));
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
     let late = Outcome::denied("No decision was made in time.");
     assert_eq!(ended.turns()[0].calls()[0].outcome(), &late);
@@ -89,7 +89,7 @@ async fn a_call_that_another_worker_executes_stays_pending() {
     let lease = Duration::from_secs(30);
     let claimed = world.ledger().claim(&id, "busy", lease).await.unwrap();
     let Claimed::Claimed { token } = claimed else { panic!("{claimed:?}") };
-    let agent = world.agent(world.ledger(), Scripted::default());
+    let agent = world.agent(world.ledger(), ScriptedModel::new([]));
     let TakeUp::Resumed(Ok(ended)) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1, "it stays pending");
     let outcome = serde_json::to_value(Outcome::returned("paid")).unwrap();
@@ -128,15 +128,15 @@ async fn a_worker_that_lost_its_lease_learns_that_another_has_the_run() {
         tokio::task::yield_now().await;
     }
     world.pass(31);
-    let second = world.agent(world.ledger(), Scripted::default());
+    let second = world.agent(world.ledger(), ScriptedModel::new([]));
     let TakeUp::Resumed(Ok(ended)) = second.take_up(&run).await.unwrap() else { panic!() };
-    assert_eq!(ended.text(), Some("done"));
+    assert_eq!(ended.text(), Some("Done."));
     model.0.notify_one();
     match first.await.unwrap().unwrap() {
         TakeUp::NotKept { ended: Ok(ended), error: None } => assert_eq!(ended.text(), Some("late")),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(second.take_up(&run).await.unwrap(), TakeUp::Over(text) if text == "done"));
+    assert!(matches!(second.take_up(&run).await.unwrap(), TakeUp::Over(text) if text == "Done."));
 }
 
 #[tokio::test]
@@ -145,13 +145,13 @@ async fn a_result_that_could_not_be_saved_is_returned_with_the_reason() {
     let world = World::new();
     let run = world.parked(&[Fate::Denied, Fate::Waits]).await;
     let failing = Failing::at(&world.store, None);
-    let whole = world.agent(Ledger::new(failing.clone()), Scripted::default());
+    let whole = world.agent(Ledger::new(failing.clone()), ScriptedModel::new([]));
     assert!(matches!(whole.take_up(&run).await.unwrap(), TakeUp::Resumed(Ok(_))));
     // The last transaction is the one that saves.
     let world = World::new();
     let run = world.parked(&[Fate::Denied, Fate::Waits]).await;
     let failing = Failing::at(&world.store, Some((failing.count() - 1, How::Fails)));
-    let agent = world.agent(Ledger::new(failing.clone()), Scripted::default());
+    let agent = world.agent(Ledger::new(failing.clone()), ScriptedModel::new([]));
     match agent.take_up(&run).await.unwrap() {
         TakeUp::NotKept { ended: Ok(ended), error: Some(Error::Ledger(_)) } => {
             assert_eq!(ended.suspended().unwrap().requests().iter().count(), 1);
@@ -168,11 +168,11 @@ async fn decided(external: bool, answer: Option<Answer>) -> (Outcome, usize) {
         true => countersign::Tools::from(ExternalToolset::new("elsewhere", [tool("pay")])),
         false => world.recorder.clone().approval_required(),
     };
-    let agent = |model: Scripted| {
+    let agent = |model: ScriptedModel| {
         Agent::new(model, tools.clone()).output(text().or_deferred()).ledger(world.ledger())
     };
     let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
-    let run = agent(Scripted::new([calls])).run("go").await.unwrap().run_id().to_owned();
+    let run = agent(ScriptedModel::new([calls])).run("go").await.unwrap().run_id().to_owned();
     let ask = world.asks().await.remove(0);
     match answer {
         None => {
@@ -183,9 +183,9 @@ async fn decided(external: bool, answer: Option<Answer>) -> (Outcome, usize) {
             assert_eq!(made.unwrap(), Decided::Won { again: false });
         }
     }
-    let taken = agent(Scripted::default()).take_up(&run).await.unwrap();
+    let taken = agent(ScriptedModel::new([])).take_up(&run).await.unwrap();
     let TakeUp::Resumed(Ok(ended)) = taken else { panic!("{taken:?}") };
-    assert_eq!(ended.text(), Some("done"));
+    assert_eq!(ended.text(), Some("Done."));
     world.check(&run, "decided").await;
     (ended.turns()[0].calls()[0].outcome().clone(), world.recorder.ran().len())
 }
@@ -244,7 +244,7 @@ async fn a_worker_that_lost_its_lease_starts_nothing_more() {
         let run = run.clone();
         async move { slow.take_up(&run).await }
     });
-    let second = world.agent(world.ledger(), Scripted::default());
+    let second = world.agent(world.ledger(), ScriptedModel::new([]));
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let held = world.ledger().waiting_runs(1).await.unwrap().records.remove(0).claim.is_some();
@@ -295,7 +295,7 @@ async fn the_ask_of_a_dead_worker_is_not_the_pending_one() {
     let anew = AsksAnew(Default::default()).into_layer();
     let tools = world.recorder.clone().approval_required().layered(anew);
     let agent = |ledger: Ledger| {
-        let model = Scripted::default();
+        let model = ScriptedModel::new([]);
         Agent::new(model, tools.clone()).output(text().or_deferred()).ledger(ledger)
     };
     // Taken, decided, parked anew; the worker dies before it saves.
@@ -314,7 +314,7 @@ async fn the_ask_of_a_dead_worker_is_not_the_pending_one() {
     }
     world.approve_all().await;
     let TakeUp::Resumed(Ok(ended)) = second.take_up(&run).await.unwrap() else { panic!() };
-    assert_eq!((ended.text(), world.recorder.ids()), (Some("done"), vec!["c0".to_owned()]));
+    assert_eq!((ended.text(), world.recorder.ids()), (Some("Done."), vec!["c0".to_owned()]));
     world.check(&run, "at the end").await;
 }
 

@@ -11,6 +11,7 @@ use countersign::handler::danger_approve_all;
 use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore};
 use countersign::model::ModelResponse;
 use countersign::show::{CallView, Limits};
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, Decision, DeferredToolRequests, DeferredToolResults, Error,
     FunctionToolset, Outcome, RunContext, SuspendedRun, SuspendedTurn, ToolCall, ToolDefinition,
@@ -18,7 +19,6 @@ use countersign::{
 };
 use serde_json::json;
 
-use crate::support::Scripted;
 use crate::support::failing_store::Failing;
 use crate::support::{Recorder, call, results, stored};
 
@@ -98,7 +98,7 @@ async fn calls_are_parked_before_the_handler_is_asked_and_its_answer_is_a_decisi
 async fn a_decision_of_another_process_is_applied() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
-    let agent = |model: Scripted| {
+    let agent = |model: ScriptedModel| {
         Agent::new(model, recorder.clone().approval_required())
             .output(text().or_deferred())
             .ledger(ledger.clone())
@@ -107,7 +107,7 @@ async fn a_decision_of_another_process_is_applied() {
         call("c1", "pay", json!({"n": 1})),
         call("c2", "pay", json!({"n": 2})),
     ]);
-    let run = agent(Scripted::new([calls])).run("go").await.unwrap();
+    let run = agent(ScriptedModel::new([calls])).run("go").await.unwrap();
     let suspended = run.into_suspended().unwrap();
 
     // An inbox decides one of them.
@@ -118,7 +118,7 @@ async fn a_decision_of_another_process_is_applied() {
     assert_eq!(won, Decided::Won { again: false });
 
     // The resuming process does not know the decision yet.
-    let agent = agent(Scripted::default());
+    let agent = agent(ScriptedModel::new([]));
     let answers = agent.decisions(&suspended).await.unwrap();
     assert!(answers.is_left("c2"));
     let suspended = agent.resume(suspended, answers).await.unwrap().into_suspended().unwrap();
@@ -296,11 +296,14 @@ async fn a_body_that_defers_again_gets_another_ask() {
 async fn asks_of_sub_agents_are_in_the_ledger_of_their_parent() {
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
-    let model = Scripted::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
+    let model = ScriptedModel::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
     let worker = Agent::new(model, recorder.clone().approval_required());
     let tools = FunctionToolset::new().tool(worker.as_tool("worker", "Works"));
-    let model =
-        Scripted::new([ModelResponse::calls([call("p1", "worker", json!({"prompt": "pay"}))])]);
+    let model = ScriptedModel::new([ModelResponse::calls([call(
+        "p1",
+        "worker",
+        json!({"prompt": "pay"}),
+    )])]);
     let root = Agent::new(model, tools).output(text().or_deferred()).ledger(ledger.clone());
     let suspended = root.run("go").await.unwrap().into_suspended().unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
@@ -354,13 +357,13 @@ async fn a_run_that_is_suspended_is_parked_and_one_worker_resumes_it() {
     // L5: "A run is resumed by one worker (lease, fencing token, state version); the loser is told."
     let recorder = Recorder::new(["pay"]);
     let ledger = ledger();
-    let agent = |model: Scripted, worker: &str| {
+    let agent = |model: ScriptedModel, worker: &str| {
         Agent::new(model, recorder.clone().approval_required())
             .output(text().or_deferred())
             .ledger(ledger.clone().worker(worker))
     };
     let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
-    let run = agent(Scripted::new([pay]), "front").run("go").await.unwrap();
+    let run = agent(ScriptedModel::new([pay]), "front").run("go").await.unwrap();
     let run_id = run.run_id().to_owned();
     drop(run);
     assert_eq!(ledger.waiting_runs(10).await.unwrap().records[0].run, run_id);
@@ -368,23 +371,23 @@ async fn a_run_that_is_suspended_is_parked_and_one_worker_resumes_it() {
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
-    let workers = ["w1", "w2", "w3"].map(|name| agent(Scripted::default(), name));
+    let workers = ["w1", "w2", "w3"].map(|name| agent(ScriptedModel::new([]), name));
     let ended = futures::future::join_all(workers.iter().map(|it| it.take_up(&run_id))).await;
     let mut resumed = 0;
     for ended in ended {
         match ended.unwrap() {
             TakeUp::Resumed(run) => {
                 resumed += 1;
-                assert_eq!(run.unwrap().text(), Some("done"));
+                assert_eq!(run.unwrap().text(), Some("Done."));
             }
-            TakeUp::Over(text) => assert_eq!(text, "done"),
+            TakeUp::Over(text) => assert_eq!(text, "Done."),
             TakeUp::Held { by, .. } => assert!(by.starts_with('w')),
             other => panic!("{other:?}"),
         }
     }
     assert_eq!((resumed, recorder.ids()), (1, vec!["c1".to_owned()]));
     assert!(
-        matches!(workers[0].take_up(&run_id).await.unwrap(), TakeUp::Over(text) if text == "done")
+        matches!(workers[0].take_up(&run_id).await.unwrap(), TakeUp::Over(text) if text == "Done.")
     );
     assert!(matches!(workers[0].take_up("nowhere").await.unwrap(), TakeUp::UnknownRun));
     assert!(ledger.waiting_runs(10).await.unwrap().records.is_empty());
@@ -397,14 +400,14 @@ async fn the_second_of_two_workers_learns_which_one_has_the_run() {
     let recorder = Recorder::new(["pay"]).taking(Duration::from_millis(50));
     let ledger = Ledger::new(MemoryStore::with_clock(|| 1_000)).worker("front");
     let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
-    let agent = Agent::new(Scripted::new([pay]), recorder.clone().approval_required())
+    let agent = Agent::new(ScriptedModel::new([pay]), recorder.clone().approval_required())
         .output(text().or_deferred())
         .ledger(ledger);
     let suspended = agent.run("go").await.unwrap().into_suspended().unwrap();
     let yes = || suspended.requests().answer().approve("c1").answered_by("ann").build().unwrap();
     let resume = || agent.resume(stored(&suspended), yes()).into_future();
     let (one, other) = futures::future::join(resume(), resume()).await;
-    assert_eq!(one.unwrap().text(), Some("done"));
+    assert_eq!(one.unwrap().text(), Some("Done."));
     let error = other.unwrap_err();
     assert!(
         matches!(
@@ -429,7 +432,7 @@ async fn a_run_with_a_state_too_deep_for_its_ledger_returns_the_newest_state() {
     let tools = recorder.clone().approval_required_if(|_, call| call.name() == "pay");
     let first = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
     let calls = [call("c2", "list", json!({})), call("c3", "pay", json!({"n": 2}))];
-    let model = Scripted::new([first, ModelResponse::calls(calls)]);
+    let model = ScriptedModel::new([first, ModelResponse::calls(calls)]);
     let ledger = ledger();
     let alone = Agent::new(model, tools).output(text().or_deferred());
     let agent = alone.clone().ledger(ledger.clone());
@@ -448,7 +451,7 @@ async fn a_run_with_a_state_too_deep_for_its_ledger_returns_the_newest_state() {
     assert!(!ledger.load_run(before.run_id()).await.unwrap().unwrap().over);
 
     let answers = yes(&newest, "c3");
-    assert_eq!(alone.resume(newest, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(alone.resume(newest, answers).await.unwrap().text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c1", "c2", "c3"], "T9: what ran does not run again");
 }
 
@@ -475,12 +478,12 @@ async fn a_run_of_a_dead_worker_is_resumed_by_another_and_runs_nothing_twice() {
     let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::Relaxed)));
     let recorder = Recorder::new(["pay"]);
     let pay = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
-    let agent = |model: Scripted| {
+    let agent = |model: ScriptedModel| {
         Agent::new(model, recorder.clone().approval_required())
             .output(text().or_deferred())
             .ledger(ledger.clone())
     };
-    let run = agent(Scripted::new([pay])).run("go").await.unwrap();
+    let run = agent(ScriptedModel::new([pay])).run("go").await.unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
@@ -501,11 +504,11 @@ async fn a_run_of_a_dead_worker_is_resumed_by_another_and_runs_nothing_twice() {
     let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
     assert!(lost.is_err());
     assert_eq!(recorder.ids(), ["c1"]);
-    let second = agent(Scripted::default());
+    let second = agent(ScriptedModel::new([]));
     assert!(matches!(second.take_up(run.run_id()).await.unwrap(), TakeUp::Held { .. }));
     time.fetch_add(31_000, Ordering::Relaxed);
     let TakeUp::Resumed(ended) = second.take_up(run.run_id()).await.unwrap() else { panic!() };
-    assert_eq!(ended.unwrap().text(), Some("done"));
+    assert_eq!(ended.unwrap().text(), Some("Done."));
     assert_eq!(recorder.ids(), ["c1"]);
 }
 
@@ -518,7 +521,7 @@ async fn a_claimed_call_stays_pending_when_its_run_is_resumed() {
     let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_idempotent(true);
     let slow = Recorder::of([pay()]).taking(Duration::from_secs(3_600));
     let quick = Recorder::of([pay()]).body(|_, _| Ok("paid".into()));
-    let agent = |model: Scripted, recorder: &Recorder, worker: &str| {
+    let agent = |model: ScriptedModel, recorder: &Recorder, worker: &str| {
         let passes = Arc::clone(&time);
         let takes_time = decide_fn(move |_, _| {
             passes.fetch_add(5_000, Ordering::Relaxed);
@@ -529,15 +532,15 @@ async fn a_claimed_call_stays_pending_when_its_run_is_resumed() {
             .ledger(ledger.clone().worker(worker))
     };
     let calls = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
-    let run = agent(Scripted::new([calls]), &slow, "front").run("go").await.unwrap();
+    let run = agent(ScriptedModel::new([calls]), &slow, "front").run("go").await.unwrap();
     let ask = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
     let approve = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", approve).await.unwrap();
-    let dying = agent(Scripted::default(), &slow, "first");
+    let dying = agent(ScriptedModel::new([]), &slow, "first");
     let lost = tokio::time::timeout(Duration::from_millis(50), dying.take_up(run.run_id())).await;
     assert!(lost.is_err(), "the worker dies in the middle of the tool");
 
-    let second = agent(Scripted::default(), &quick, "second");
+    let second = agent(ScriptedModel::new([]), &quick, "second");
     time.fetch_add(27_000, Ordering::Relaxed);
     let ledger_says = ledger.load_run(run.run_id()).await.unwrap().unwrap().claim.unwrap();
     assert!(ledger_says.until < time.load(Ordering::Relaxed), "the run itself is free");
@@ -582,14 +585,16 @@ async fn an_ask_from_the_ledger_is_shown_like_the_pending_call() {
         _ => Decision::allow(),
     };
     let ledger = ledger();
-    let model = Scripted::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
+    let model = ScriptedModel::new([ModelResponse::calls([call("c1", "pay", json!({"n": 1}))])]);
     let worker = Agent::new(model, Recorder::new(["pay"]));
     let tools = FunctionToolset::new().tool(worker.as_tool("worker", "Works"));
     let calls = [call("p1", "worker", json!({"prompt": "pay"}))];
-    let root =
-        Agent::new(Scripted::new([ModelResponse::calls(calls)]), tools.layered(decide_fn(policy)))
-            .output(text().or_deferred())
-            .ledger(ledger.clone());
+    let root = Agent::new(
+        ScriptedModel::new([ModelResponse::calls(calls)]),
+        tools.layered(decide_fn(policy)),
+    )
+    .output(text().or_deferred())
+    .ledger(ledger.clone());
     let mut suspended = root.run("go").await.unwrap().into_suspended().unwrap();
     for changed in [false, true] {
         let asks = root.asks(&suspended).await.unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use countersign::call::Parts;
 use countersign::middleware::{Chain, danger_first_decision_wins, when};
+use countersign::testing::ScriptedModel;
 use countersign::turn::TurnError;
 use countersign::{
     Agent, Decision, Error, FunctionToolset, RunContext, ToolCall, ToolMiddleware,
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tower::ServiceBuilder;
 
-use crate::support::{Buffer, Recorder, Script, call, content, stored, subscriber, words};
+use crate::support::{Buffer, Recorder, call, content, stored, subscriber, words};
 
 fn deny() -> impl ToolMiddleware + Clone {
     decide_fn(|_, _| Decision::deny("no")).named("never")
@@ -82,7 +83,8 @@ async fn names_are_those_at_the_level_of_the_layer() {
 async fn a_layer_around_an_agent_may_be_for_a_tool_of_the_agents() {
     // T7: every middleware around the agent decides about its calls too.
     let recorder = Recorder::new(["refund"]);
-    let clerk = Agent::new(Script::calls([call("c1", "refund", json!({}))]), recorder.clone());
+    let clerk =
+        Agent::new(ScriptedModel::calls([call("c1", "refund", json!({}))]), recorder.clone());
     let tools = Tools::from(FunctionToolset::new().tool(clerk.as_tool("clerk", "Refunds")));
     let tools = tools.layered(deny().for_tools(["refund"]));
     let report =

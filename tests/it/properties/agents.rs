@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use countersign::agent::{RunResult, text};
 use countersign::handler::{DenyAll, danger_approve_all, handler_fn_sync};
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, FunctionToolset, Outcome,
     RunContext, SuspendedRun, ToolCall, Tools, ToolsExt, TurnReport, UserError, decide_fn,
@@ -14,7 +15,6 @@ use countersign::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::Scripted;
 use crate::support::{Recorder, call};
 
 /// What the layers around an agent's tools say about each tool.
@@ -100,7 +100,7 @@ impl Built {
             }
             responses.push(ModelResponse::calls(calls));
         }
-        let agent = Agent::new(Scripted::new(responses), Tools::combined(tools));
+        let agent = Agent::new(ScriptedModel::new(responses), Tools::combined(tools));
         match node.handler {
             0 => agent,
             1 => agent.deferred_tool_handler(danger_approve_all()),

@@ -2,6 +2,7 @@
 
 use countersign::agent::text;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Args, Decision, Error, FunctionToolset, SuspendedRun, ToolCall, Tools, ToolsExt,
     UserError, decide_fn,
@@ -10,7 +11,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::Recorder;
-use crate::support::Scripted;
 
 /// A value of this many levels.
 fn nested(levels: usize) -> Value {
@@ -72,11 +72,11 @@ fn agent(recorder: &Recorder, depths: &Depths) -> Agent {
         ToolCall::new("runs", "list", args(depths.runs)),
         ToolCall::new("waits", "pay", args(depths.waits)),
     ];
-    let model = Scripted::new([ModelResponse::calls(calls)]);
+    let model = ScriptedModel::new([ModelResponse::calls(calls)]);
     (0..depths.agents).fold(Agent::new(model, tools(recorder, depths)), |agent, level| {
         let set = FunctionToolset::new().id(format!("level {level}"));
         let call = ToolCall::new("c", "below", json!({"prompt": "go"}));
-        let model = Scripted::new([ModelResponse::calls([call])]);
+        let model = ScriptedModel::new([ModelResponse::calls([call])]);
         Agent::new(model, set.tool(agent.as_tool("below", "Works")))
     })
 }
@@ -116,7 +116,7 @@ async fn check(depths: Depths) {
         requests.iter().fold(requests.answer(), |answers, call| answers.approve(call.id()));
     let ended = agent.resume(suspended, answers.build().unwrap()).await;
     if let Ok(run) = &ended {
-        assert_eq!(run.text(), Some("done"), "{depths:?}");
+        assert_eq!(run.text(), Some("Done."), "{depths:?}");
     }
     let ran = recorder.ids();
     assert!(ran.iter().filter(|id| *id == "runs").count() <= 1, "{depths:?}: {ran:?}");

@@ -7,11 +7,12 @@ use countersign::call::ToolKind;
 use countersign::handler::handler_fn_sync;
 use countersign::model::ModelResponse;
 use countersign::outcome::{ApprovalRequired, CallDeferred};
+use countersign::testing::ScriptedModel;
 use countersign::turn::RunEvent;
 use countersign::{Agent, SuspendedRun, ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call};
+use crate::support::{Recorder, call};
 
 /// The JSON of the events of calls, in order.
 type Events = Arc<Mutex<Vec<Value>>>;
@@ -66,7 +67,7 @@ async fn h123_h128_a_call_has_events_from_start_to_result() {
     let handler =
         handler_fn_sync(|_, requests| requests.answer().approve("c1").answered_by("ann").build());
     let agent =
-        Agent::new(Script::calls([delete("c1")]), declared()).deferred_tool_handler(handler);
+        Agent::new(ScriptedModel::calls([delete("c1")]), declared()).deferred_tool_handler(handler);
     let _done = agent.run("go").watch(watch(&events)).await.unwrap();
     assert_eq!(events.lock().unwrap()[2]["results"]["answered_by"], json!({"c1": "ann"}));
     let expected =
@@ -83,7 +84,7 @@ async fn h124_h127_calls_that_bodies_defer_are_one_batch() {
         _ => Err(CallDeferred::new().into()),
     });
     let calls = [call("c1", "ask", json!({})), call("c2", "hand_out", json!({}))];
-    let agent = Agent::new(Script::calls(calls), tools).output(text().or_deferred());
+    let agent = Agent::new(ScriptedModel::calls(calls), tools).output(text().or_deferred());
     let run = agent.run("go").watch(watch(&events)).await.unwrap();
     let told = events.lock().unwrap().last().unwrap()["requests"].clone();
     assert_eq!(told, serde_json::to_value(run.suspended().unwrap().requests()).unwrap());
@@ -94,7 +95,7 @@ async fn h124_h127_calls_that_bodies_defer_are_one_batch() {
     assert_eq!(kinds(&events), ["call c1 true", "call c2 true", "deferred_tool_requests"]);
 }
 
-async fn waiting(model: &Script) -> (Agent, SuspendedRun) {
+async fn waiting(model: &ScriptedModel) -> (Agent, SuspendedRun) {
     let agent = Agent::new(model.clone(), declared()).output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     (agent, run)
@@ -104,7 +105,7 @@ async fn waiting(model: &Script) -> (Agent, SuspendedRun) {
 #[tokio::test]
 async fn h125_h126_the_event_of_a_resumed_call_says_whether_its_arguments_fit() {
     let events = Events::default();
-    let (agent, run) = waiting(&Script::calls([delete("c1"), delete("c2")])).await;
+    let (agent, run) = waiting(&ScriptedModel::calls([delete("c1"), delete("c2")])).await;
     let answers = run.requests().answer().approve("c1").deny("c2", "keep it").build().unwrap();
     let _done = agent.resume(run, answers).watch(watch(&events)).await.unwrap();
     let mut told = kinds(&events);
@@ -122,7 +123,7 @@ async fn h127_events_say_whether_arguments_are_valid_invalid_or_unchecked() {
     ]);
     let calls =
         [call("c1", "delete", json!({"invalid": 1})), call("c2", "search", json!({"invalid": 1}))];
-    let model = Script::default().then(ModelResponse::calls(calls));
+    let model = ScriptedModel::new([]).then(ModelResponse::calls(calls));
     let agent = Agent::new(model, tools).output(text().or_deferred());
     let _waits = agent.run("go").watch(watch(&events)).await.unwrap();
     let told = kinds(&events);

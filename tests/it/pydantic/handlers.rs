@@ -7,6 +7,7 @@ use countersign::call::ToolKind;
 use countersign::handler::{danger_approve_all, handler_fn_sync};
 use countersign::message::{RequestPart, ReturnKind};
 use countersign::outcome::{ApprovalRequired, ToolReturn};
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, AnswerError, Decision, DeferredToolHandler, DeferredToolRequests, DeferredToolResults,
     Error, FunctionToolset, Message, RunContext, ToolCall, ToolDefinition, ToolError, Tools,
@@ -14,7 +15,7 @@ use countersign::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, results, words};
+use crate::support::{Recorder, call, results, words};
 
 fn declared() -> Recorder {
     Recorder::of([ToolDefinition::new("delete", json!({})).with_kind(ToolKind::Unapproved)])
@@ -29,7 +30,7 @@ async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run()
     let recorder = declared();
     let handler =
         handler_fn_sync(|_, _| -> Result<DeferredToolResults, AnswerError> { panic!("asked") });
-    let model = Script::calls([call("c1", "delete", json!({"invalid": 1}))]);
+    let model = ScriptedModel::calls([call("c1", "delete", json!({"invalid": 1}))]);
     let agent = Agent::new(model, recorder.clone()).max_retries(0).deferred_tool_handler(handler);
     let error = agent.run("go").await.unwrap_err();
     assert!(
@@ -42,7 +43,8 @@ async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run()
 // B24: an approval is bound to the run id, so that a resumed run keeps it.
 #[tokio::test]
 async fn b24_a_resumed_run_is_the_same_run() {
-    let agent = Agent::new(Script::calls([delete("c1")]), declared()).output(text().or_deferred());
+    let agent =
+        Agent::new(ScriptedModel::calls([delete("c1")]), declared()).output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     let (id, answers) =
         (run.run_id().to_owned(), run.requests().answer().approve("c1").build().unwrap());
@@ -53,7 +55,7 @@ async fn b24_a_resumed_run_is_the_same_run() {
 #[tokio::test]
 async fn e79_e100_a_handler_leaves_calls_only_where_the_run_may_suspend() {
     let run = |answers: fn(&DeferredToolRequests) -> Result<DeferredToolResults, AnswerError>| async move {
-        let agent = Agent::new(Script::calls([delete("c1")]), declared());
+        let agent = Agent::new(ScriptedModel::calls([delete("c1")]), declared());
         let handler = handler_fn_sync(move |_, requests| answers(requests));
         agent.deferred_tool_handler(handler).run("go").await.unwrap_err()
     };
@@ -115,7 +117,7 @@ async fn e87_left_calls_and_calls_that_defer_again_are_one_batch() {
         *count.lock().unwrap() += 1;
         requests.answer().approve("c1").leave_rest().build()
     });
-    let model = Script::calls([call("c1", "pay", json!({})), delete("c2")]);
+    let model = ScriptedModel::calls([call("c1", "pay", json!({})), delete("c2")]);
     let agent =
         Agent::new(model, tools).deferred_tool_handler(handler).output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
@@ -162,7 +164,7 @@ async fn e80_e91_e94_a_result_can_have_content_for_the_model_and_data_for_the_ho
     let outside =
         Recorder::of([ToolDefinition::new("search", json!({})).with_kind(ToolKind::External)]);
     let handler = handler_fn_sync(|_, requests| requests.answer().result("c1", noted()).build());
-    let agent = Agent::new(Script::calls([call("c1", "search", json!({}))]), outside)
+    let agent = Agent::new(ScriptedModel::calls([call("c1", "search", json!({}))]), outside)
         .deferred_tool_handler(handler);
     let run = agent.run("go").await.unwrap();
     assert_eq!(told(run.history()), expected);
@@ -175,7 +177,7 @@ async fn e80_e91_e94_a_result_can_have_content_for_the_model_and_data_for_the_ho
 
     let tool =
         tool_fn("delete", "", async |_: Value| Ok::<_, ToolError>(noted())).requires_approval();
-    let agent = Agent::new(Script::calls([delete("c1")]), FunctionToolset::new().tool(tool));
+    let agent = Agent::new(ScriptedModel::calls([delete("c1")]), FunctionToolset::new().tool(tool));
     let run = agent.deferred_tool_handler(danger_approve_all()).run("go").await;
     assert_eq!(told(run.unwrap().history()), expected);
 }

@@ -8,6 +8,7 @@ use countersign::handler::danger_approve_all;
 use countersign::middleware::ToolCallError;
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::outcome::ApprovalRequired;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, BoxError, Decision, Error, FunctionToolset, Model, Outcome, RunContext, ToolCall,
     ToolDefinition, ToolError, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt, Turn, decide_fn,
@@ -16,7 +17,7 @@ use countersign::{
 use serde_json::json;
 use tower::layer::layer_fn;
 
-use crate::support::{Recorder, Script, call, content, results, run_one, words};
+use crate::support::{Recorder, call, content, results, run_one, words};
 
 /// Asks about large amounts, and records the calls that it saw.
 #[derive(Clone, Default)]
@@ -67,8 +68,9 @@ async fn c35_c36_c46_a_middleware_asks_about_valid_arguments_once_in_each_run_an
     let (tools, paid) = pay();
     let limit = Limit::default();
     let tools = tools.layered(limit.clone().into_layer());
-    let agent =
-        Agent::new(Script::calls([large("c1")]), tools).max_retries(0).output(text().or_deferred());
+    let agent = Agent::new(ScriptedModel::calls([large("c1")]), tools)
+        .max_retries(0)
+        .output(text().or_deferred());
     let run = agent.run("go").await.unwrap().into_suspended().unwrap();
     assert_eq!(limit.saw(), [(Phase::First, false)]);
     assert_eq!(
@@ -77,7 +79,7 @@ async fn c35_c36_c46_a_middleware_asks_about_valid_arguments_once_in_each_run_an
     );
     assert!(paid.lock().unwrap().is_empty());
     let answers = run.requests().answer().approve("c1").build().unwrap();
-    assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("done"));
+    assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("Done."));
     assert_eq!(limit.saw(), [(Phase::Approved, true)]);
     assert_eq!(*paid.lock().unwrap(), [500]);
 }
@@ -99,9 +101,9 @@ async fn c38_a_layer_adds_its_metadata_to_a_tool_that_needs_an_approval_anyway()
 async fn c39_the_question_of_a_middleware_is_answered_inline() {
     let (tools, paid) = pay();
     let tools = tools.layered(Limit::default().into_layer());
-    let agent =
-        Agent::new(Script::calls([large("c1")]), tools).deferred_tool_handler(danger_approve_all());
-    assert_eq!(agent.run("go").await.unwrap().text(), Some("done"));
+    let agent = Agent::new(ScriptedModel::calls([large("c1")]), tools)
+        .deferred_tool_handler(danger_approve_all());
+    assert_eq!(agent.run("go").await.unwrap().text(), Some("Done."));
     assert_eq!(*paid.lock().unwrap(), [500]);
 }
 
@@ -112,7 +114,7 @@ async fn c40_incomplete_arguments_are_not_decided_on() {
     impl Model for Talks {
         async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
             if request.messages().len() > 1 {
-                return Ok(ModelResponse::text("done"));
+                return Ok(ModelResponse::text("Done."));
             }
             for text in ["I ", "pay."] {
                 tokio::task::yield_now().await;
@@ -237,7 +239,7 @@ async fn d56_d57_d58_layers_and_hooks_determine_the_result_for_the_model() {
 #[tokio::test]
 async fn d60_d62_a_failure_by_a_layer_is_final_and_costs_no_retry() {
     for (recorder, tools, runs) in around(&Outcome::failed("closed")) {
-        let agent = Agent::new(Script::calls([large("c1")]), tools).max_retries(0);
+        let agent = Agent::new(ScriptedModel::calls([large("c1")]), tools).max_retries(0);
         let run = agent.run("go").await.unwrap();
         assert_eq!(
             results(run.history()),
@@ -263,10 +265,10 @@ async fn d61_d63_a_failure_by_a_layer_replaces_an_approval() {
 async fn d64_a_retry_by_a_layer_counts_against_the_budget_of_the_tool() {
     for (recorder, tools, runs) in around(&Outcome::retry("otherwise")) {
         let twice = || {
-            Script::default()
+            ScriptedModel::new([])
                 .then(ModelResponse::calls([large("c1")]))
                 .then(ModelResponse::calls([large("c2")]))
-                .then(ModelResponse::text("done"))
+                .then(ModelResponse::text("Done."))
         };
         let error = Agent::new(twice(), tools.clone()).run("go").await.unwrap_err();
         assert!(
@@ -276,7 +278,7 @@ async fn d64_a_retry_by_a_layer_counts_against_the_budget_of_the_tool() {
         assert_eq!(recorder.ran().len(), 2 * runs);
         assert_eq!(
             Agent::new(twice(), tools).max_retries(2).run("go").await.unwrap().text(),
-            Some("done")
+            Some("Done.")
         );
     }
 }

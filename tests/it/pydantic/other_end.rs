@@ -9,13 +9,14 @@ use countersign::agent::text;
 use countersign::call::ToolKind;
 use countersign::message::ReturnKind;
 use countersign::model::ModelResponse;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Args, DeferredToolRequests, DeferredToolResults, Message, SuspendedRun, SuspendedTurn,
     ToolCall, ToolDefinition, Turn, schemars,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, results};
+use crate::support::{Recorder, results};
 
 fn python() -> PathBuf {
     let built = std::env::current_exe().unwrap();
@@ -180,7 +181,7 @@ async fn answers_of_python_without_the_recipe_are_for_any_call_of_that_id() {
 async fn a_run_of_python_is_resumed_in_rust_and_one_of_rust_in_python() {
     let asked = other_end("ask", &json!({}));
     let history: Vec<Message> = read(&asked, "history");
-    let (done, recorder) = (Script::default().then(ModelResponse::text("Done.")), turn().1);
+    let (done, recorder) = (ScriptedModel::new([]).then(ModelResponse::text("Done.")), turn().1);
     let agent = Agent::new(done, recorder.clone()).output(text().or_deferred());
     let run = SuspendedRun::from_trusted_history(history);
     let answers = DeferredToolResults::new().approve("c1").deny("c2", "no").deny("c3", "no");
@@ -194,7 +195,8 @@ async fn a_run_of_python_is_resumed_in_rust_and_one_of_rust_in_python() {
     let kinds = [("c0", success), ("c1", success), ("c2", denied), ("c3", denied), ("c4", success)];
     assert_eq!(told, kinds.map(|(id, kind)| (id.to_owned(), kind)));
 
-    let model = Script::calls([ToolCall::new("c1", "pay", json!({"euros": 1.5, "to": "Zoë"}))]);
+    let model =
+        ScriptedModel::calls([ToolCall::new("c1", "pay", json!({"euros": 1.5, "to": "Zoë"}))]);
     let agent = Agent::new(model, turn().1).output(text().or_deferred());
     let run = agent.run("Pay Zoë").await.unwrap().into_suspended().unwrap();
     let history = serde_json::to_string(run.history()).unwrap();

@@ -1,4 +1,4 @@
-//! Shared test helpers: a recording toolset, a scripted model, and shorthands for calls and turns.
+//! Shared test helpers: a recording toolset, and shorthands for calls and turns.
 
 pub(crate) mod commands;
 mod dice;
@@ -9,9 +9,9 @@ mod layers;
 mod logs;
 pub(crate) mod postgres;
 pub(crate) mod program;
-mod script;
 #[cfg(unix)]
 pub(crate) mod surface_contract;
+mod told;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use program::program;
-pub(crate) use script::{Script, Scripted, results};
+pub(crate) use told::{last_seen, results};
 
 /// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {

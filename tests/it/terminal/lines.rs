@@ -14,6 +14,7 @@ use countersign::deferred::Answer;
 use countersign::deferred::metadata;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::terminal::TerminalHandler;
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,
     ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
@@ -22,7 +23,7 @@ use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::{Value, json};
 
-use crate::support::{Recorder, Script, call, program};
+use crate::support::{Recorder, call, program};
 
 const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
@@ -142,7 +143,7 @@ async fn in_a_ledger() -> Value {
     let recorder = Recorder::new(["delete_file"]);
     let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let calls = vec![call("c1", "delete_file", json!({"path": "a.log"}))];
-    let agent = Agent::new(Script::calls(calls), tools).ledger(ledger.clone());
+    let agent = Agent::new(ScriptedModel::calls(calls), tools).ledger(ledger.clone());
     let run = agent.run("go").deferred_tool_handler(TerminalHandler::new()).await;
     let error = run.unwrap_err();
     let open = ledger.list(Some(AskState::Pending), 10).await.unwrap().records;
@@ -387,7 +388,7 @@ fn a_run_with_a_ledger_that_was_stopped_is_resumed() {
     session.until(PROMPT, 1).send("\u{3}");
     assert_eq!(
         session.result(),
-        json!({"stopped": true, "open": 1, "text": "done", "ran": ["c1"]})
+        json!({"stopped": true, "open": 1, "text": "Done.", "ran": ["c1"]})
     );
 }
 

@@ -193,7 +193,7 @@ fn ctrl_c_on_the_full_screen_stops_the_run() {
     assert!(shown.contains("\u{1b}[?1049l"), "the screen is given back");
     assert_eq!(
         session.result(),
-        json!({"stopped": true, "open": 1, "text": "done", "ran": ["c1"]})
+        json!({"stopped": true, "open": 1, "text": "Done.", "ran": ["c1"]})
     );
 }
 

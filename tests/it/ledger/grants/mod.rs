@@ -13,6 +13,7 @@ use countersign::ledger::{
     AskState, FieldPattern, Grant, GrantRecord, GrantScope, GrantState, Ledger, MemoryStore,
     Project, Quorum, Record, RevokedGrant,
 };
+use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, DeferredToolRequests, DeferredToolResults, Outcome, RunContext, ToolCall,
     ToolDefinition, ToolsExt as _, Turn, TurnReport, decide_fn,
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use countersign::model::ModelResponse;
 
-use crate::support::{Recorder, Script, call};
+use crate::support::{Recorder, call};
 
 fn asks(_: &RunContext, _: &ToolCall) -> Decision {
     Decision::ask("sends mail").with_key("mail").with_metadata(metadata::GRANTABLE, true)
@@ -433,12 +434,14 @@ async fn a_call_that_a_person_denied_in_this_run_is_not_granted() {
         }
     });
     let again = |id: &str| ModelResponse::calls([call(id, "mail", same())]);
-    let model =
-        Script::default().then(again("c1")).then(again("c2")).then(ModelResponse::text("done"));
+    let model = ScriptedModel::new([])
+        .then(again("c1"))
+        .then(again("c2"))
+        .then(ModelResponse::text("Done."));
     let tools = world.recorder.clone().layered(decide_fn(asks));
     let agent = Agent::new(model, tools).ledger(world.ledger.clone());
     let run = agent.run("go").deferred_tool_handler(person).await.unwrap();
-    assert_eq!(run.text(), Some("done"));
+    assert_eq!(run.text(), Some("Done."));
     assert_eq!(denied.load(Ordering::SeqCst), 2, "the person was asked both times");
     assert!(world.recorder.ran().is_empty());
     assert!(world.passes(same()).await, "in another run it answers");
