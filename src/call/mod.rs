@@ -23,6 +23,7 @@ mod journal;
 mod level;
 mod parts;
 mod record;
+mod repeated;
 mod source;
 mod sync;
 mod usage;
@@ -58,6 +59,7 @@ pub(crate) use journal::{
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub use parts::Parts;
 pub(crate) use record::{CallRecord, Closed, name_rewriters};
+pub use repeated::RepeatedRequest;
 pub use source::ToolSource;
 pub(crate) use usage::Meter;
 pub use usage::{Usage, UsageLimits};

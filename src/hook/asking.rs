@@ -52,6 +52,17 @@ pub(super) struct Asking<'a> {
     pub(super) stack: CallStack<'a>,
     pub(super) principal: Option<&'a str>,
     pub(super) until: Instant,
+    /// Whether no layer has counted the call, so that it can only use an ask that is open.
+    pub(super) uncounted: bool,
+}
+
+/// How asking has ended, unless the call is denied.
+pub(super) enum AskingEnd {
+    /// The call may run, with these arguments in the client's names if they have changed.
+    Run(Option<Map<String, Value>>),
+    /// No open ask is for this call, or another call has used it: the layers have to decide again. The run is the one
+    /// that was counted for the ask that was used.
+    Again { used: Option<String> },
 }
 
 /// The state of an ask, as far as it matters to the call that waits.
@@ -65,49 +76,41 @@ enum AskResult {
 }
 
 impl Asking<'_> {
-    /// Asks until the call may run, and gives the arguments in the client's names if they have changed. The error is
-    /// the reason of a denial.
+    /// Asks until the call may run. The error is the reason of a denial.
     ///
     /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may
     /// have edited. An edit that raises another question ends this approval and begins another ask.
-    pub(super) async fn answered(
-        &self,
-        mut pending: SuspendedTurn,
-    ) -> Result<Option<Map<String, Value>>, String> {
+    pub(super) async fn answered(&self, mut pending: SuspendedTurn) -> Result<AskingEnd, String> {
+        let mut counted = !self.uncounted;
         for _ in 0..MAX_ROUNDS {
             let (key, ask) = self.key(&pending)?;
-            let mut record = self.current(&key, &ask).await?;
-            loop {
-                match self.answer(&record).await? {
-                    AskResult::Denied(message) => return Err(message),
-                    AskResult::Over => {}
-                    AskResult::Approved(approved) => {
-                        let edited = match &approved.decision {
-                            Some(decision) => match &decision.answer {
-                                Answer::Approve { args } => args.clone(),
-                                _ => None,
-                            },
-                            None => None,
-                        };
-                        let by = approved.decision.as_ref().map(|it| it.by_line());
-                        let by = by.unwrap_or_default();
-                        match self.stack.approved(pending.clone(), edited, &by).await? {
-                            StackRuling::Allow(args) => {
-                                if let Some(args) = self.spend(&approved, &args).await? {
-                                    return Ok(args);
-                                }
-                            }
-                            // Another question is asked now, for example about edited arguments, so this approval is
-                            // void.
-                            StackRuling::Ask(again) => {
-                                self.ledger.close(approved.ask.id()).await.map_err(store)?;
-                                pending = *again;
-                                break;
-                            }
+            let Some(record) = self.current(&key, &ask, counted).await? else {
+                return Ok(AskingEnd::Again { used: None });
+            };
+            match self.answer(&record).await? {
+                AskResult::Denied(message) => return Err(message),
+                AskResult::Over => return Ok(AskingEnd::Again { used: counted_run(&record) }),
+                AskResult::Approved(approved) => {
+                    let decision = approved.decision.as_ref();
+                    let edited = match decision.map(|it| &it.answer) {
+                        Some(Answer::Approve { args }) => args.clone(),
+                        _ => None,
+                    };
+                    let by = decision.map(|it| it.by_line()).unwrap_or_default();
+                    match self.stack.approved(pending, edited, &by).await? {
+                        StackRuling::Allow(args) => {
+                            return Ok(match self.spend(&approved, &args).await? {
+                                Some(args) => AskingEnd::Run(args),
+                                None => AskingEnd::Again { used: counted_run(&approved) },
+                            });
+                        }
+                        // Another question is asked now, for example about edited arguments, so this approval is void.
+                        StackRuling::Ask(again) => {
+                            self.ledger.close(approved.ask.id()).await.map_err(store)?;
+                            (pending, counted) = (*again, true);
                         }
                     }
                 }
-                record = self.current(&key, &ask).await?;
             }
         }
         Err("this call was asked about too often".to_owned())
@@ -144,7 +147,7 @@ impl Asking<'_> {
         };
         let about = json!({
             "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,
-            "directory": call.directory, "payload": payload,
+            "directory": call.directory, "payload": payload, "run": self.stack.run,
         });
         serde_json::from_value(json!({
             "layer": "hook",
@@ -156,11 +159,17 @@ impl Asking<'_> {
         .ok()
     }
 
-    /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
+    /// The ask that counts now for equal calls: the last one, or the next, if the last one is over. `None` where the
+    /// next one would be asked for a call that was not counted.
     ///
     /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of
     /// reads.
-    async fn current(&self, key: &CallKey, ask: &Ask) -> Result<Record, String> {
+    async fn current(
+        &self,
+        key: &CallKey,
+        ask: &Ask,
+        counted: bool,
+    ) -> Result<Option<Record>, String> {
         let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
         let mut last = None;
         // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
@@ -179,7 +188,10 @@ impl Asking<'_> {
         // A no to the last equal call is not answered by an earlier yes (rule G2).
         let was_denied = last.as_ref().is_some_and(Record::is_denied);
         if let Some(record) = last.filter(is_open) {
-            return Ok(record);
+            return Ok(Some(record));
+        }
+        if !counted {
+            return Ok(None);
         }
         self.refuse_repeats(key, ask, there).await?;
         self.refuse_floods().await?;
@@ -189,11 +201,23 @@ impl Asking<'_> {
             .with_questions(ask.questions().iter().cloned());
         let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
         if !was_denied
+            && !self.was_denied_otherwise(key, ask).await?
             && let Some(granted) = self.ledger.answer_by_grant(&new).await.map_err(store)?
         {
-            return Ok(granted);
+            return Ok(Some(granted));
         }
-        self.ledger.park(new).await.map_err(store)
+        self.ledger.park(new).await.map(Some).map_err(store)
+    }
+
+    /// Whether the last answer of a person to this call in its session was a no, under whichever questions it was asked.
+    async fn was_denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<bool, String> {
+        let asks = self.ledger.list_run(&key.run, MAX_PENDING).await.map_err(store)?;
+        let args = ask.args().to_value();
+        let mut answered = asks.records.iter().filter(|record| {
+            let by_person = record.decision.as_ref().is_some_and(|it| it.grant.is_none());
+            by_person && record.ask.tool() == ask.tool() && record.ask.args().to_value() == args
+        });
+        Ok(answered.next().is_some_and(Record::is_denied))
     }
 
     /// An error when the last few equal calls were each denied by a person.
@@ -299,6 +323,12 @@ impl Asking<'_> {
             _ => Ok(None),
         }
     }
+}
+
+/// The run whose call was counted for an ask, as the hook has recorded it.
+fn counted_run(record: &Record) -> Option<String> {
+    let about = record.ask.questions().iter().find_map(|it| it.metadata().get("hook"));
+    Some(about?.get("run")?.as_str()?.to_owned())
 }
 
 /// Whether an ask is pending, or has an answer that was not delivered to any call.

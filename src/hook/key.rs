@@ -28,6 +28,11 @@ pub(super) fn run(client: Client, session: &str) -> String {
     format!("hook-{}-{}", client.name(), short(&digest))
 }
 
+/// A run for the turn of one call, which no other call has.
+pub(super) fn new_run() -> String {
+    format!("hook-call-{}", uuid::Uuid::now_v7())
+}
+
 /// The first 32 digits of a digest: 128 bits.
 fn short(digest: &str) -> &str {
     digest.get(..32).unwrap_or(digest)

@@ -45,6 +45,7 @@ mod tools;
 mod vocabulary;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,12 +53,12 @@ use crate::error::{BoxError, with_causes};
 use crate::ledger::Ledger;
 use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
-use asking::Asking;
+use asking::{Asking, AskingEnd};
 pub use client::Client;
 pub use install::{InstallError, Installation, Installed, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
-use stack::StackRuling;
+use stack::{CallStack, StackRuling, SuspendedCount};
 
 /// Answers the hooks of one client. Without [`layered`](Self::layered), every call is asked about.
 #[derive(Clone)]
@@ -228,6 +229,10 @@ impl Hook {
     }
 
     /// Decides a call. The error is the reason of a denial.
+    ///
+    /// Layers that count calls count this one once, with the ask that an earlier process may have left open for it:
+    /// the first decision counts nothing, and stands if it leads to that ask. Where an equal call uses an ask before
+    /// this one does, the layers decide again.
     async fn before(
         &self,
         call: &HookCall,
@@ -235,26 +240,54 @@ impl Hook {
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
         let normal = vocabulary::normal(call);
-        let stack = stack::CallStack { outer: self.stack.as_ref(), call, normal: &normal };
-        match stack.decide().await? {
-            StackRuling::Allow(args) => {
-                let args = normal.restore(call, &args)?;
-                Ok(HookReply::allow(self.client, args, self.explicit))
-            }
-            StackRuling::Ask(pending) => {
-                let ledger = store.await.map_err(|error| {
-                    format!("this call needs an approval, and the store of approvals cannot be used: {}", with_causes(&*error))
-                })?;
-                let ledger = match &call.session {
-                    Some(session) => ledger.session(key::run(self.client, session)),
-                    None => ledger,
-                };
-                let principal = self.principal.as_deref();
-                let asking = Asking { ledger: &ledger, stack, principal, until };
-                let args = asking.answered(*pending).await?;
-                Ok(HookReply::allow(self.client, args, true))
+        let (mut store, mut opened) = (pin!(store), None::<Ledger>);
+        let mut run = key::new_run();
+        // Without a session a call joins no ask of an earlier one.
+        let mut suspended = call.session.is_some().then(SuspendedCount::default);
+        loop {
+            let stack = CallStack { outer: self.stack.as_ref(), call, normal: &normal, run: &run };
+            let ruling = stack.decide(suspended.as_ref()).await;
+            let uncounted = suspended.take().is_some_and(|it| it.was_used());
+            let pending = match ruling {
+                Ok(StackRuling::Ask(pending)) => pending,
+                _ if uncounted => continue,
+                Ok(StackRuling::Allow(args)) => {
+                    let args = normal.restore(call, &args)?;
+                    return Ok(HookReply::allow(self.client, args, self.explicit));
+                }
+                Err(denial) => return Err(denial),
+            };
+            let ledger = match &opened {
+                Some(ledger) => ledger,
+                None => opened.insert(self.in_session(call, store.as_mut().await)?),
+            };
+            let principal = self.principal.as_deref();
+            let asking = Asking { ledger, stack, principal, until, uncounted };
+            match asking.answered(*pending).await? {
+                AskingEnd::Run(args) => return Ok(HookReply::allow(self.client, args, true)),
+                // The call that was counted has run, so that this one is another call.
+                AskingEnd::Again { used } if used.as_ref() == Some(&run) => run = key::new_run(),
+                AskingEnd::Again { .. } => {}
             }
         }
+    }
+
+    /// The ledger with the session of the call, in which grants hold.
+    fn in_session(
+        &self,
+        call: &HookCall,
+        opened: Result<Ledger, BoxError>,
+    ) -> Result<Ledger, String> {
+        let ledger = opened.map_err(|error| {
+            format!(
+                "this call needs an approval, and the store of approvals cannot be used: {}",
+                with_causes(&*error)
+            )
+        })?;
+        Ok(match &call.session {
+            Some(session) => ledger.session(key::run(self.client, session)),
+            None => ledger,
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! that holds for layers (their order, edits, questions and their coverage) holds here without being written again. The
 //! innermost layer asks about what the hook is not certain of, behind all others, where no rule can allow it away.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
@@ -12,7 +13,7 @@ use super::payload::HookCall;
 use super::shells;
 use super::vocabulary::Normal;
 use crate::args::Args;
-use crate::call::{RunContext, ToolCall, ToolDefinition};
+use crate::call::{RepeatedRequest, RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;
 use crate::error::{BoxError, with_causes};
 use crate::middleware::decide_fn;
@@ -30,6 +31,30 @@ pub(super) struct CallStack<'a> {
     pub(super) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(super) call: &'a HookCall,
     pub(super) normal: &'a Normal,
+    /// The run of the turn. A limit that counts calls counts one for each run.
+    pub(super) run: &'a str,
+}
+
+/// Suspends the counting of a call, until it is known whether it repeats one that is counted.
+///
+/// The layers decide first as if it did. If one of them would have counted the call, and the decision is not a question
+/// that an earlier call has asked, they decide again, and count.
+#[derive(Clone, Default)]
+pub(super) struct SuspendedCount(Arc<AtomicBool>);
+
+impl SuspendedCount {
+    /// Whether a layer would have counted the call.
+    pub(super) fn was_used(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn request(&self) -> RepeatedRequest {
+        let used = Arc::clone(&self.0);
+        RepeatedRequest::new(move |_| {
+            used.store(true, Ordering::Relaxed);
+            Box::pin(std::future::ready(true))
+        })
+    }
 }
 
 /// What the layers have decided.
@@ -42,10 +67,17 @@ pub(super) enum StackRuling {
 
 impl CallStack<'_> {
     /// Lets the layers decide. The error is the reason of a denial.
-    pub(super) async fn decide(&self) -> Result<StackRuling, String> {
+    pub(super) async fn decide(
+        &self,
+        suspended: Option<&SuspendedCount>,
+    ) -> Result<StackRuling, String> {
         let Normal { tool, args, .. } = self.normal;
         let call = ToolCall::new(ID, tool.as_str(), args.to_value());
         let (turn, permitted) = self.turn();
+        let turn = match suspended {
+            Some(suspended) => turn.deps(suspended.request()),
+            None => turn,
+        };
         let report = turn.run(vec![call]).await.map_err(|error| with_causes(&error))?;
         ruling(report, &permitted)
     }
@@ -86,7 +118,7 @@ impl CallStack<'_> {
         };
         let doubts = self.normal.doubts.clone();
         let doubt = decide_fn(move |_, call: &ToolCall| doubt(call, &doubts)).named("hook");
-        (Turn::new(tools.layered(doubt)), permitted)
+        (Turn::new(tools.layered(doubt)).of_run(self.run, 0), permitted)
     }
 }
 

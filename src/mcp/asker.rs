@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -82,6 +83,8 @@ pub(super) struct Asker {
     pub(super) peer: Peer<RoleServer>,
     /// Whether the client was sent to the inbox before, and has returned.
     pub(super) linked: bool,
+    /// Whether no layer has counted the call, as it repeats one whose ask was open.
+    pub(super) joins: Arc<AtomicBool>,
     pub(super) beat: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
 }
 
@@ -146,7 +149,9 @@ impl Asker {
             if self.shared.stopping.is_cancelled() {
                 return Ok(CallReply::Left(Reply::not_begun()));
             }
-            let record = match asks.standing(cx, &key, call.args(), questions).await? {
+            let joins = self.joins.load(Ordering::Relaxed);
+            let about = (call.args(), questions);
+            let record = match asks.standing(cx, &key, about, joins).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
                     let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);

@@ -53,6 +53,9 @@ pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// A model that repeats a denied call wears a person down until the answer is yes (rule D11).
 const MAX_DENIALS: u32 = 3;
 const DAY: Millis = 24 * 60 * 60 * 1000;
+/// What the model is told when the ask that a repeated call was to join has ended meanwhile.
+const OVER: &str =
+    "Not run: the ask for this call has ended, or an equal call has used its approval. Call again.";
 /// The layer of questions that come from the history of a call.
 const HISTORY: &str = "countersign mcp";
 /// The path of the call in its run.
@@ -142,12 +145,15 @@ impl Asks {
     /// Reads the latest generation, takes what it offers, and goes to the next one where it offers nothing. Parking is
     /// idempotent, so two requests that park one generation at the same time both find the same ask. The claim is the
     /// one step of which only one request can be the winner.
+    ///
+    /// `joins` is for a request that no layer has counted, as it repeats one whose ask was open: it parks no ask of its
+    /// own.
     pub(super) async fn standing(
         &self,
         cx: &RunContext,
         key: &AskKey,
-        args: &Args,
-        questions: &[Question],
+        (args, questions): (&Args, &[Question]),
+        joins: bool,
     ) -> Result<AskStanding, BoxError> {
         let mut before = None;
         let mut generation = self.latest(key).await?;
@@ -157,6 +163,9 @@ impl Asks {
                 if self.is_used(key, generation).await? {
                     generation += 1;
                     continue;
+                }
+                if joins {
+                    return Ok(AskStanding::Denied(OVER.to_owned()));
                 }
                 if let Some(denied) = self.denied_often(key, generation).await? {
                     return Ok(AskStanding::Denied(denied));
@@ -286,6 +295,12 @@ impl Asks {
         }
         lock(&self.hints).insert(key.id.clone(), low);
         Ok(low)
+    }
+
+    /// Whether an equal call can join an ask: one that is pending, or whose answer was not used.
+    pub(super) async fn is_open(&self, key: &AskKey) -> Result<bool, BoxError> {
+        let latest = self.ledger.get(key.ask(self.latest(key).await?).id()).await?;
+        Ok(latest.is_some_and(|it| matches!(it.state, AskState::Pending | AskState::Decided)))
     }
 
     async fn exists(&self, key: &AskKey, generation: u32) -> Result<bool, BoxError> {

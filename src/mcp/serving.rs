@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -38,7 +39,8 @@ use super::result;
 use super::shared::Shared;
 use super::site::{Elicit, Raw, Site, lock};
 use crate::args::Args;
-use crate::call::{Execution, ToolCall};
+use crate::call::{Execution, RepeatedRequest, ToolCall};
+use crate::decision::ToolDecision;
 use crate::deferred::Answer;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
@@ -198,18 +200,22 @@ impl Shared {
         let wants_progress = cx.meta.get_progress_token().is_some();
         let site = Site::new(wants_progress.then(|| progress_to.clone()), elicit);
         let waiting = Arc::new(Waiting::default());
+        let joins = Arc::new(AtomicBool::new(false));
         let handler = Asker {
             shared: Arc::clone(self),
             client: client.clone(),
             key: key.clone(),
             site: Arc::clone(&site),
             waiting: Arc::clone(&waiting),
+            joins: Arc::clone(&joins),
             peer: cx.peer.clone(),
             linked: request.state.is_some() && !client.forms,
             beat: wants_progress.then_some(progress_to),
         };
-        let turn =
-            Turn::new(self.tools.clone()).deps(Arc::clone(&site)).deferred_tool_handler(handler);
+        let turn = Turn::new(self.tools.clone())
+            .deps(Arc::clone(&site))
+            .deps(self.repeated(key.clone(), joins))
+            .deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
         let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
         Flight {
@@ -222,6 +228,26 @@ impl Shared {
             open: None,
             told: f64::NEG_INFINITY,
         }
+    }
+
+    /// Tells layers whether the call repeats one whose ask is open. Then it joins that ask, and parks no other one.
+    fn repeated(self: &Arc<Self>, key: AskKey, joins: Arc<AtomicBool>) -> RepeatedRequest {
+        let shared = Arc::clone(self);
+        RepeatedRequest::new(move |decision| {
+            let (shared, key, joins) = (Arc::clone(&shared), key.clone(), Arc::clone(&joins));
+            Box::pin(async move {
+                // What is not asked about does not wait for an ask.
+                if decision != ToolDecision::Ask {
+                    return false;
+                }
+                let open = shared.asks.is_open(&key).await.unwrap_or_else(|error| {
+                    tracing::warn!(target: "countersign::mcp", %error, "a repeated call is counted again");
+                    false
+                });
+                joins.store(open, Ordering::Relaxed);
+                open
+            })
+        })
     }
 
     /// Drives a call until it ends, or the client has to do something.

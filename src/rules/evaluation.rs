@@ -50,6 +50,10 @@ use super::seen::Seen;
 use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
 
+/// To how many resolved paths questions are bound at most. A call that names more is bound to its arguments and the first
+/// of them.
+const MAX_PINS: usize = 64;
+
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
@@ -65,7 +69,9 @@ pub(super) struct Evaluation<'a> {
     set: &'a RuleSet,
     seen: Seen<'a>,
     views: Vec<(Vec<String>, Rc<CommandView>)>,
+    /// None, where the whole call is the one unit: most calls are of no shell, and cost no allocation here.
     units: Vec<Unit>,
+    /// Those of the units that are covered, by their numbers; the rest is not.
     covered: Vec<bool>,
     ruling: Ruling,
     /// Only collected for explanations.
@@ -129,10 +135,28 @@ impl Evaluation<'_> {
             }
             self.views.push((field, view));
         }
-        if self.units.is_empty() {
-            self.units.push(Unit::Whole);
+    }
+
+    fn numbers(&self) -> std::ops::Range<usize> {
+        0..self.units.len().max(1)
+    }
+
+    fn unit(&self, number: usize) -> Unit {
+        self.units.get(number).copied().unwrap_or(Unit::Whole)
+    }
+
+    fn cover(&mut self, number: usize) {
+        if self.covered.len() <= number {
+            self.covered.resize(number + 1, false);
         }
-        self.covered = vec![false; self.units.len()];
+        self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+    }
+
+    /// What no rule has spoken about, unless the default is to allow it.
+    fn uncovered(&self) -> impl Iterator<Item = Unit> {
+        let covers = |number: &usize| self.covered.get(*number).copied().unwrap_or(false);
+        let numbers = self.numbers().filter(move |number| !covers(number));
+        numbers.filter(|_| !self.set.default_allow()).map(|number| self.unit(number))
     }
 
     fn rule(&mut self, file: &RuleFile, rule: &Rule) {
@@ -171,11 +195,12 @@ impl Evaluation<'_> {
             return self.missed(file, rule, None, || failed(condition, answer));
         }
         let mut spoke = false;
-        for (number, unit) in self.units.clone().into_iter().enumerate() {
+        for number in self.numbers() {
+            let unit = self.unit(number);
             match self.covers(rule, unit) {
                 Ok(()) => {
                     spoke = true;
-                    self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+                    self.cover(number);
                     let said = self.spoke(file, rule, rule.effect, unit, "");
                     self.ruling.spoke.push(said);
                 }
@@ -285,9 +310,9 @@ impl Evaluation<'_> {
     fn strict_whole(&mut self, file: &RuleFile, rule: &Rule, whole: Truth) {
         let excepted = rule.exceptions.iter().find(|exception| {
             let of_commands = exception.iter().any(Condition::is_of_commands);
-            let units = if of_commands { self.units.clone() } else { vec![Unit::Whole] };
-            units
-                .into_iter()
+            let numbers = if of_commands { self.numbers() } else { 0..1 };
+            numbers
+                .map(|number| if of_commands { self.unit(number) } else { Unit::Whole })
                 .all(|unit| self.exception(exception, unit, Reading::Allowing) == Truth::Yes)
         });
         match excepted {
@@ -348,8 +373,10 @@ impl Evaluation<'_> {
             Truth::Yes | Truth::No => (rule.effect, ""),
         };
         // What a rule asks about or denies has been spoken about: the default is for the rest.
-        for (other, covered) in self.units.iter().zip(&mut self.covered) {
-            *covered |= unit == Unit::Whole || unit == *other;
+        for number in self.numbers() {
+            if unit == Unit::Whole || unit == self.unit(number) {
+                self.cover(number);
+            }
         }
         let said = self.spoke(file, rule, effect, unit, why);
         if !self.ruling.spoke.contains(&said) {
@@ -429,22 +456,16 @@ impl Evaluation<'_> {
     /// rules could matter (rule R2).
     fn decide(&mut self) {
         let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
-        let uncovered: Vec<Unit> = self
-            .units
-            .iter()
-            .zip(&self.covered)
-            .filter(|(_, covered)| !**covered && !self.set.default_allow())
-            .map(|(unit, _)| *unit)
-            .collect();
-        let default = if uncovered.is_empty() { ToolDecision::Allow } else { ToolDecision::Ask };
+        let default = match self.uncovered().next() {
+            Some(_) => ToolDecision::Ask,
+            None => ToolDecision::Allow,
+        };
         self.ruling.decision = strictest.unwrap_or(ToolDecision::Allow).max(default);
         let names_all =
             self.near.is_some() || !self.ruling.spoke.is_empty() || !self.views.is_empty();
         if self.ruling.decision == ToolDecision::Ask && names_all {
-            for unit in uncovered {
-                let said = self.default(unit);
-                self.ruling.spoke.push(said);
-            }
+            let said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
+            self.ruling.spoke.extend(said);
         }
         if self.near.is_some()
             && self.ruling.decision == ToolDecision::Allow
@@ -509,15 +530,35 @@ impl Evaluation<'_> {
             return;
         }
         for (name, value) in self.seen.call.args {
-            let Value::String(text) = value else { continue };
-            let plain = text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
-            if plain
-                && self.views.iter().all(|(field, _)| field.first() != Some(name))
-                && let Ok(places) = self.seen.places_of(text)
-                && let Some(place) = places.get(1)
-            {
-                self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+            if self.views.iter().all(|(field, _)| field.first() != Some(name)) {
+                self.pin(name, value, !super::patterns::CONTENT.contains(&name.as_str()));
             }
+        }
+    }
+
+    /// Binds the questions to the place that a text leads to, and to those of the texts within it, up to so many.
+    fn pin(&mut self, name: &str, value: &Value, within: bool) {
+        if self.ruling.pins.len() >= MAX_PINS {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                let plain =
+                    text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
+                if plain
+                    && let Ok(places) = self.seen.places_of(text)
+                    && let Some(place) = places.get(1)
+                {
+                    self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+                }
+            }
+            Value::Array(items) if within => items.iter().enumerate().for_each(|(at, item)| {
+                self.pin(&format!("{name}/{at}"), item, within);
+            }),
+            Value::Object(map) if within => map.iter().for_each(|(key, value)| {
+                self.pin(&format!("{name}/{key}"), value, within);
+            }),
+            _ => {}
         }
     }
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::call::RuleCall;
 use super::handle::Rules;
 use super::ruling::{Ruling, Spoke};
-use crate::call::{RunContext, ToolCall};
+use crate::call::{RepeatedRequest, RunContext, ToolCall};
 use crate::decision::{Decision, ToolDecision};
 use crate::deferred::metadata;
 use crate::middleware::ToolMiddleware;
@@ -37,7 +37,8 @@ impl ToolMiddleware for Rules {
         if !ruling.charges.is_empty() {
             let id = cx.idempotency_key().unwrap_or_else(|| call.id().to_owned());
             let principal = self.principal(cx, call);
-            ruling = self.decide_and_count(&seen, &principal, &id, cx.is_repeat()).await;
+            let is_repeat = cx.is_repeat() || is_made_again(cx, ruling.decision()).await;
+            ruling = self.decide_and_count(&seen, &principal, &id, is_repeat).await;
         }
         if let Some(journal) = self.journal() {
             let entry = self.journal_entry(&seen, &ruling).of_call(cx.run_id(), call.id());
@@ -46,6 +47,15 @@ impl ToolMiddleware for Rules {
             }
         }
         ruling.into_decision()
+    }
+}
+
+/// Whether the call is a request that repeats one whose ask is open, and which was counted then.
+async fn is_made_again(cx: &RunContext, decision: ToolDecision) -> bool {
+    // A call of an agent below is another call than the request.
+    match cx.deps::<RepeatedRequest>() {
+        Ok(request) if !cx.agent_path().contains('/') => request.holds(decision).await,
+        _ => false,
     }
 }
 

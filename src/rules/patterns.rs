@@ -193,7 +193,7 @@ const FILE: &[&str] = &[
     "notebook_path",
     "target_file",
 ];
-const CONTENT: &[&str] = &[
+pub(super) const CONTENT: &[&str] = &[
     "content",
     "contents",
     "text",
@@ -219,17 +219,21 @@ const CONTENT: &[&str] = &[
     "new_source",
 ];
 
+/// Whether a name contains a part, in any case.
+fn contains(name: &str, part: &str) -> bool {
+    let mut windows = name.as_bytes().windows(part.len());
+    windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+}
+
 /// The classes of a tool that changes one file: by this file, by its folder, and by the folders above.
 fn of_file(seen: &Seen<'_>) -> Vec<GrantPattern> {
-    let name = seen.call.tool.to_ascii_lowercase();
-    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let has = |parts: &[&str]| parts.iter().any(|part| contains(seen.call.tool, part));
+    if !has(CHANGES) || has(OTHERS) {
+        return Vec::new();
+    }
     let args = seen.call.args;
     let mut named = FILE.iter().filter_map(|field| Some((*field, args.get(*field)?.as_str()?)));
-    let (true, false, Some((field, path)), None) =
-        (has(CHANGES), has(OTHERS), named.next(), named.next())
-    else {
-        return Vec::new();
-    };
+    let (Some((field, path)), None) = (named.next(), named.next()) else { return Vec::new() };
     let root = seen.places().root();
     let [directory] = seen.directories() else { return Vec::new() };
     if !seen.engine.classifier.is_plain_file(path, directory) {

@@ -174,6 +174,13 @@ pub enum CompoundKind {
         /// The words after `in`, which the shell expands first.
         words: Vec<Word>,
     },
+    /// `case`: the lists of its branches that are not empty, of which at most one runs.
+    Case {
+        /// The word that is compared with the patterns.
+        word: Box<Word>,
+        /// The patterns of all branches: literal texts and globs.
+        patterns: Vec<Word>,
+    },
 }
 
 impl Compound {
@@ -452,8 +459,12 @@ impl Commands {
                     redirections
                 }
                 Stage::Compound(compound) => {
-                    if let CompoundKind::For { words, .. } = &compound.kind {
-                        substituted(words, found);
+                    match &compound.kind {
+                        CompoundKind::For { words, .. } => substituted(words, found),
+                        CompoundKind::Case { word, .. } => {
+                            substituted(std::slice::from_ref(word), found);
+                        }
+                        _ => {}
                     }
                     compound.lists.iter().for_each(|list| list.collect(found));
                     &compound.redirections

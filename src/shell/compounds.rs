@@ -1,13 +1,15 @@
-//! The parser's part for compound commands: `if`, `for`, `while`, `until`, groups, and conditions.
+//! The parser's part for compound commands: `if`, `for`, `while`, `until`, `case`, groups, and
+//! conditions.
 //!
 //! The grammar is the part that `sh`, `bash` and `zsh` have in common, with every separator written: after a condition
 //! and after each list there is a `;` or a line break. The short forms of `zsh` (`for f (a b) …`, `if … { … }`), `for`
-//! without `in`, and `case` and `select` are refused.
+//! without `in`, the other ends of branches (`;&`), and `select` are refused.
 //!
 //! | text | read as |
 //! |---|---|
 //! | `if a; then b; elif c; then d; else e; fi` | the lists `a`, `b`, `c`, `d`, `e` |
 //! | `for f in a *.rs; do b; done` | the list `b`, and the words |
+//! | `case $x in a\|b*) c;; *) d;; esac` | the lists `c`, `d`, the word and the patterns |
 //! | `while a; do b; done` | the lists `a`, `b` |
 //! | `{ a; b; }` | the list `a; b` |
 //! | `[[ -f a && $x == b* ]]` | the words between the brackets; not in `sh` |
@@ -21,7 +23,7 @@ impl Parser<'_> {
     pub(super) fn compound(&mut self, depth: usize) -> Parsed<Option<Stage>> {
         let start = self.lexer.at();
         let begins =
-            self.lexer.peek().is_some_and(|c| matches!(c, 'i' | 'f' | 'w' | 'u' | '{' | '['));
+            self.lexer.peek().is_some_and(|c| matches!(c, 'i' | 'f' | 'w' | 'u' | 'c' | '{' | '['));
         if !begins {
             return Ok(None);
         }
@@ -34,6 +36,8 @@ impl Parser<'_> {
         } else if self.lexer.eat_keyword("for") {
             let (variable, words) = self.words_of_for(depth)?;
             (CompoundKind::For { variable, words }, vec![self.body(depth, &["done"])?.0])
+        } else if self.lexer.eat_keyword("case") {
+            self.case(depth)?
         } else if self.lexer.eat_keyword("{") {
             (CompoundKind::Group, vec![self.body(depth, &["}"])?.0])
         } else if self.lexer.dialect().has_extensions() && self.lexer.eat_keyword("[[") {
@@ -115,6 +119,63 @@ impl Parser<'_> {
         match self.lexer.eat_keyword("do") {
             true => Ok((name, words)),
             false => Err(self.lexer.stop("a `for` without `do` is not analysed")),
+        }
+    }
+
+    /// Parses `word in pattern) list;; … esac`.
+    fn case(&mut self, depth: usize) -> Parsed<(CompoundKind, Vec<Commands>)> {
+        self.lexer.skip_blanks()?;
+        if !self.lexer.is_word_start() {
+            return Err(self.lexer.stop("a `case` without a word is not analysed"));
+        }
+        let word = Box::new(self.word(depth)?);
+        self.lexer.skip_blanks()?;
+        if !self.lexer.eat_keyword("in") {
+            return Err(self.lexer.stop("a `case` without `in` is not analysed"));
+        }
+        let (mut patterns, mut lists) = (Vec::new(), Vec::new());
+        loop {
+            self.lexer.skip_lines()?;
+            if self.lexer.is_keyword("esac") {
+                self.lexer.eat("esac");
+                return Ok((CompoundKind::Case { word, patterns }, lists));
+            }
+            self.patterns(depth, &mut patterns)?;
+            self.lexer.no_open_documents()?;
+            let list = self.list(depth + 1, ListEnd::Branch)?;
+            self.lexer.no_open_documents()?;
+            if !list.pipelines.is_empty() {
+                lists.push(list);
+            }
+            if self.lexer.eat(";;") && matches!(self.lexer.peek(), Some('&' | '|' | ';')) {
+                return Err(self.lexer.stop("only `;;` ends a branch here"));
+            }
+        }
+    }
+
+    /// Parses `pattern|pattern)`. What a shell replaces in a pattern is not analysed.
+    fn patterns(&mut self, depth: usize, patterns: &mut Vec<Word>) -> Parsed<()> {
+        loop {
+            self.lexer.skip_blanks()?;
+            let at = self.lexer.at();
+            if !self.lexer.is_word_start() {
+                return Err(self.lexer.stop("this pattern is not analysed"));
+            }
+            let word = self.word(depth)?;
+            let is_plain = matches!(word.kind, WordKind::Literal | WordKind::Glob)
+                && word.parameters.is_empty()
+                && word.substitutions.is_empty();
+            if !is_plain || is_reserved(&word) {
+                return Err(Stop::new(at, "this pattern is not analysed"));
+            }
+            patterns.push(word);
+            self.lexer.skip_blanks()?;
+            if self.lexer.eat(")") {
+                return Ok(());
+            }
+            if !self.lexer.eat("|") {
+                return Err(self.lexer.stop("this pattern is not analysed"));
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! | command | lists are judged |
 //! |---|---|
 //! | `if`, `{ … }` | once each; a `cd` in one of them may have happened behind the end |
+//! | `case` | once each, as any branch may be the one |
 //! | `while`, `until` | once each; a `cd` of this shell asks, as each round would start elsewhere |
 //! | `for` over words | once for each word, with the word as the variable's value |
 //! | `for` over many words, or a substitution | once, with a value that is not known |
@@ -48,6 +49,13 @@ impl Judging<'_> {
                 self.header(compound, variable, words, here);
                 let values = self.values_of(words, here);
                 self.rounds(compound, variable, values, body, here)
+            }
+            (CompoundKind::Case { word, .. }, lists) => {
+                // The word is only compared with the patterns, and printed by no program.
+                for commands in &word.substitutions {
+                    self.list(commands, here);
+                }
+                self.one_after_another(lists, here)
             }
             (CompoundKind::While, [condition, body]) if let Some(read) = read_of(condition) => {
                 let value = if input == Lines::Paths { Value::Line } else { Value::Text };
@@ -150,13 +158,8 @@ impl Judging<'_> {
             if word.kind == WordKind::Glob {
                 word.kind = WordKind::Literal;
             }
-            for commands in &word.substitutions {
-                self.list(commands, here);
-            }
             let words = [word];
-            let mut header = Simple::of_words(&words, &[], here, Lines::Unknown);
-            words.iter().for_each(|word| header.text(word));
-            header.only_reasons(self);
+            self.texts(&words, here);
             let [word] = words;
             let value = match word.kind {
                 WordKind::Literal => Value::Word { plain: is_plain(&word.text), word },
@@ -197,6 +200,7 @@ impl Judging<'_> {
             CompoundKind::While => "while",
             CompoundKind::Until => "until",
             CompoundKind::If => "if",
+            CompoundKind::Case { .. } => "case",
             CompoundKind::Group => "{",
         };
         let mut part = part_of(vec![word.to_owned()], compound.span.clone(), here);
@@ -211,6 +215,18 @@ impl Judging<'_> {
         let mut part = part_of(argv, compound.span.clone(), here);
         part.effects.push(Effect::Wraps(variable.to_owned()));
         self.parts.push(part);
+    }
+
+    /// Judges words that are only texts, with the commands in them. Returns what the last of these commands prints.
+    fn texts(&mut self, words: &[Word], here: &[PathBuf]) -> Lines {
+        let mut ended = Lines::Unknown;
+        for commands in words.iter().flat_map(|word| &word.substitutions) {
+            ended = self.list(commands, here).lines;
+        }
+        let mut header = Simple::of_words(words, &[], here, Lines::Unknown);
+        words.iter().for_each(|word| header.text(word));
+        header.only_reasons(self);
+        ended
     }
 
     /// The values that the words after `in` stand for.
@@ -230,15 +246,7 @@ impl Judging<'_> {
                 .map(|word| Value::Word { word: word.clone(), plain: plain(word) })
                 .collect();
         }
-        let mut ended = Lines::Unknown;
-        for word in &given {
-            for commands in &word.substitutions {
-                ended = self.list(commands, here).lines;
-            }
-        }
-        let mut header = Simple::of_words(&given, &[], here, Lines::Unknown);
-        given.iter().for_each(|word| header.text(word));
-        header.only_reasons(self);
+        let ended = self.texts(&given, here);
         match given.as_slice() {
             // Split at blanks, a path becomes parts of one.
             [only] if only.text == "$(…)" && ended == Lines::Paths => vec![Value::Line],

@@ -63,6 +63,7 @@
 //! - What the analysis looks at (links, files, the search path) is still so when the command runs. [`ShellTool`] runs
 //!   the judged words without a shell, which removes the first assumption and not the others.
 
+mod arithmetic;
 mod bindings;
 mod characters;
 mod classify;

@@ -7,7 +7,7 @@
 //! What was read is kept because a denial must not be avoidable by adding something strange: `rm -rf / ; for …` is
 //! refused, and `rm -rf /` is judged all the same.
 //!
-//! Compound commands (`if`, `for`, `while`, groups) and conditions are in `compounds.rs`. Words that begin any other
+//! Compound commands (`if`, `for`, `while`, `case`, groups) and conditions are in `compounds.rs`. Words that begin any other
 //! compound command in *any* of the shells are refused in the place of a program's name, also `{}`
 //! and `-`: a shell that knows them would read everything after them in another way.
 
@@ -69,6 +69,8 @@ pub(super) type Parsed<T> = Result<T, Stop>;
 pub(super) enum ListEnd {
     Text,
     Parenthesis,
+    /// `;;` or `esac`.
+    Branch,
     /// One of these words, in the place of a command.
     Words(&'static [&'static str]),
 }
@@ -131,6 +133,13 @@ impl<'a> Parser<'a> {
                 (None, _) => {
                     return Err(self.lexer.stop("the text ends in the middle of a command"));
                 }
+                (_, ListEnd::Branch)
+                    if join == Join::Then
+                        && (self.lexer.starts_with(";;")
+                            || separated && self.lexer.is_keyword("esac")) =>
+                {
+                    return Ok(list);
+                }
                 _ if !separated => return Err(self.lexer.stop("two commands without a separator")),
                 (_, ListEnd::Words(words))
                     if join == Join::Then
@@ -144,12 +153,12 @@ impl<'a> Parser<'a> {
             // What was read stays in the parser, for the case that the rest is refused.
             let pipelines = if depth == 0 { &mut self.read.pipelines } else { &mut list.pipelines };
             pipelines.push(pipeline);
-            (join, separated) = self.separator()?;
+            (join, separated) = self.separator(end)?;
         }
     }
 
     /// Parses the operator before the next pipeline. Returns also whether there was a separator.
-    fn separator(&mut self) -> Parsed<(Join, bool)> {
+    fn separator(&mut self, end: ListEnd) -> Parsed<(Join, bool)> {
         self.lexer.skip_blanks()?;
         if self.lexer.eat("&&") {
             return Ok((Join::And, true));
@@ -158,6 +167,9 @@ impl<'a> Parser<'a> {
             return Ok((Join::Or, true));
         }
         match self.lexer.peek() {
+            Some(';') if matches!(end, ListEnd::Branch) && self.lexer.starts_with(";;") => {
+                Ok((Join::Then, false))
+            }
             Some(';') => {
                 self.lexer.eat(";");
                 self.lexer.skip_blanks()?;

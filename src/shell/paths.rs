@@ -19,6 +19,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::commands::Word;
 use super::globs::{fits, is_glob};
 use super::names::{is_named, names};
 
@@ -136,6 +137,18 @@ impl Workspace {
         };
         let mut between = directory.ancestors().take_while(|at| *at != self.root);
         self.looks && directory.starts_with(&self.root) && !between.any(is_one)
+    }
+
+    /// Whether the program of the first word is installed in `node_modules` of each of these directories, or of one
+    /// above it in the root. Never in a [`lexical`](Self::lexical) workspace.
+    pub(super) fn has_installed(&self, words: &[Word], here: &[PathBuf]) -> bool {
+        let Some(name) = words.first().and_then(Word::literal) else { return false };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_name = !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+        let has = |at: &Path| at.join("node_modules/.bin").join(name).exists();
+        let inside = |at: &&Path| at.starts_with(&self.root);
+        let is_there = |at: &PathBuf| at.ancestors().take_while(inside).any(has);
+        self.looks && is_name && here.iter().all(is_there)
     }
 
     /// Whether tools may write to a path.

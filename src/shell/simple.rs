@@ -283,7 +283,9 @@ impl<'a> Simple<'a> {
         if matches!(name, "test" | "[") && self.is_plain_test(judging, name, args) {
             return;
         }
-        match matched(entry, args) {
+        let workspace = &judging.settings.workspace;
+        let installed = entry.is(Mark::Installed) && workspace.has_installed(args, &self.here);
+        match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
                     && (matched.help

@@ -1,19 +1,21 @@
 //! The lexer's part for words: quotes, expansions and braces.
 //!
 //! A word is read character by character, with two kinds of quotes and one escape. Everything that a shell replaces is
-//! noted, and never replaced here: `$NAME` and `${NAME}` are parameters, `$(…)` is handed to the parser, and any other
-//! use of `$` (arithmetic, operators in braces, arrays) is refused.
+//! noted, and never replaced here, except for the arithmetic of numbers: `$NAME` and `${NAME}` are parameters, `$(…)` is
+//! handed to the parser, and any other use of `$` (operators in braces, arrays) is refused.
 //!
 //! | text | word | kind | one word? |
 //! |---|---|---|---|
 //! | `'a b'` | `a b` | literal | yes |
 //! | `"$x"` | `$x` | expansion | yes |
 //! | `$x` | `$x` | expansion | any number |
+//! | `$((2 * 3))` | `6` | literal | yes |
 //! | `a*` | `a*` | glob | any number |
 //! | `HEAD@{1}` | `HEAD@{1}` | literal: no shell expands it | yes |
 //! | `{}` | `{}` | literal, for `xargs` and `find` | yes |
 //! | `{a,b}`, `{1..3}` | each of them | literal | refused in `sh`, which has no braces |
 
+use super::arithmetic;
 use super::commands::{Commands, Word, WordKind};
 use super::dialect::Dialect;
 use super::globs::is_glob;
@@ -213,7 +215,15 @@ impl Lexer<'_> {
         let length = match rest.chars().next() {
             None | Some(' ' | '\t' | '\n') => 0,
             Some('"') if word.in_double_quotes => 0,
-            Some('(') if !rest.starts_with("((") => {
+            Some('(') if rest.starts_with("((") => {
+                let Some((length, value)) = arithmetic::expansion(rest) else {
+                    return Err(self.stop("arithmetic is analysed with numbers only"));
+                };
+                self.at += 1 + length;
+                word.text.push_str(&value.to_string());
+                return Ok(false);
+            }
+            Some('(') => {
                 word.text.push_str("$(…)");
                 return Ok(true);
             }

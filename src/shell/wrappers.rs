@@ -67,6 +67,8 @@ impl Simple<'_> {
         }
         match self.input {
             Lines::NulPaths => {}
+            // What comes from the pipe could be printed by `cat` as well.
+            _ if entry.only_prints() => {}
             Lines::Paths if entry.hides_content() => {}
             Lines::Paths => self.ask(format!(
                 "`{name}` gets paths from its input that are split at blanks: separate them by NUL"

@@ -63,10 +63,12 @@ pub(in crate::shell) enum Unmatched {
     MayBeOption(String),
 }
 
-/// Matches the arguments of a program. The error has the entry of the sub-command that they do not match.
+/// Matches the arguments of a program. `installed` is for a program whose first word is one that the workspace has
+/// installed, so that no option is needed. The error has the entry of the sub-command that they do not match.
 pub(in crate::shell) fn matched<'t, 'w>(
     entry: &'t Entry,
     args: &'w [Word],
+    installed: bool,
 ) -> Result<Matched<'t, 'w>, (Unmatched, &'t Entry)> {
     let mut reading = ArgumentReading {
         entry,
@@ -84,7 +86,7 @@ pub(in crate::shell) fn matched<'t, 'w>(
         _ => false,
     };
     if !help {
-        let read = reading.all(args).and_then(|()| reading.check_needs());
+        let read = reading.all(args).and_then(|()| reading.check_needs(installed));
         read.map_err(|unmatched| (unmatched, reading.entry))?;
     }
     let entry = reading.entry;
@@ -482,12 +484,12 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         if text.len() < 2 { Err(unknown()) } else { Ok(rest) }
     }
 
-    fn check_needs(&self) -> Result<(), Unmatched> {
+    fn check_needs(&self, installed: bool) -> Result<(), Unmatched> {
         let left = self.entry.operands.get(self.next..).unwrap_or_default();
         if left.iter().any(|slot| slot.required) {
             return Err(Unmatched::Needs("its last operand".to_owned()));
         }
-        for needed in &self.entry.needs {
+        for needed in self.entry.needs.iter().filter(|_| !installed) {
             if !needed.iter().any(|option| self.seen.contains(option)) {
                 return Err(Unmatched::Needs(needed.join(" or ")));
             }

@@ -149,6 +149,9 @@ pub(in crate::shell) enum Mark {
     Repository,
     /// Only prints, compares or searches for its texts, so that a URL in one is not opened.
     Inert,
+    /// Runs the program of its first word, which it fetches where the workspace has not installed it. If it is
+    /// installed, nothing more is needed.
+    Installed,
     /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
 }
@@ -215,6 +218,11 @@ impl Entry {
             && self.is(Mark::Harmless)
             && self.operands.iter().all(|slot| harmless(&slot.kind))
             && self.operands.last().is_some_and(|slot| slot.repeats)
+    }
+
+    /// Whether the program only prints, compares or searches for its operands, which are texts.
+    pub(in crate::shell) fn only_prints(&self) -> bool {
+        self.is(Mark::Inert) && self.operands.iter().all(|slot| slot.kind == Kind::Text)
     }
 
     /// Whether words after `--` may be options of the program that this one runs.

@@ -383,6 +383,7 @@ fn mark(word: &str) -> Result<Mark, String> {
         "posix" => Mark::Posix,
         "repository" => Mark::Repository,
         "inert" => Mark::Inert,
+        "installed" => Mark::Installed,
         "no-help" => Mark::NoHelp,
         _ => return Err(format!("`{word}` is not a mark")),
     })

@@ -1,6 +1,8 @@
 //! Hooks of coding agents through the library: payloads that the clients have sent, and what they are answered.
 
 mod attacks;
+mod counting;
+mod granting;
 mod recorded;
 mod vocabulary;
 

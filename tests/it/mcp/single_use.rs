@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 use countersign::deferred::Answer;
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::mcp::serve;
+use countersign::rules::Rules;
 use countersign::seal::SealKeys;
-use countersign::{FunctionToolset, ToolError, ToolsExt, tool_fn};
+use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt, ToolsExt, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -283,4 +284,38 @@ async fn an_approval_that_was_not_used_in_time_is_asked_for_again() {
         let (text, _) = told(&client.call("pay", json!({"euros": 5})).await);
         assert_eq!(text == "paid 5", runs, "after {minutes} minutes: {text}");
     }
+}
+
+// Rule R7: a limit counts a call once, however often its client makes it until it is approved.
+#[tokio::test]
+async fn a_call_that_is_made_again_is_counted_once() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let text = "version = 1\n[[rule]]\nid = 'few'\nask = 'pay'\n\
+                at_most = { calls = 2, within = '1h', else = 'deny' }";
+    let rules = Rules::builder().lexical().text("mine.toml", text).counts(ledger.clone());
+    let (tools, paid) = super::client::payments();
+    let rules = rules.load().unwrap();
+    let server = || {
+        let keys = SealKeys::new("k", (0..32).collect::<Vec<u8>>()).unwrap();
+        let served = serve(tools.clone().layered(rules.clone().into_layer()));
+        let served = served.ledger(ledger.clone()).seal_keys(keys);
+        served.wait(Duration::from_millis(50)).principal("ann")
+    };
+    let call = json!({"euros": 5});
+
+    let mut earlier = Client::earlier(server(), "2025-11-25", json!({})).await;
+    for _ in 0..3 {
+        let (text, _) = told(&earlier.call("pay", call.clone()).await);
+        assert!(text.contains("waits for an approval"), "{text}");
+    }
+    decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
+    assert_eq!(told(&earlier.call("pay", call.clone()).await).0, "paid 5");
+
+    let mut newest = Client::newest(server(), forms()).await;
+    let state = newest.call("pay", call.clone()).await["result"]["requestState"].clone();
+    let response = newest.retry("pay", call.clone(), &state, yes()).await;
+    assert_eq!(told(&response).0, "paid 5", "{response}");
+    let (text, _) = told(&newest.call("pay", call).await);
+    assert!(text.contains("at most 2 calls"), "{text}");
+    assert_eq!(super::client::times(&paid), 2);
 }

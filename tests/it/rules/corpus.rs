@@ -34,11 +34,11 @@ fn the_presets_do_not_allow_dangerous_commands() {
 /// The same for commands of other programs, and for lists that were written without a look at the table.
 #[test]
 fn the_preset_developer_has_the_same_scores_for_other_commands() {
-    for name in ["own_dangerous", "own_dangerous_2"] {
+    for name in ["own_dangerous", "own_dangerous_2", "own_dangerous_3"] {
         let (asked, _, allowed) = score(name, Preset::Developer, true);
         assert!(asked >= 0.99, "{name}: {asked:.4}\n{}", allowed.join("\n"));
     }
-    for name in ["own_everyday", "own_everyday_2"] {
+    for name in ["own_everyday", "own_everyday_2", "own_everyday_3"] {
         let (asked, _, others) = score(name, Preset::Developer, false);
         println!("{name}: {asked:.4}");
         assert!(asked <= 0.20, "{name}: {asked:.4}\n{}", others.join("\n"));

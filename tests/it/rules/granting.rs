@@ -159,3 +159,37 @@ fn what_is_asked_every_time_has_no_classes() {
     assert_eq!(ruling.decision(), ToolDecision::Ask);
     assert!(ruling.grant_patterns().is_empty());
 }
+
+/// R6: "A resolved path is a pin", also one within a list: a folder that becomes a link elsewhere is another question, and
+/// a grant for the call of before does not answer it.
+#[cfg(unix)]
+#[test]
+fn a_path_within_a_list_is_bound_to_the_place_that_it_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(folder.path()).unwrap();
+    for name in ["one", "two"] {
+        std::fs::create_dir(root.join(name)).unwrap();
+    }
+    let link = |to: &str| {
+        let _ = std::fs::remove_file(root.join("link"));
+        std::os::unix::fs::symlink(root.join(to), root.join("link")).unwrap();
+    };
+    let text = "version = 1\n[[rule]]\nid = 'all'\nask = 'pack'";
+    let rules = Rules::builder().root(&root).text("mine.toml", text).load().unwrap();
+    let pins = || {
+        let args = json!({"what": {"files": ["link/a", "one/b"]}, "path": "link/c"});
+        let mut pins =
+            rules.decide(&RuleCall::new("pack", args.as_object().unwrap())).pins().to_vec();
+        pins.sort();
+        pins
+    };
+    link("one");
+    let before = pins();
+    let place = |name: &str| root.join(name).display().to_string();
+    let expected = [("path of path", "one/c"), ("path of what/files/0", "one/a")]
+        .map(|(what, name)| (what.to_owned(), place(name)));
+    assert_eq!(before, expected, "what leads where it says has no second place");
+    assert_eq!(pins(), before);
+    link("two");
+    assert_ne!(pins(), before);
+}

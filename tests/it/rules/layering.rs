@@ -86,6 +86,30 @@ async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
     );
 }
 
+/// R7: "counts calls that reached the rule, once per call": only the door knows that a request repeats an earlier one.
+#[tokio::test]
+async fn a_request_that_repeats_one_whose_ask_is_open_is_not_counted() {
+    use countersign::Outcome;
+    use countersign::call::RepeatedRequest;
+
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'one'\nask = 'refund'\nat_most = { calls = 1, within = '1h', else = 'deny' }",
+    );
+    let made = async |turn: Turn| {
+        let report = turn.run(vec![call("1", &json!(1))]).await.unwrap();
+        report.calls()[0].outcome().clone()
+    };
+    let repeats = || RepeatedRequest::new(|_| Box::pin(std::future::ready(true)));
+    assert!(made(turn(&rules)).await.is_deferred());
+    for _ in 0..3 {
+        assert!(made(turn(&rules).deps(repeats())).await.is_deferred());
+    }
+    assert!(
+        matches!(made(turn(&rules)).await, Outcome::Denied(_)),
+        "another call, beyond the limit"
+    );
+}
+
 #[test]
 fn a_call_that_was_counted_is_not_counted_again() {
     let rules = rules(

@@ -3,7 +3,7 @@
 use std::fs;
 
 use countersign::decision::ToolDecision;
-use countersign::shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+use countersign::shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
 
 use super::{allows, asks, classifier, developer};
 
@@ -45,6 +45,54 @@ fn what_may_run_is_judged_whatever_decides_about_it() {
     }
     let denied = developer("if true; then for i in 1; do rm -rf /; done; fi");
     assert_eq!(denied.decision(), ToolDecision::Deny);
+}
+
+#[test]
+fn every_branch_of_a_case_is_judged_and_its_word_is_a_text() {
+    for text in [
+        "case $1 in a|b) ls;; *) pwd;; esac",
+        "case \"$(uname)\" in Linux) echo linux;; Darwin|*BSD) echo other;; esac",
+        "case x in\n  # nothing to do\n  a) ;;\n  'b c')\n    ls\n    ;;\n  *) pwd\nesac",
+        "for f in *.md; do case $f in README*) head -3 \"$f\";; *) wc -l \"$f\";; esac; done",
+        "case x in x) ls;; esac | sort",
+    ] {
+        allows(text);
+    }
+    for text in [
+        "case $(rm x) in *) ls;; esac",
+        "case x in y) rm x;; esac",
+        "case x in y) ls;; *) ls; git push;; esac",
+        "case x in y) ls;; esac > src/lib.rs",
+        "case x in y) PATH=/tmp;; esac; ls",
+        "case x in y) cd ..;; esac; cat secret.txt",
+        "case x in *) case y in *) rm x;; esac;; esac",
+        "for f in a b; do case $f in a) x=/etc/shadow;; esac; cat $x; done",
+    ] {
+        asks(text);
+    }
+}
+
+#[test]
+fn arithmetic_of_numbers_is_a_number() {
+    for (text, word) in [
+        ("a $((1))", "1"),
+        ("a $((3 * 14 + 2))", "44"),
+        ("a x$(( (1+2) * -3 ))y", "x-9y"),
+        ("a \"$((7 / -2)) $((7 % 4))\"", "-3 3"),
+        ("a $((5 - -3))", "8"),
+    ] {
+        for dialect in [Dialect::Sh, Dialect::Bash, Dialect::Zsh] {
+            let commands = Commands::parse(text, dialect).unwrap();
+            let argv = commands.simple_commands().next().unwrap().argv().unwrap();
+            assert_eq!(argv, ["a", word], "{text}");
+        }
+    }
+    allows("head -c $((16*1024)) data.bin | tail -n $((2 + 3))");
+    allows("echo \"$((1024 * 1024)) bytes\"");
+    // The value of the variable would be evaluated, with the commands in a subscript of it.
+    asks("x='a[$(id)]'; echo $((x))");
+    // A number that is an option or a place is judged as such.
+    asks("sort $((0 - 1))x -o src/lib.rs");
 }
 
 #[test]
@@ -250,6 +298,21 @@ fn braces_are_the_words_that_they_stand_for() {
         "cp {a,b}",
         "cat {src,.ssh}/*",
         "ls {1..500}",
+    ] {
+        asks(text);
+    }
+}
+
+/// What comes from a pipe may be printed, and is no path.
+#[test]
+fn what_is_only_printed_may_come_from_a_pipe() {
+    allows("seq 3 | xargs -n1 echo item");
+    allows("cut -d, -f1 a.csv | sort -u | xargs echo");
+    for text in [
+        "seq 3 | xargs cat",
+        "seq 3 | xargs printf",
+        "seq 3 | xargs -n1 grep x",
+        "cat a | xargs rm",
     ] {
         asks(text);
     }

@@ -158,3 +158,36 @@ fn programs_of_the_project_do_what_a_build_does() {
         assert_eq!(developer(text).decision(), ToolDecision::Ask, "{text}");
     }
 }
+
+/// What the workspace has installed may do what a build does; `npx` fetches everything else.
+#[test]
+fn npx_runs_unasked_what_the_workspace_has_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(folder.path()).unwrap();
+    std::fs::create_dir_all(root.join("node_modules/.bin")).unwrap();
+    std::fs::create_dir(root.join("web")).unwrap();
+    let judge = |text: &str| {
+        let classifier = Classifier::new(Workspace::new(&root), Preset::Developer);
+        let classifier = classifier.with_search_path(SearchPath::unchecked());
+        classifier.judge(text, Dialect::Bash).decision()
+    };
+    assert_eq!(judge("npx eslint src"), ToolDecision::Ask);
+    for name in ["eslint", "rm"] {
+        std::fs::write(root.join("node_modules/.bin").join(name), "").unwrap();
+    }
+    for text in ["npx eslint src", "cd web && npx eslint .", "bunx eslint src"] {
+        assert_eq!(judge(text), ToolDecision::Allow, "{text}");
+    }
+    for text in [
+        "npx prettier --check .",
+        "npx eslint@8 src",
+        "npx -y eslint src",
+        "npx ../eslint",
+        "npx rm -r src",
+        "pnpx eslint src",
+        "npx -p evil eslint src",
+        "cd .. && npx eslint .",
+    ] {
+        assert_eq!(judge(text), ToolDecision::Ask, "{text}");
+    }
+}

@@ -107,10 +107,10 @@ fn a_here_document_is_data_and_the_line_after_it_is_not() {
 
 #[test]
 fn a_refusal_names_the_place_and_keeps_what_was_read() {
-    let refused = Commands::parse("ls a\npwd; case x in y) z;; esac", Dialect::Sh).unwrap_err();
+    let refused = Commands::parse("ls a\npwd; select x in y; do z; done", Dialect::Sh).unwrap_err();
     assert_eq!((refused.line(), refused.column(), refused.at()), (2, 6, 10));
     assert_eq!(refused.read().simple_commands().count(), 2);
-    assert!(refused.why().contains("`case`"), "{}", refused.why());
+    assert!(refused.why().contains("`select`"), "{}", refused.why());
 }
 
 #[test]

@@ -154,14 +154,24 @@ fn mutated(text: &str, numbers: &mut Numbers) -> String {
 
 /// A text of loops, conditions, groups and braces, whose loops end if every command succeeds.
 fn compound(numbers: &mut Numbers, depth: usize) -> String {
-    let simple =
-        ["a b", "c 'd e'", "f {g,h}i", "j x{1..3}y", "k |& l", "m && n", "o; p", "! q", "s > t"];
+    let simple = [
+        "a b",
+        "c 'd e'",
+        "f {g,h}i",
+        "j x{1..3}y",
+        "k |& l",
+        "m && n",
+        "o; p",
+        "! q",
+        "s > t",
+        "t $((2 * (3 + 4) - 10 / 3)) u$((7 % 4))v \"$((-1 - -2))\"",
+    ];
     if depth == 0 {
         return simple[numbers.below(simple.len())].to_owned();
     }
     let (one, two, three) =
         (compound(numbers, depth - 1), compound(numbers, depth - 1), compound(numbers, depth - 1));
-    match numbers.below(9) {
+    match numbers.below(11) {
         0 => format!("if {one}; then {two}; else {three}; fi"),
         1 => format!("if {one}\nthen\n{two}\nelif z\nthen {three}\nfi"),
         2 => format!("for f in x 'y z' {{v,w}}; do {one}; {two}; done"),
@@ -169,6 +179,8 @@ fn compound(numbers: &mut Numbers, depth: usize) -> String {
         4 => format!("{{ {one}; {two}; }} && {three}"),
         5 => format!("while ! z; do {one}; done; {two}"),
         6 => format!("until z; do {one}; done\n{two}"),
+        8 => format!("case x in y|z*) {one};; 'x y'|[a-w]?) {two} ;; *) {three}; esac"),
+        9 => format!("case a in\n  # c\n  b) ;;\n  a)\n    {one}\n    ;;\nesac | {two}"),
         7 => format!("[[ -f x || y == z* && -n b ]] && {one}; {two}"),
         _ => format!("( {one}; {{ {two}; }} ) | a"),
     }
@@ -209,7 +221,7 @@ fn look_at(commands: &Commands, found: &mut Found) {
                         compound.lists()[0].pipelines().last().unwrap().is_negated() == wanted
                     };
                     match compound.kind() {
-                        CompoundKind::If => found.branches = true,
+                        CompoundKind::If | CompoundKind::Case { .. } => found.branches = true,
                         CompoundKind::While => found.endless |= !ends(true),
                         CompoundKind::Until => found.endless |= !ends(false),
                         CompoundKind::For { words, .. } => {

@@ -178,6 +178,66 @@ async fn a_field_that_is_not_named_is_as_in_the_original() {
 }
 
 #[tokio::test]
+async fn another_form_of_an_argument_is_another_argument() {
+    // G1: "fields it does not name are absent or equal to the original's".
+    let original = || {
+        json!({
+            "path": "src/\u{e9}.rs", "n": 1, "big": 9_007_199_254_740_993_u64, "force": false,
+            "deep": {"list": [1, {"b": null}], "to": "bob"},
+        })
+    };
+    let world = World::new();
+    let asked = world.asked(original()).await;
+    let grant = Grant::of(&asked.ask, GrantScope::Session("s1".into())).unwrap();
+    world.ledger.make_grant(grant, &["ann"]).await.unwrap();
+    let with = |pointer: &str, value: Value| {
+        let mut args = original();
+        *args.pointer_mut(pointer).unwrap() = value;
+        args
+    };
+    // The same number, and the same fields in another order, are the same arguments.
+    assert!(world.passes(original()).await);
+    for text in ["1.0", "1e0", "10e-1"] {
+        assert!(world.passes(with("/n", serde_json::from_str(text).unwrap())).await, "{text}");
+    }
+    for path in [
+        "src/e\u{301}.rs",
+        "./src/\u{e9}.rs",
+        "src//\u{e9}.rs",
+        "src/\u{e9}.rs/",
+        "src/x/../\u{e9}.rs",
+        "src/\u{e9}.rs ",
+        "src/\u{e9}.rs\u{200b}",
+        "SRC/\u{e9}.rs",
+        "src/%C3%A9.rs",
+        "src\\\u{e9}.rs",
+    ] {
+        assert!(!world.passes(with("/path", json!(path))).await, "{path:?}");
+    }
+    for n in [json!("1"), json!(true), json!(1.000_000_1), json!(-1), json!([1]), json!(null)] {
+        assert!(!world.passes(with("/n", n.clone())).await, "{n}");
+    }
+    for other in [
+        with("/big", json!(9_007_199_254_740_992_u64)),
+        with("/big", json!("9007199254740993")),
+        with("/force", json!(null)),
+        with("/force", json!(0)),
+        with("/deep/list", json!([{"b": null}, 1])),
+        with("/deep/list/1", json!({})),
+        with("/deep/list/1", json!({"b": null, "c": null})),
+        with("/deep", json!({"list": [1, {"b": null}], "to": "bob", "cc": "eve"})),
+        with("/deep/to", json!("bob\n")),
+    ] {
+        assert!(!world.passes(other.clone()).await, "{other}");
+    }
+    for field in ["force", "n", "deep"] {
+        let mut args = original();
+        args.as_object_mut().unwrap().remove(field);
+        assert!(!world.passes(args).await, "without {field}");
+    }
+}
+
+#[tokio::test]
 async fn a_grant_is_void_after_its_uses_its_time_and_its_revocation() {
     // G2: "It is void after expiry, use count, revocation".
     let clock = Arc::new(AtomicI64::new(1_000_000));

@@ -132,6 +132,22 @@ fn a_limit_counts_over_the_processes_of_a_hook() {
     assert_denied("claude", &user.hook(&Call { id: "c3", ..CALL }, "20"), "at most 2 calls");
 }
 
+/// R7: "counts calls that reached the rule, once per call": a call that is made again after its approval is one call.
+#[test]
+fn a_limit_counts_a_call_that_is_made_again_once() {
+    let user = User::new();
+    user.configure("");
+    let rules = user.home().join(".config/countersign/rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'few'\nask = 'shell'\n\
+                at_most = { calls = 2, within = '1h', else = 'deny' }\n";
+    std::fs::write(rules, text).unwrap();
+    for id in ["c1", "c2"] {
+        user.is_approved(&Call { id, ..CALL });
+    }
+    assert_denied("claude", &user.hook(&Call { id: "c3", ..CALL }, "20"), "at most 2 calls");
+    assert!(user.pending().is_empty());
+}
+
 /// G1: a grant for the session answers later calls of the hook, each a process, and no other call.
 #[test]
 fn a_grant_answers_equal_calls_of_its_session() {
