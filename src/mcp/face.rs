@@ -33,6 +33,7 @@ use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, Subsc
 use rmcp::{ErrorData, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::announcements::ListChanges;
 use super::connection::{Connection, Failed};
@@ -57,12 +58,21 @@ pub(super) struct Face {
     /// The least severe log messages that the client wants; none until it says so.
     pub(super) level: Mutex<Option<usize>>,
     subscriber: OnceLock<Arc<Subscriber>>,
+    /// Cancelled when the client is gone.
+    gone: CancellationToken,
+}
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        self.gone.cancel();
+    }
 }
 
 impl Face {
     pub(super) fn new(shared: Arc<Shared>, http: bool) -> Self {
         let nonce = uuid::Uuid::now_v7().to_string();
-        Self { shared, http, nonce, level: Mutex::default(), subscriber: OnceLock::new() }
+        let (level, subscriber, gone) = <(Mutex<_>, OnceLock<_>, CancellationToken)>::default();
+        Self { shared, http, nonce, level, subscriber, gone }
     }
 
     /// The subscriptions of this client.
@@ -142,9 +152,13 @@ impl Face {
         let mut updates = connection.subscriptions.updates();
         // The subscriptions end with the connection, and not with this task.
         let subscriber = Arc::downgrade(self.subscriber(connection));
+        let gone = self.gone.clone();
         tokio::spawn(async move {
             loop {
-                let update = updates.recv().await;
+                let update = tokio::select! {
+                    update = updates.recv() => update,
+                    () = gone.cancelled() => return,
+                };
                 let about = subscriber.upgrade().and_then(|it| it.about(update));
                 let Some(uris) = about else { return };
                 for uri in uris {
@@ -306,8 +320,9 @@ impl ServerHandler for Face {
         if let Some(connection) = upstream {
             self.pass_updates_on(connection, cx.peer.clone());
         }
+        let gone = self.gone.clone();
         tokio::spawn(async move {
-            while changed.changed().await.is_ok() {
+            while let Some(Ok(())) = gone.run_until_cancelled(changed.changed()).await {
                 let now = *changed.borrow_and_update();
                 if !known.tell(now, &cx.peer, &offered).await {
                     return;

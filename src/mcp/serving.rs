@@ -321,7 +321,9 @@ impl Shared {
                 self.has_schema(call.call().name()),
             ))),
         };
-        if !asks.is_empty() && !cx.ct.is_cancelled() {
+        // A session that was ended has no stream for the reply, and its requests are not cancelled.
+        let is_gone = cx.ct.is_cancelled() || cx.peer.is_transport_closed();
+        if !asks.is_empty() && !is_gone {
             // On stdio it is seen whether the response could be written.
             match self.sees_writes {
                 true => self.asks.responses.begin(cx.id.clone(), asks),

@@ -354,9 +354,9 @@ impl McpToolset {
         site: Option<&Arc<Site>>,
     ) -> Result<ToolReturn, ToolError> {
         let raw = match answer {
-            ServerResult::CallToolResult(result) => json!(result),
-            ServerResult::ReadResourceResult(result) => json!(result),
-            ServerResult::GetPromptResult(result) => json!(result),
+            ServerResult::CallToolResult(result) if !JUDGED.contains(&tool) => json!(result),
+            ServerResult::ReadResourceResult(result) if tool == READ_RESOURCE => json!(result),
+            ServerResult::GetPromptResult(result) if tool == GET_PROMPT => json!(result),
             ServerResult::CompleteResult(result) if tool == COMPLETE => json!(result),
             ServerResult::EmptyResult(_) if tool == SUBSCRIBE => json!({}),
             _ => {

@@ -69,6 +69,8 @@ async fn an_agent_of_pydantic_ai_works_through_the_guard() {
         std::iter::once(command.get_program()).chain(command.get_args()).map(words).collect();
     let calls = json!([["write", {"n": 1}], ["write", {"n": 101}], ["write", {"n": 50}]]);
     let running = tokio::spawn(agent(json!({"command": command, "env": env, "calls": calls})));
+    // The first call is allowed; before it there is no store.
+    desk.begun(1).await;
     let asked = desk.asked().await;
     assert_eq!(asked.ask.args().to_value(), json!({"n": 50}));
     assert_eq!(desk.runs().len(), 1, "only the allowed call has run");

@@ -25,8 +25,10 @@ impl Web {
     async fn send(&self, method: &str, body: &str) -> (u16, Option<String>, Vec<Value>) {
         let client = reqwest::Client::new();
         let mut request = client.request(method.parse().unwrap(), &self.url).body(body.to_owned());
-        request = request.header("content-type", "application/json");
         request = request.header("accept", "application/json, text/event-stream");
+        if self.headers.iter().all(|(name, _)| *name != "content-type") {
+            request = request.header("content-type", "application/json");
+        }
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
