@@ -75,7 +75,7 @@ impl Face {
         cx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let none = ErrorData::method_not_found::<SubscribeRequestMethod>();
-        let upstream = self.beside(cx, |it| subscribes(it), none).await?;
+        let upstream = self.beside(cx, subscribes, none).await?;
         let subscriber = self.subscriber(&upstream.toolset.connection);
         if !subscriber.has_room() {
             return Err(ErrorData::invalid_params("too many resources are subscribed to", None));
@@ -96,7 +96,7 @@ impl Face {
         cx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let none = ErrorData::method_not_found::<UnsubscribeRequestMethod>();
-        let upstream = self.beside(cx, |it| subscribes(it), none).await?;
+        let upstream = self.beside(cx, subscribes, none).await?;
         self.subscriber(&upstream.toolset.connection).leave(&params.uri).await;
         Ok(())
     }
