@@ -24,7 +24,7 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   Tab, n            the next call without an answer
   Space, PageDown   more of this call; PageUp, Left, Right, End
   v, Enter          all of this call; again: the masked values
-  a                 approve this call
+  a, y              approve this call
   d                 deny it; m denies it with a message for the model
   e                 edit the arguments, then approve them
   u                 take the answer back

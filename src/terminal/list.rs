@@ -267,8 +267,10 @@ impl<'a> List<'a> {
             KeyCode::Char('U') if self.can_grant() => {
                 self.mode = Mode::Typing(Purpose::Until, Line::new(""));
             }
-            KeyCode::Char(c @ ('a' | 'A' | 'd' | 'D' | 'm')) if self.is_armed(1) => self.decide(c),
-            KeyCode::Char('a' | 'A' | 'd' | 'D' | 'm') => {}
+            KeyCode::Char(c @ ('a' | 'y' | 'A' | 'd' | 'D' | 'm')) if self.is_armed(1) => {
+                self.decide(c);
+            }
+            KeyCode::Char('a' | 'y' | 'A' | 'd' | 'D' | 'm') => {}
             KeyCode::Esc => {
                 "Esc decides nothing: d denies, Ctrl-C stops the run."
                     .clone_into(&mut self.message);
@@ -282,9 +284,9 @@ impl<'a> List<'a> {
     fn decide(&mut self, key: char) {
         let many = !self.batch.chosen().is_empty();
         match key {
-            'a' if many => self.approve_all(),
+            'a' | 'y' if many => self.approve_all(),
             'd' if many => self.deny_all(false.into()),
-            'a' => self.approve(),
+            'a' | 'y' => self.approve(),
             'd' => self.answer(&false.into()),
             'm' => self.mode = Mode::Typing(Purpose::Message, Line::new("")),
             'A' => self.approve_all(),
