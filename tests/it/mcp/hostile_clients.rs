@@ -20,7 +20,9 @@ async fn earlier(desk: &Desk, server: &Value) -> Client {
 
 fn call(id: Value, n: u32) -> Value {
     let params = json!({"name": "write", "arguments": {"n": n}});
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    let mut frame = json!({"jsonrpc": "2.0", "method": "tools/call", "params": params});
+    frame["id"] = id;
+    frame
 }
 
 /// Approves what is pending, and gives how many that was.

@@ -71,7 +71,8 @@ impl Web {
 }
 
 fn call(tool: &str, arguments: Value) -> String {
-    let params = json!({"name": tool, "arguments": arguments});
+    let mut params = json!({"name": tool});
+    params["arguments"] = arguments;
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }
 
