@@ -877,9 +877,11 @@ fn a_getter_has_the_name_of_what_it_reads() {
     for path in files("src", &[".rs"]) {
         let text = read(&path);
         let getter = text.lines().find(|line| {
-            // `get_info` and `get_prompt` are methods of traits of `rmcp`.
+            // `get_info`, `get_prompt` and `get_tool` are methods of traits of `rmcp`.
             line.contains("fn get_")
-                && !["fn get_info(", "fn get_prompt("].iter().any(|it| line.contains(it))
+                && !["fn get_info(", "fn get_prompt(", "fn get_tool("]
+                    .iter()
+                    .any(|it| line.contains(it))
         });
         assert!(getter.is_none(), "{path}: `x()` reads and `with_x()` sets, in {getter:?}");
     }

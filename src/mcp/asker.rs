@@ -34,7 +34,7 @@ use super::flight::{CallingClient, Reply, State, Waiting};
 use super::form::{self, FormAnswer};
 use super::result;
 use super::shared::Shared;
-use super::site::{Site, lock};
+use super::site::{Report, Site, lock};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
 use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
@@ -85,7 +85,7 @@ pub(super) struct Asker {
     pub(super) linked: bool,
     /// Whether no layer has counted the call, as it repeats one whose ask was open.
     pub(super) joins: Arc<AtomicBool>,
-    pub(super) beat: Option<mpsc::UnboundedSender<ProgressNotificationParam>>,
+    pub(super) beat: Option<mpsc::UnboundedSender<Report>>,
 }
 
 /// The answer to one call of a batch.
@@ -267,7 +267,7 @@ impl Asker {
                 let params = ProgressNotificationParam::new(token, beats / 1e6)
                     .with_message("waits for an approval");
                 // The request may be over.
-                _ = beat.send(params);
+                _ = beat.send(Report::Progress(params));
             }
         }
     }

@@ -18,8 +18,8 @@ use std::time::Duration;
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,
     ElicitRequestParams, ElicitResult, ElicitationAction, GetExtensions as _, Implementation,
-    ListRootsRequestMethod, ProtocolVersion, RequestId, ServerPeerInfo, ServerResult,
-    SubscriptionFilter,
+    ListRootsRequestMethod, ProtocolVersion, RequestId, ResourceUpdatedNotificationParam,
+    ServerPeerInfo, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
@@ -32,10 +32,11 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use super::McpError;
+use super::announcements::{ListChanges, Subscriptions};
 use super::child::ChildTransport;
 use super::launch::{Launch, Transport};
 use super::progress::{ProgressRoute, ProgressTransport};
-use super::site::{Routes, Site};
+use super::site::{Routes, Site, lock};
 
 /// The longest pause between two attempts to start a server.
 ///
@@ -55,7 +56,10 @@ pub(super) struct Connection {
     live: Mutex<State>,
     routes: Arc<Routes>,
     /// Counts list changes and restarts: a list that was read under another number has to be read again.
-    changes: watch::Sender<u64>,
+    changes: watch::Sender<ListChanges>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    /// The most log messages that a client wants: their severity, and the request for them.
+    logs: std::sync::Mutex<Option<(usize, ClientRequest)>>,
     forms: AtomicBool,
     calls: AtomicU64,
 }
@@ -84,7 +88,9 @@ impl Connection {
             launch,
             live: Mutex::default(),
             routes: Arc::default(),
-            changes: watch::Sender::new(0),
+            changes: watch::Sender::new(ListChanges::default()),
+            subscriptions: Arc::default(),
+            logs: std::sync::Mutex::default(),
             forms: AtomicBool::new(false),
             calls: AtomicU64::new(0),
         })
@@ -96,7 +102,7 @@ impl Connection {
     }
 
     /// Counts list changes and restarts of the server.
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+    pub(super) fn changes(&self) -> watch::Receiver<ListChanges> {
         self.changes.subscribe()
     }
 
@@ -121,8 +127,9 @@ impl Connection {
                 *live = State { running: Some(running), failures: 0, not_before: None };
                 if was_running {
                     tracing::warn!(target: "countersign::mcp", server = &*self.name, "the server was started again");
+                    self.renew(peer.clone());
                 }
-                self.changes.send_modify(|count| *count += 1);
+                self.changes.send_modify(ListChanges::restarted);
                 self.listen(peer.clone());
                 Ok(peer)
             }
@@ -142,6 +149,37 @@ impl Connection {
         peer.peer_info().ok_or_else(missing)
     }
 
+    /// The peer of a server that runs.
+    pub(super) async fn running(&self) -> Option<Peer<RoleClient>> {
+        self.live.lock().await.running.as_ref().map(|it| it.peer().clone())
+    }
+
+    /// Subscribes again, and asks for log messages again, at a server that was started again.
+    fn renew(&self, peer: Peer<RoleClient>) {
+        let subscriptions = Arc::clone(&self.subscriptions);
+        let logs = lock(&self.logs).as_ref().map(|(_, request)| request.clone());
+        tokio::spawn(async move {
+            subscriptions.renew(&peer).await;
+            if let Some(logs) = logs {
+                // A server that refuses it writes what it likes.
+                _ = peer.send_request(logs).await;
+            }
+        });
+    }
+
+    /// Asks the server for log messages of this severity, if it does not write them already for another client.
+    pub(super) async fn write_logs(self: &Arc<Self>, severity: usize, request: ClientRequest) {
+        {
+            let mut logs = lock(&self.logs);
+            if logs.as_ref().is_some_and(|(known, _)| *known <= severity) {
+                return;
+            }
+            *logs = Some((severity, request.clone()));
+        }
+        // A server that refuses it writes what it likes, and each client gets what it wants of that.
+        _ = self.request(request, None).await;
+    }
+
     async fn start(&self) -> Result<RunningService<RoleClient, ClientSide>, McpError> {
         let mut capabilities = ClientCapabilities::default();
         if self.forms.load(Ordering::Relaxed) {
@@ -152,7 +190,9 @@ impl Connection {
             info: ClientConfig::new(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
+            subscriptions: Arc::clone(&self.subscriptions),
         };
+        let calls = || Arc::clone(&self.routes);
         let modes = || ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: None,
@@ -170,7 +210,7 @@ impl Connection {
                         McpError::Start { server, problem }
                     })?;
                     client
-                        .serve_with_lifecycle(ProgressTransport::new(child), modes())
+                        .serve_with_lifecycle(ProgressTransport::new(child, calls()), modes())
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
@@ -178,7 +218,7 @@ impl Connection {
                     let config = self.http(url, headers)?;
                     let transport = StreamableHttpClientTransport::from_config(config);
                     client
-                        .serve_with_lifecycle(ProgressTransport::new(transport), modes())
+                        .serve_with_lifecycle(ProgressTransport::new(transport, calls()), modes())
                         .await
                         .map_err(|error| self.handshake(&error))
                 }
@@ -249,8 +289,8 @@ impl Connection {
                 .resources_list_changed()
                 .build();
             let Ok(mut events) = peer.listen(filter).await else { return };
-            while let Ok(Some(_)) = events.next().await {
-                changes.send_modify(|count| *count += 1);
+            while let Ok(Some(event)) = events.next().await {
+                changes.send_modify(|counts| counts.count(&event));
             }
         });
     }
@@ -267,8 +307,14 @@ impl Connection {
     ) -> Result<ServerResult, Failed> {
         let peer = self.peer().await.map_err(Failed::NotSent)?;
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let _asking = self.routes.asking(call, site.and_then(|site| site.elicit.as_ref()));
-        let progress = site.and_then(|site| site.progress.clone()).map(Arc::new);
+        let is_call = matches!(
+            request,
+            ClientRequest::CallToolRequest(_)
+                | ClientRequest::ReadResourceRequest(_)
+                | ClientRequest::GetPromptRequest(_)
+        );
+        let _in_flight = is_call.then(|| self.routes.begin(call, site));
+        let progress = site.and_then(|site| site.progress()).map(Arc::new);
         if let Some(progress) = &progress {
             request.extensions_mut().insert(ProgressRoute::to(progress));
         }
@@ -318,7 +364,8 @@ impl Drop for CancelOnDrop {
 pub(super) struct ClientSide {
     info: ClientConfig,
     routes: Arc<Routes>,
-    changes: watch::Sender<u64>,
+    changes: watch::Sender<ListChanges>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl ClientHandler for ClientSide {
@@ -339,21 +386,30 @@ impl ClientHandler for ClientSide {
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        match self.routes.only_asker() {
+        let site = self.routes.only();
+        match site.as_ref().and_then(|site| site.elicit.as_ref()) {
             Some(ask) => Ok(ask(QUESTION.to_owned(), request).await),
             None => Ok(ElicitResult::new(ElicitationAction::Cancel)),
         }
     }
 
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.subscriptions.updated(params.uri);
+    }
+
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.send_modify(|counts| counts.tools += 1);
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.send_modify(|counts| counts.prompts += 1);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.send_modify(|counts| counts.resources += 1);
     }
 }

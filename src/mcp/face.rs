@@ -15,29 +15,33 @@
 //! run the call of another person (rule M3).
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures::future::Either;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientRequest,
-    CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, InputRequiredResult, ListPromptsRequest, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ResultType, ServerCapabilities, ServerConfig,
-    ServerResult, SubscriptionFilter, Tool as Listed,
+    CompleteRequestParams, CompleteResult, DiscoverResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    InputRequiredResult, ListPromptsRequest, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequest, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequest, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ResourceUpdatedNotificationParam, ResultType, ServerCapabilities, ServerConfig, ServerResult,
+    SubscribeRequestParams, SubscriptionFilter, Tool as Listed, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::connection::Failed;
+use super::announcements::ListChanges;
+use super::connection::{Connection, Failed};
 use super::flight::{CallingClient, Reply, Request};
 use super::shared::{Shared, Upstream};
-use super::toolset::{GET_PROMPT, READ_RESOURCE};
+use super::site::lock;
+use super::subscriber::Subscriber;
+use super::toolset::{GET_PROMPT, JUDGED, READ_RESOURCE};
 use crate::call::ToolDefinition;
 use crate::turn::Turn;
 
@@ -47,15 +51,33 @@ pub(super) struct HttpPrincipal(pub(super) Option<String>);
 
 /// One connection of a client, or one request of a client without connections.
 pub(super) struct Face {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     http: bool,
     /// Tells this connection apart from others, for clients without a name.
     nonce: String,
+    /// The least severe log messages that the client wants; none until it says so.
+    pub(super) level: Mutex<Option<usize>>,
+    subscriber: OnceLock<Arc<Subscriber>>,
+    /// Cancelled when the client is gone.
+    gone: CancellationToken,
+}
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        self.gone.cancel();
+    }
 }
 
 impl Face {
     pub(super) fn new(shared: Arc<Shared>, http: bool) -> Self {
-        Self { shared, http, nonce: uuid::Uuid::now_v7().to_string() }
+        let nonce = uuid::Uuid::now_v7().to_string();
+        let (level, subscriber, gone) = <(Mutex<_>, OnceLock<_>, CancellationToken)>::default();
+        Self { shared, http, nonce, level, subscriber, gone }
+    }
+
+    /// The subscriptions of this client.
+    pub(super) fn subscriber(&self, connection: &Arc<Connection>) -> &Arc<Subscriber> {
+        self.subscriber.get_or_init(|| Arc::new(Subscriber::new(Arc::clone(connection))))
     }
 
     /// The principal of a request, and the ways to ask that person: only those that the client declares.
@@ -73,7 +95,8 @@ impl Face {
             }
             None => (self.shared.principal.clone(), None),
         };
-        CallingClient { principal, nonce, forms, urls, rounds }
+        let logs = *lock(&self.level);
+        CallingClient { principal, nonce, forms, urls, rounds, logs }
     }
 
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {
@@ -110,16 +133,42 @@ impl Face {
             tools
         });
         mine.prompts = offered.prompts.clone();
-        mine.resources = offered.resources.clone().map(|mut resources| {
-            resources.subscribe = None;
-            resources
-        });
+        mine.resources = offered.resources.clone();
+        mine.completions = offered.completions.clone();
+        mine.logging = offered.logging.clone();
+        if info.protocol_version >= ProtocolVersion::V_2026_07_28 {
+            only_the_newest(&mut mine);
+        }
         // The first connection counts; a server that offers less later fails its requests.
         _ = upstream.capabilities.set(mine);
         if let Some(pins) = &upstream.pins {
             pins.look().await;
         }
         Ok(())
+    }
+
+    /// Passes updates of resources on to a client that has subscribed to them, until it is gone.
+    fn pass_updates_on(&self, connection: &Arc<Connection>, peer: Peer<RoleServer>) {
+        let mut updates = connection.subscriptions.updates();
+        // The subscriptions end with the connection, and not with this task.
+        let subscriber = Arc::downgrade(self.subscriber(connection));
+        let gone = self.gone.clone();
+        tokio::spawn(async move {
+            loop {
+                let update = tokio::select! {
+                    update = updates.recv() => update,
+                    () = gone.cancelled() => return,
+                };
+                let about = subscriber.upgrade().and_then(|it| it.about(update));
+                let Some(uris) = about else { return };
+                for uri in uris {
+                    let params = ResourceUpdatedNotificationParam::new(uri);
+                    if peer.notify_resource_updated(params).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
     }
 
     fn offered(&self) -> ServerCapabilities {
@@ -139,7 +188,7 @@ impl Face {
     }
 
     /// The upstream server, if its kind of list is offered to clients.
-    async fn beside(
+    pub(super) async fn beside(
         &self,
         cx: &RequestContext<RoleServer>,
         has: impl Fn(&ServerCapabilities) -> bool + Send,
@@ -151,6 +200,14 @@ impl Face {
         }
         let upstream = self.shared.upstream.as_ref().filter(|_| has(&self.offered()));
         upstream.ok_or(none)
+    }
+}
+
+/// Leaves out what the newest revision has in another form, or not at all: log messages, and updates of resources.
+fn only_the_newest(capabilities: &mut ServerCapabilities) {
+    capabilities.logging = None;
+    if let Some(resources) = &mut capabilities.resources {
+        resources.subscribe = None;
     }
 }
 
@@ -247,10 +304,9 @@ impl ServerHandler for Face {
 
     async fn discover(&self, cx: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         self.connect(cx.client_capabilities().as_ref()).await?;
-        Ok(DiscoverResult::from_server_info(
-            self.supported_protocol_versions().into_owned(),
-            self.get_info(),
-        ))
+        let mut info = self.get_info();
+        only_the_newest(&mut info.capabilities);
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -258,12 +314,20 @@ impl ServerHandler for Face {
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
-        let mut changed = self.shared.changes();
+        let (mut changed, offered) = (self.shared.changes(), self.offered());
+        let mut known = *changed.borrow();
+        let upstream = self.shared.upstream.as_ref().map(|it| &it.toolset.connection);
+        if let Some(connection) = upstream {
+            self.pass_updates_on(connection, cx.peer.clone());
+        }
+        let gone = self.gone.clone();
         tokio::spawn(async move {
-            while changed.changed().await.is_ok() {
-                if cx.peer.notify_tool_list_changed().await.is_err() {
+            while let Some(Ok(())) = gone.run_until_cancelled(changed.changed()).await {
+                let now = *changed.borrow_and_update();
+                if !known.tell(now, &cx.peer, &offered).await {
                     return;
                 }
+                known = now;
             }
         });
     }
@@ -274,19 +338,24 @@ impl ServerHandler for Face {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.prompts_list_changed = requested.prompts_list_changed;
+        accepted.resources_list_changed = requested.resources_list_changed;
         Some(accepted)
     }
 
     async fn listen(&self, cx: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changed = self.shared.changes();
+        let mut known = *changed.borrow();
         loop {
             tokio::select! {
                 () = cx.cancelled() => return Ok(()),
                 () = self.shared.stopping.cancelled() => return Ok(()),
                 more = changed.changed() => {
-                    if more.is_err() || cx.sink().notify_tool_list_changed().await.is_err() {
+                    let now = *changed.borrow_and_update();
+                    if more.is_err() || !known.stream(now, &cx).await {
                         return Ok(());
                     }
+                    known = now;
                 }
             }
         }
@@ -297,6 +366,9 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if let Err(error) = self.shared.identity("").await {
+            tracing::debug!(target: "countersign::mcp", server = self.shared.name, %error, "the tools cannot be read");
+        }
         let Some(upstream) = &self.shared.upstream else {
             let definitions = self.definitions().await?;
             return Ok(ListToolsResult::with_all_items(definitions.iter().map(listed).collect()));
@@ -322,13 +394,19 @@ impl ServerHandler for Face {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
+    /// The library compares headers of HTTP that repeat an argument with the argument.
+    fn get_tool(&self, name: &str) -> Option<Listed> {
+        let parameters = self.shared.parameters(name)?;
+        Some(Listed::new(name.to_owned(), "", parameters))
+    }
+
     async fn call_tool(
         &self,
         params: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = params.name.into_owned();
-        if [READ_RESOURCE, GET_PROMPT].contains(&&*tool) && self.shared.upstream.is_some() {
+        if JUDGED.contains(&&*tool) && self.shared.upstream.is_some() {
             return Err(ErrorData::invalid_params("unknown tool", None));
         }
         let args = Value::Object(params.arguments.unwrap_or_default());
@@ -444,10 +522,35 @@ impl ServerHandler for Face {
 
     async fn complete(
         &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
+        params: CompleteRequestParams,
+        cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(method::<CompleteRequestMethod>())
+        self.completed(params, &cx).await
+    }
+
+    async fn subscribe(
+        &self,
+        params: SubscribeRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscribed(params, &cx).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        params: UnsubscribeRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.unsubscribed(params, &cx).await
+    }
+
+    #[expect(deprecated, reason = "clients of earlier revisions send it")]
+    async fn set_level(
+        &self,
+        params: rmcp::model::SetLevelRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.level_set(params, &cx).await
     }
 }
 
@@ -457,7 +560,7 @@ static ERAS: [ProtocolVersion; 3] =
 
 impl Shared {
     /// Counts the changes of the served tools.
-    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+    fn changes(&self) -> tokio::sync::watch::Receiver<ListChanges> {
         match &self.upstream {
             Some(upstream) => upstream.toolset.connection.changes(),
             None => self.changed.subscribe(),

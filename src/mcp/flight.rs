@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses,
-    ProgressNotificationParam,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::asks::{AskKey, Renewing};
 use super::result;
-use super::site::Site;
+use super::site::{Report, Site};
 use crate::turn::{TurnError, TurnReport};
 
 /// The purpose of sealed request states.
@@ -54,6 +53,8 @@ pub(super) struct CallingClient {
     pub(super) urls: bool,
     /// Whether input-required results may be returned.
     pub(super) rounds: bool,
+    /// The least severe log messages that the client wants.
+    pub(super) logs: Option<usize>,
 }
 
 /// One request, of any method.
@@ -97,7 +98,7 @@ pub(super) struct Asked {
 /// A call in flight: its turn, and the channels for its results.
 pub(super) struct Flight {
     pub(super) running: TurnFuture,
-    pub(super) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
+    pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) questions: mpsc::UnboundedReceiver<Asked>,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,

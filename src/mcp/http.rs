@@ -3,12 +3,17 @@
 //! The order matters: a page in a browser can send requests to a server on the same machine, under a name that its own
 //! DNS points there. The host and the origin are compared before a body is read or a name is looked up, so such a page
 //! learns nothing, not even who is known.
+//!
+//! A session belongs to the principal that has opened it. Its stream carries the questions about that person's calls, and
+//! an answer on it counts as that person's; so another person who has learnt its id gets the response for a session that
+//! does not exist.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -17,9 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::face::{Face, HttpPrincipal};
 use super::shared::{FindPrincipal, Shared};
+use super::site::lock;
 
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;
+/// The header with the id of a session.
+const SESSION: &str = "mcp-session-id";
 
 /// The streams end when the token is cancelled.
 pub(super) fn router(
@@ -36,29 +44,71 @@ pub(super) fn router(
         config = config.with_allowed_hosts(hosts);
     }
     config = config.with_allowed_origins(origins).enforce_origin_validation();
+    let manager = Arc::new(LocalSessionManager::default());
+    let principals = authorize.map(|authorize| {
+        let (owners, manager) = (Mutex::default(), Arc::clone(&manager));
+        Arc::new(Principals { authorize, owners, manager })
+    });
     let service = StreamableHttpService::new(
         move || Ok(Face::new(Arc::clone(&shared), true)),
-        Arc::new(LocalSessionManager::default()),
+        manager,
         config,
     );
-    Router::new().fallback_service(service).layer(from_fn_with_state(authorize, authorized))
+    Router::new().fallback_service(service).layer(from_fn_with_state(principals, authorized))
+}
+
+/// Finds the principals of requests, and knows whose the sessions are.
+struct Principals {
+    authorize: FindPrincipal,
+    /// The principals by the ids of their sessions.
+    owners: Mutex<HashMap<String, String>>,
+    manager: Arc<LocalSessionManager>,
+}
+
+impl Principals {
+    /// Whether a request of this principal is in a session of another one.
+    fn is_of_another(&self, headers: &HeaderMap, principal: &str) -> bool {
+        let owners = lock(&self.owners);
+        let owner = session(headers).and_then(|session| owners.get(session));
+        owner.is_some_and(|owner| owner != principal)
+    }
+
+    /// Records whose a session is that was opened by this response.
+    async fn opened(&self, headers: &HeaderMap, principal: &str) {
+        let Some(session) = session(headers) else { return };
+        let open = self.manager.sessions.read().await;
+        let mut owners = lock(&self.owners);
+        // Sessions end by themselves, too.
+        owners.retain(|session, _| open.contains_key(session.as_str()));
+        owners.insert(session.to_owned(), principal.to_owned());
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION).and_then(|session| session.to_str().ok())
 }
 
 async fn authorized(
-    State(authorize): State<Option<FindPrincipal>>,
+    State(principals): State<Option<Arc<Principals>>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if let Some(authorize) = authorize {
-        match authorize(request.headers().clone()).await {
-            Some(name) if !name.trim().is_empty() => {
-                request.extensions_mut().insert(HttpPrincipal(Some(name)));
-            }
-            _ => {
-                return (StatusCode::UNAUTHORIZED, "the sender of this request is unknown")
-                    .into_response();
-            }
+    let Some(principals) = principals else { return next.run(request).await };
+    let name = match (principals.authorize)(request.headers().clone()).await {
+        Some(name) if !name.trim().is_empty() => name,
+        _ => {
+            return (StatusCode::UNAUTHORIZED, "the sender of this request is unknown")
+                .into_response();
         }
+    };
+    if principals.is_of_another(request.headers(), &name) {
+        return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
     }
-    next.run(request).await
+    let opens = request.method() == Method::POST && session(request.headers()).is_none();
+    request.extensions_mut().insert(HttpPrincipal(Some(name.clone())));
+    let response = next.run(request).await;
+    if opens {
+        principals.opened(response.headers(), &name).await;
+    }
+    response
 }

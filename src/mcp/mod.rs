@@ -39,8 +39,10 @@
 //! | never end its list of tools | an error after a thousand pages, or a repeated cursor |
 //! | die in the middle of a call | the outcome is *may have run*, and the call is not repeated (rule M6) |
 
+mod announcements;
 mod asker;
 mod asks;
+mod beside;
 mod child;
 mod connection;
 mod error;
@@ -61,6 +63,7 @@ mod serving;
 mod shared;
 mod site;
 mod stdio;
+mod subscriber;
 mod toolset;
 
 pub use error::McpError;

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use super::launch::digest;
-use super::toolset::{GET_PROMPT, Listing, McpToolset, READ_RESOURCE};
+use super::toolset::{JUDGED, Listing, McpToolset};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;
@@ -264,7 +264,7 @@ impl ToolMiddleware for PinLayer {
     async fn before_tool_call(&self, cx: &RunContext, _: &ToolCall) -> Decision {
         let source = cx.tool_definition().and_then(ToolDefinition::source);
         let Some(source) = source else { return Decision::deny("The tool has no source.") };
-        if [READ_RESOURCE, GET_PROMPT].contains(&source.tool()) {
+        if JUDGED.contains(&source.tool()) {
             return Decision::undecided();
         }
         let standing = match self.0.standing(source.tool()).await {

@@ -1,41 +1,61 @@
-//! Progress of a server, which reaches the served call in order and before the call's result.
+//! Progress and log messages of a server, which reach the served call in order and before the call's result.
 //!
 //! The protocol's library makes the token of a request while it sends it, and hands each notification to a task of its
 //! own. A server that answers at once could report progress before the token is known here, and its last report could
-//! arrive behind the result. So progress is routed where messages have an order: in the transport. The route is set
-//! before the request is sent, and a notification is passed on before the next message is read.
+//! arrive behind the result. So both are routed where messages have an order: in the transport. The route of progress is
+//! set before the request is sent, and a notification is passed on before the next message is read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    GetExtensions as _, GetMeta as _, JsonRpcMessage, ProgressNotificationParam, ProgressToken,
-    ServerNotification,
+    GetExtensions as _, GetMeta as _, JsonRpcMessage, ProgressToken, ServerNotification,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::site::{Report, Routes};
+
 /// Where the progress of a request goes: an extension of the request, which is not sent. The route ends with the call.
 #[derive(Clone)]
-pub(super) struct ProgressRoute(Weak<UnboundedSender<ProgressNotificationParam>>);
+pub(super) struct ProgressRoute(Weak<UnboundedSender<Report>>);
 
 impl ProgressRoute {
-    pub(super) fn to(sender: &Arc<UnboundedSender<ProgressNotificationParam>>) -> Self {
+    pub(super) fn to(sender: &Arc<UnboundedSender<Report>>) -> Self {
         Self(Arc::downgrade(sender))
     }
 }
 
-/// A connection to a server whose progress is routed. Tokens are those of this connection.
+/// A connection to a server whose progress and log messages are routed. Tokens are those of this connection.
 pub(super) struct ProgressTransport<T> {
     inner: T,
     routes: HashMap<ProgressToken, ProgressRoute>,
+    calls: Arc<Routes>,
 }
 
 impl<T> ProgressTransport<T> {
-    pub(super) fn new(inner: T) -> Self {
-        Self { inner, routes: HashMap::new() }
+    pub(super) fn new(inner: T, calls: Arc<Routes>) -> Self {
+        Self { inner, routes: HashMap::new(), calls }
+    }
+
+    fn pass_on(&self, sent: &ServerNotification) {
+        match sent {
+            ServerNotification::ProgressNotification(progress) => {
+                let route = self.routes.get(&progress.params.progress_token);
+                if let Some(to) = route.and_then(|route| route.0.upgrade()) {
+                    // A client that has disconnected needs no progress.
+                    _ = to.send(Report::Progress(progress.params.clone()));
+                }
+            }
+            ServerNotification::LoggingMessageNotification(_) => {
+                if let Some(site) = self.calls.only() {
+                    site.log(sent);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -64,13 +84,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ProgressTransport<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.inner.receive().await?;
-        if let JsonRpcMessage::Notification(sent) = &message
-            && let ServerNotification::ProgressNotification(progress) = &sent.notification
-            && let Some(route) = self.routes.get(&progress.params.progress_token)
-            && let Some(to) = route.0.upgrade()
-        {
-            // A client that has disconnected needs no progress.
-            _ = to.send(progress.params.clone());
+        if let JsonRpcMessage::Notification(sent) = &message {
+            self.pass_on(&sent.notification);
         }
         // The library counts the time limit of the request anew.
         Some(message)

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::McpError;
+use super::announcements::ListChanges;
 use super::asks::{AskPolicy, Asks};
 use super::face::Face;
 use super::pins::Pins;
@@ -258,7 +259,7 @@ impl Server {
             pins,
             capabilities: OnceLock::new(),
         });
-        let (changed, _) = watch::channel(0);
+        let (changed, _) = watch::channel(ListChanges::default());
         Ok(Arc::new(Shared {
             name: self.name.clone(),
             tools: self.tools.clone(),

@@ -23,7 +23,7 @@ use futures::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequiredResult,
-    InputResponses, ProgressNotificationParam, ProgressToken,
+    InputResponses, ProgressToken,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ use super::flight::{
 use super::form::{self, FormAnswer};
 use super::result;
 use super::shared::Shared;
-use super::site::{Elicit, Raw, Site, lock};
+use super::site::{Elicit, Raw, Report, Reports, Site, lock};
 use crate::args::Args;
 use crate::call::{Execution, RepeatedRequest, ToolCall};
 use crate::decision::ToolDecision;
@@ -184,7 +184,7 @@ impl Shared {
         key: AskKey,
         cx: &RequestContext<RoleServer>,
     ) -> Flight {
-        let (progress_to, progress) = mpsc::unbounded_channel();
+        let (to, reports) = mpsc::unbounded_channel();
         let (ask, questions) = mpsc::unbounded_channel::<Asked>();
         let elicit = client.forms.then(|| -> Elicit {
             Arc::new(move |key, question| {
@@ -198,7 +198,8 @@ impl Shared {
             })
         });
         let wants_progress = cx.meta.get_progress_token().is_some();
-        let site = Site::new(wants_progress.then(|| progress_to.clone()), elicit);
+        let wanted = Reports { to: to.clone(), progress: wants_progress, logs: client.logs };
+        let site = Site::new(Some(wanted), elicit);
         let waiting = Arc::new(Waiting::default());
         let joins = Arc::new(AtomicBool::new(false));
         let handler = Asker {
@@ -210,7 +211,7 @@ impl Shared {
             joins: Arc::clone(&joins),
             peer: cx.peer.clone(),
             linked: request.state.is_some() && !client.forms,
-            beat: wants_progress.then_some(progress_to),
+            beat: wants_progress.then_some(to),
         };
         let turn = Turn::new(self.tools.clone())
             .deps(Arc::clone(&site))
@@ -220,7 +221,7 @@ impl Shared {
         let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
         Flight {
             running,
-            progress,
+            reports,
             questions,
             site,
             waiting,
@@ -269,13 +270,13 @@ impl Shared {
                 biased;
                 report = &mut flight.running => {
                     // Messages from before the result are sent before it.
-                    while let Ok(progress) = flight.progress.try_recv() {
-                        progressed(&mut flight.told, token.as_ref(), progress, cx).await;
+                    while let Ok(report) = flight.reports.try_recv() {
+                        reported(&mut flight.told, token.as_ref(), report, cx).await;
                     }
                     return Flown::Landed(Box::new(report));
                 }
-                Some(progress) = flight.progress.recv() => {
-                    progressed(&mut flight.told, token.as_ref(), progress, cx).await;
+                Some(report) = flight.reports.recv() => {
+                    reported(&mut flight.told, token.as_ref(), report, cx).await;
                 }
                 Some(asked) = flight.questions.recv(), if flight.open.is_none() => {
                     let question = form::labelled(asked.question, &self.name);
@@ -346,7 +347,9 @@ impl Shared {
                 self.has_schema(call.call().name()),
             ))),
         };
-        if !asks.is_empty() && !cx.ct.is_cancelled() {
+        // A session that was ended has no stream for the reply, and its requests are not cancelled.
+        let is_gone = cx.ct.is_cancelled() || cx.peer.is_transport_closed();
+        if !asks.is_empty() && !is_gone {
             // On stdio it is seen whether the response could be written.
             match self.sees_writes {
                 true => self.asks.responses.begin(cx.id.clone(), asks),
@@ -473,13 +476,21 @@ impl Shared {
     }
 }
 
-/// Passes progress on under the client's own token; it never goes back.
-async fn progressed(
+/// Passes a report on: progress under the client's own token, and it never goes back.
+async fn reported(
     told: &mut f64,
     token: Option<&ProgressToken>,
-    mut progress: ProgressNotificationParam,
+    report: Report,
     cx: &RequestContext<RoleServer>,
 ) {
+    let mut progress = match report {
+        Report::Progress(progress) => progress,
+        Report::Log(message) => {
+            // A client that has disconnected needs no log.
+            _ = cx.peer.send_notification(*message).await;
+            return;
+        }
+    };
     let Some(token) = token.filter(|_| progress.progress > *told) else { return };
     *told = progress.progress;
     progress.progress_token = token.clone();

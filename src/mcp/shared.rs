@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use rmcp::model::ServerCapabilities;
+use rmcp::model::{JsonObject, ServerCapabilities};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::McpError;
+use super::announcements::ListChanges;
 use super::asks::Asks;
 use super::flight::{Flight, Reply, STATE, STATE_VALID, State};
 use super::launch::digest;
@@ -67,7 +68,7 @@ pub(super) struct Shared {
     /// The calls whose servers have sent a question, until their clients answer.
     pub(super) kept: Mutex<HashMap<String, Flight>>,
     pub(super) identities: RwLock<Option<(Instant, Identities)>>,
-    pub(super) changed: watch::Sender<u64>,
+    pub(super) changed: watch::Sender<ListChanges>,
     pub(super) in_flight: Arc<()>,
     /// Cancelled when the program ends: no call begins any more.
     pub(super) stopping: CancellationToken,
@@ -79,6 +80,7 @@ pub(super) struct Shared {
 pub(super) struct ToolIdentity {
     digest: String,
     has_schema: bool,
+    parameters: Arc<JsonObject>,
 }
 
 impl Shared {
@@ -106,6 +108,14 @@ impl Shared {
             .as_ref()
             .and_then(|(_, known)| known.get(tool))
             .is_some_and(|identity| identity.has_schema)
+    }
+
+    /// The schema of a tool's arguments, if the tools were read before: with it headers of HTTP that repeat an argument
+    /// are compared with the argument.
+    pub(super) fn parameters(&self, tool: &str) -> Option<Arc<JsonObject>> {
+        let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, known) = known.as_ref()?;
+        known.get(tool).map(|identity| Arc::clone(&identity.parameters))
     }
 
     /// Waits for calls that still run after the client has disconnected or the program was told to end, so that their
@@ -171,5 +181,6 @@ fn identity(definition: &ToolDefinition) -> (String, ToolIdentity) {
     let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
     let has_schema = beside.is_some_and(|schema| !schema.is_null());
     let digest = digest(&json!([definition.source(), definition.parameters()]));
-    (definition.name().to_owned(), ToolIdentity { digest, has_schema })
+    let parameters = Arc::new(definition.parameters().as_object().cloned().unwrap_or_default());
+    (definition.name().to_owned(), ToolIdentity { digest, has_schema, parameters })
 }

@@ -1,5 +1,5 @@
-//! The connection of a served call with the upstream server: the target of progress, the client that answers questions,
-//! and a slot for the unchanged result.
+//! The connection of a served call with the upstream server: the target of progress and log messages, the client that
+//! answers questions, and a slot for the unchanged result.
 //!
 //! The served call and the call upstream are two protocols with a stack between them, which carries arguments and
 //! outcomes and nothing else. A site is a dependency of the turn, so a call finds its own, also when many run at the
@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use rmcp::ErrorData;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ProgressNotificationParam};
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ProgressNotificationParam, ServerNotification,
+};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -26,9 +28,24 @@ pub(super) enum Raw {
     Error(ErrorData),
 }
 
+/// What a server reports while a call runs.
+pub(super) enum Report {
+    Progress(ProgressNotificationParam),
+    /// A log message, as it came.
+    Log(Box<ServerNotification>),
+}
+
+/// The reports that the client of a call wants, and where they go.
+pub(super) struct Reports {
+    pub(super) to: UnboundedSender<Report>,
+    pub(super) progress: bool,
+    /// The least severe log messages, where the client has set a level.
+    pub(super) logs: Option<usize>,
+}
+
 /// The served call that a call upstream belongs to; a dependency of its turn.
 pub(super) struct Site {
-    pub(super) progress: Option<UnboundedSender<ProgressNotificationParam>>,
+    pub(super) reports: Option<Reports>,
     pub(super) elicit: Option<Elicit>,
     /// The idempotency key of the approval, in place of that of the turn.
     pub(super) key: Mutex<Option<String>>,
@@ -36,11 +53,25 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(
-        progress: Option<UnboundedSender<ProgressNotificationParam>>,
-        elicit: Option<Elicit>,
-    ) -> Arc<Self> {
-        Arc::new(Self { progress, elicit, key: Mutex::default(), raw: Mutex::default() })
+    pub(super) fn new(reports: Option<Reports>, elicit: Option<Elicit>) -> Arc<Self> {
+        Arc::new(Self { reports, elicit, key: Mutex::default(), raw: Mutex::default() })
+    }
+
+    /// Where progress goes, if the client wants it.
+    pub(super) fn progress(&self) -> Option<UnboundedSender<Report>> {
+        self.reports.as_ref().filter(|it| it.progress).map(|it| it.to.clone())
+    }
+
+    /// Passes a log message on, if the client wants those of its severity.
+    #[expect(deprecated, reason = "clients of earlier revisions have log messages")]
+    pub(super) fn log(&self, message: &ServerNotification) {
+        let ServerNotification::LoggingMessageNotification(log) = message else { return };
+        let severity = log.params.level as usize;
+        let wanted = |it: &&Reports| it.logs.is_some_and(|least| severity >= least);
+        if let Some(reports) = self.reports.as_ref().filter(wanted) {
+            // A client that has disconnected needs no log.
+            _ = reports.to.send(Report::Log(Box::new(message.clone())));
+        }
     }
 
     pub(super) fn put(&self, raw: Raw) {
@@ -58,28 +89,28 @@ impl fmt::Debug for Site {
     }
 }
 
-/// Routes the questions that a server sends while calls are in flight.
+/// Routes what a server sends beside its results: questions and log messages.
 #[derive(Default)]
 pub(super) struct Routes {
-    /// The calls in flight whose clients can be asked, by a number of their own.
-    asking: Mutex<HashMap<u64, Elicit>>,
+    /// The calls in flight, by a number of their own.
+    in_flight: Mutex<HashMap<u64, Option<Arc<Site>>>>,
 }
 
 impl Routes {
-    /// Routes a server's questions to this client, until the guard is dropped.
-    pub(super) fn asking(self: &Arc<Self>, call: u64, elicit: Option<&Elicit>) -> Option<Routed> {
-        lock(&self.asking).insert(call, Arc::clone(elicit?));
-        Some(Routed { routes: Arc::clone(self), call })
+    /// Records a call in flight, until the guard is dropped.
+    pub(super) fn begin(self: &Arc<Self>, call: u64, site: Option<&Arc<Site>>) -> Routed {
+        lock(&self.in_flight).insert(call, site.cloned());
+        Routed { routes: Arc::clone(self), call }
     }
 
-    /// The client to ask, if it is certain which one: that of the only call in flight.
+    /// The call that a message of the server belongs to, if that is certain: the only one in flight.
     ///
-    /// Before the newest revision a server's question does not say which call it belongs to. With two calls in flight
-    /// it could be shown to the wrong person, so then no one is asked.
-    pub(super) fn only_asker(&self) -> Option<Elicit> {
-        let asking = lock(&self.asking);
-        let mut askers = asking.values();
-        askers.next().filter(|_| asking.len() == 1).cloned()
+    /// Before the newest revision neither a question nor a log message says which call it belongs to. With two calls in
+    /// flight it could reach the wrong person, so then no one gets it.
+    pub(super) fn only(&self) -> Option<Arc<Site>> {
+        let in_flight = lock(&self.in_flight);
+        let mut sites = in_flight.values();
+        sites.next().filter(|_| in_flight.len() == 1).cloned().flatten()
     }
 }
 
@@ -91,10 +122,39 @@ pub(super) struct Routed {
 
 impl Drop for Routed {
     fn drop(&mut self) {
-        lock(&self.routes.asking).remove(&self.call);
+        lock(&self.routes.in_flight).remove(&self.call);
     }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Arc<Site> {
+        let cancel =
+            |_, _| -> BoxFuture<'static, ElicitResult> { Box::pin(std::future::pending()) };
+        Site::new(None, Some(Arc::new(cancel)))
+    }
+
+    // Rule M5: a question reaches "the client of the only call in flight", also when only one of them can be asked.
+    #[test]
+    fn a_question_reaches_no_client_while_two_calls_are_in_flight() {
+        let routes = Arc::new(Routes::default());
+        assert!(routes.only().is_none());
+        let can_be_asked = asked();
+        let first = routes.begin(1, Some(&can_be_asked));
+        assert!(routes.only().is_some_and(|site| Arc::ptr_eq(&site, &can_be_asked)));
+        for other in [Some(Site::new(None, None)), Some(asked()), None] {
+            let second = routes.begin(2, other.as_ref());
+            assert!(routes.only().is_none());
+            drop(second);
+            assert!(routes.only().is_some());
+        }
+        drop(first);
+        assert!(routes.only().is_none());
+    }
 }

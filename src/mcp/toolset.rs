@@ -6,7 +6,7 @@
 //! | a tool is left out when | reason |
 //! |---|---|
 //! | its name is empty, longer than 128 bytes, or not shown as it is | a person could not tell it from another |
-//! | its name is `resources/read` or `prompts/get` | these are judged as calls of the guard's own tools |
+//! | its name is that of a request, as `resources/read` | these are judged as calls of the guard's own tools |
 //! | two tools have its name | which one would run is the server's choice |
 //! | its schema is none, or nested too deeply | its arguments could not be checked |
 
@@ -16,10 +16,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ElicitResult, ElicitationAction,
-    GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult, JsonObject,
-    ListToolsRequest, MetaObject, PaginatedRequestParams, ReadResourceRequest,
-    ReadResourceRequestParams, RequestMetaObject, ServerResult, Tool as Listed,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, CompleteRequestParams,
+    ElicitResult, ElicitationAction, GetPromptRequest, GetPromptRequestParams, InputRequest,
+    InputRequiredResult, JsonObject, ListToolsRequest, MetaObject, PaginatedRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, Request, RequestMetaObject, ServerResult,
+    SubscribeRequestParams, Tool as Listed,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -39,6 +40,12 @@ use crate::toolset::{Permit, Toolset};
 pub(super) const READ_RESOURCE: &str = "resources/read";
 /// The tool under which getting a prompt is judged.
 pub(super) const GET_PROMPT: &str = "prompts/get";
+/// The tool under which completing an argument is judged.
+pub(super) const COMPLETE: &str = "completion/complete";
+/// The tool under which subscribing to a resource is judged.
+pub(super) const SUBSCRIBE: &str = "resources/subscribe";
+/// The requests that are judged as calls; no tool of a server has one of these names.
+pub(super) const JUDGED: [&str; 4] = [READ_RESOURCE, GET_PROMPT, COMPLETE, SUBSCRIBE];
 /// How long a listing is used before the server is asked again, also without a notification.
 const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
@@ -149,7 +156,7 @@ impl McpToolset {
     /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a
     /// change that comes right after is found by the next call.
     pub(super) async fn list(&self, anew: bool) -> Result<Arc<Listing>, McpError> {
-        let changes = *self.connection.changes().borrow();
+        let changes = self.connection.changes().borrow().tools;
         let known = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) =
             known.filter(|it| !anew && it.changes == changes && it.at.elapsed() < FRESH)
@@ -163,7 +170,7 @@ impl McpToolset {
             Ok(listed) => listed?,
             Err(_) => return Err(self.list_error("no answer in time")),
         };
-        let changes = *self.connection.changes().borrow();
+        let changes = self.connection.changes().borrow().tools;
         let listing = Arc::new(self.read(listed, changes));
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
         Ok(listing)
@@ -243,7 +250,7 @@ impl McpToolset {
             let name = tool.name.to_string();
             let bad_name =
                 name.is_empty() || name.len() > 128 || crate::show::escape_name(&name) != name;
-            if bad_name || [READ_RESOURCE, GET_PROMPT].contains(&&*name) {
+            if bad_name || JUDGED.contains(&&*name) {
                 self.not_offered(
                     &name,
                     "its name is empty, reserved, too long, or not shown as it is",
@@ -290,13 +297,18 @@ impl McpToolset {
             .with_metadata("mcp", beside)
     }
 
-    /// Resources and prompts, as the tools under which a guard judges them.
-    fn beside_tools(&self) -> [ToolDefinition; 2] {
-        let named = |name: &str, field: &str| {
-            let schema = json!({"type": "object", "properties": {field: {"type": "string"}}, "required": [field]});
+    /// Requests beside calls, as the tools under which a guard judges them.
+    fn beside_tools(&self) -> [ToolDefinition; 4] {
+        let named = |name: &str, field: &str, kind: &str| {
+            let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
             ToolDefinition::new(name, schema).with_server(Arc::clone(&self.connection.name))
         };
-        [named(READ_RESOURCE, "uri"), named(GET_PROMPT, "name")]
+        [
+            named(READ_RESOURCE, "uri", "string"),
+            named(GET_PROMPT, "name", "string"),
+            named(COMPLETE, "argument", "object"),
+            named(SUBSCRIBE, "uri", "string"),
+        ]
     }
 
     /// The idempotency key goes along in `_meta`, so that a server which knows it can recognize a repeated call by
@@ -316,7 +328,7 @@ impl McpToolset {
                 Ok(ServerResult::InputRequiredResult(required)) => {
                     asked = answered(required, site.as_ref(), asked.meta).await;
                 }
-                Ok(answer) => return self.done(&answer, site.as_ref()),
+                Ok(answer) => return self.done(permit.tool(), &answer, site.as_ref()),
                 Err(Failed::NotSent(error)) => {
                     return Err(ToolFailed::new(format!("The tool did not run: {error}.")).into());
                 }
@@ -337,13 +349,16 @@ impl McpToolset {
 
     fn done(
         &self,
+        tool: &str,
         answer: &ServerResult,
         site: Option<&Arc<Site>>,
     ) -> Result<ToolReturn, ToolError> {
         let raw = match answer {
-            ServerResult::CallToolResult(result) => json!(result),
-            ServerResult::ReadResourceResult(result) => json!(result),
-            ServerResult::GetPromptResult(result) => json!(result),
+            ServerResult::CallToolResult(result) if !JUDGED.contains(&tool) => json!(result),
+            ServerResult::ReadResourceResult(result) if tool == READ_RESOURCE => json!(result),
+            ServerResult::GetPromptResult(result) if tool == GET_PROMPT => json!(result),
+            ServerResult::CompleteResult(result) if tool == COMPLETE => json!(result),
+            ServerResult::EmptyResult(_) if tool == SUBSCRIBE => json!({}),
             _ => {
                 let text =
                     format!("`{}` has answered with something else than a result.", self.server());
@@ -395,6 +410,16 @@ fn request(tool: &str, args: &Args, asked: &AskedBack) -> Result<ClientRequest, 
             (params.input_responses, params.request_state) =
                 (asked.responses.clone(), asked.state.clone());
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        }
+        COMPLETE => {
+            let mut params: CompleteRequestParams = serde_json::from_value(args.to_value())
+                .map_err(|error| ToolError::from(ToolFailed::new(error.to_string())))?;
+            params.meta = Some(asked.meta.clone());
+            ClientRequest::CompleteRequest(CompleteRequest::new(params))
+        }
+        SUBSCRIBE => {
+            let uri = args.str("uri").ok_or_else(|| missing("uri"))?;
+            ClientRequest::SubscribeRequest(Request::new(SubscribeRequestParams::new(uri)))
         }
         name => {
             let arguments: JsonObject = args.as_map().clone();

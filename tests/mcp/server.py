@@ -6,9 +6,12 @@ It is told by one argument of JSON what to do:
   name      the name that it gives itself
   version   the revision that it answers with, in place of the client's
   tools     its tools; by default one, `write`
+  tools from  a file with its tools, which is read for each list
   hold      a file; a run ends when this file exists
   progress  how many reports of progress it writes at once with the result of a run
   lane      a word for its log, to tell apart the servers of one store
+  result    the result of a run, in place of its own
+  around    frames that it writes before and after the result of a run; "$id" in them is the id of the call
   instead   what it does in place of the answer to a method: {"tools/call": "exit"}, see `instead` below
 """
 
@@ -85,6 +88,11 @@ def report(request):
     send("\n".join(json.dumps({"jsonrpc": "2.0", **frame}) for frame in frames))
 
 
+def noise(request, when):
+    for frame in given.get("around", {}).get(when, []):
+        send(json.dumps({"jsonrpc": "2.0", **frame}).replace('"$id"', json.dumps(request["id"])))
+
+
 def run(request):
     params = request["params"]
     key = params.get("_meta", {}).get("countersign/idempotencyKey")
@@ -96,13 +104,18 @@ def run(request):
         return otherwise(instead["tools/call"], request)
     if "progress" in given:
         return report(request)
-    answer(request, result={"content": [{"type": "text", "text": "wrote %s" % json.dumps(params.get("arguments"))}]})
+    wrote = {"content": [{"type": "text", "text": "wrote %s" % json.dumps(params.get("arguments"))}]}
+    noise(request, "before")
+    answer(request, result=given.get("result", wrote))
+    noise(request, "after")
 
 
 log({"started": {"process": os.getpid(), "lane": given.get("lane")}})
 for text in sys.stdin:
     request = json.loads(text)
     method = request.get("method")
+    if method is None:
+        log({"heard": request})
     if "id" not in request or method is None:
         continue
     if method == "tools/call":
@@ -114,6 +127,10 @@ for text in sys.stdin:
         info = {"name": given.get("name", "by hand"), "version": "1"}
         answer(request, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
     elif method == "tools/list":
-        answer(request, result={"tools": given.get("tools", [write])})
+        listed = given.get("tools", [write])
+        if "tools from" in given:
+            with open(given["tools from"]) as file:
+                listed = json.load(file)
+        answer(request, result={"tools": listed})
     else:
         answer(request, error={"code": -32601, "message": "method not found"})

@@ -88,6 +88,11 @@ impl Desk {
         mine.filter_map(|server| server["process"].as_u64()).collect()
     }
 
+    /// What the server was answered.
+    pub(super) fn heard(&self) -> Vec<Value> {
+        self.lines("heard")
+    }
+
     /// Waits until so many runs have begun.
     pub(super) async fn begun(&self, runs: usize) {
         wait("the run begins", || self.runs().len() >= runs).await;

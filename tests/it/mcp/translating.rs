@@ -18,7 +18,7 @@ use super::guarding::upstream;
 use super::process::{Desk, wait};
 
 /// A guard that allows every call, before a server of this revision that asks its client back.
-fn before(desk: &Desk, era: &str, more: &[&str]) -> Command {
+pub(super) fn before(desk: &Desk, era: &str, more: &[&str]) -> Command {
     let rules = desk.user.home().join("rules.toml");
     std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:asking/*'\n").unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py").display().to_string();

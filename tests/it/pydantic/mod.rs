@@ -6,3 +6,5 @@ mod handlers;
 mod hooks;
 mod nested;
 mod other_end;
+
+pub(crate) use other_end::python;

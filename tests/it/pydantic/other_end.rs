@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Recorder, results};
 
-fn python() -> PathBuf {
+/// The Python in which PydanticAI is installed.
+pub(crate) fn python() -> PathBuf {
     let built = std::env::current_exe().unwrap();
     let folder = built.ancestors().nth(3).unwrap().join("pydantic");
     assert!(folder.join(".installed").exists(), "run `.ci/pydantic` first");
