@@ -21,13 +21,12 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::sync::CancellationToken;
 
 use super::face::{Face, HttpPrincipal};
+use super::session::{HttpSession, session};
 use super::shared::{FindPrincipal, Shared};
 use super::site::lock;
 
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;
-/// The header with the id of a session.
-const SESSION: &str = "mcp-session-id";
 
 /// The streams end when the token is cancelled.
 pub(super) fn router(
@@ -51,10 +50,18 @@ pub(super) fn router(
     });
     let service = StreamableHttpService::new(
         move || Ok(Face::new(Arc::clone(&shared), true)),
-        manager,
+        Arc::clone(&manager),
         config,
     );
-    Router::new().fallback_service(service).layer(from_fn_with_state(principals, authorized))
+    let door = Door { principals, manager };
+    Router::new().fallback_service(service).layer(from_fn_with_state(door, authorized))
+}
+
+/// What a request is checked by before anything of it is read.
+#[derive(Clone)]
+struct Door {
+    principals: Option<Arc<Principals>>,
+    manager: Arc<LocalSessionManager>,
 }
 
 /// Finds the principals of requests, and knows whose the sessions are.
@@ -84,16 +91,11 @@ impl Principals {
     }
 }
 
-fn session(headers: &HeaderMap) -> Option<&str> {
-    headers.get(SESSION).and_then(|session| session.to_str().ok())
-}
-
-async fn authorized(
-    State(principals): State<Option<Arc<Principals>>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Some(principals) = principals else { return next.run(request).await };
+async fn authorized(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+    if let Some(session) = HttpSession::of(request.headers(), &door.manager) {
+        request.extensions_mut().insert(session);
+    }
+    let Some(principals) = door.principals else { return next.run(request).await };
     let name = match (principals.authorize)(request.headers().clone()).await {
         Some(name) if !name.trim().is_empty() => name,
         _ => {

@@ -60,6 +60,7 @@ mod responses;
 mod result;
 mod server;
 mod serving;
+mod session;
 mod shared;
 mod site;
 mod stdio;

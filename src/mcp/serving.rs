@@ -36,6 +36,7 @@ use super::flight::{
 };
 use super::form::{self, FormAnswer};
 use super::result;
+use super::session::HttpSession;
 use super::shared::Shared;
 use super::site::{Elicit, Raw, Report, Reports, Site, lock};
 use crate::args::Args;
@@ -348,7 +349,12 @@ impl Shared {
             ))),
         };
         // A session that was ended has no stream for the reply, and its requests are not cancelled.
-        let is_gone = cx.ct.is_cancelled() || cx.peer.is_transport_closed();
+        let parts = cx.extensions.get::<axum::http::request::Parts>();
+        let has_ended = match parts.and_then(|parts| parts.extensions.get::<HttpSession>()) {
+            Some(session) => !session.is_open().await,
+            None => cx.peer.is_transport_closed(),
+        };
+        let is_gone = cx.ct.is_cancelled() || has_ended;
         if !asks.is_empty() && !is_gone {
             // On stdio it is seen whether the response could be written.
             match self.sees_writes {

@@ -82,7 +82,7 @@ fn a_name_that_is_looked_up_elsewhere_is_asked_about() {
         "nix flake show .",
         "getent passwd ann",
         "getent hosts localhost",
-        "docker inspect web@sha256:0123",
+        "docker image inspect web@sha256:0123",
     ] {
         allows(text);
     }
