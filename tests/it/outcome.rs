@@ -229,7 +229,7 @@ async fn a_call_that_is_repeated_with_success_has_no_error() {
     });
     let tools = FunctionToolset::new().tool(tool).layered(again);
     let report = Turn::new(tools).run(vec![call("c1", "say", json!({"says": ""}))]).await.unwrap();
-    assert_eq!(content(&report, 0), "Done.");
+    assert_eq!(content(&report, 0), "done");
     assert!(report.calls()[0].error().is_none());
 }
 
