@@ -126,9 +126,9 @@ impl Classifier {
     /// use countersign::decision::ToolDecision;
     ///
     /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
-    /// let judgement = classifier.judge("rm -rf / ; case x in *) echo;; esac", Dialect::Bash);
+    /// let judgement = classifier.judge("rm -rf / ; select x in a; do ls; done", Dialect::Bash);
     /// assert_eq!(judgement.decision(), ToolDecision::Deny, "what was read before the refused place counts");
-    /// assert!(judgement.refused().unwrap().contains("`case` begins a compound command"));
+    /// assert!(judgement.refused().unwrap().contains("`select` begins a compound command"));
     /// ```
     #[must_use]
     pub fn judge(&self, text: &str, dialect: Dialect) -> Judgement {

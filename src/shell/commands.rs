@@ -22,8 +22,8 @@ use std::ops::Range;
 /// let argv: Vec<_> = commands.simple_commands().map(|command| command.argv().unwrap().join(" ")).collect();
 /// assert_eq!(argv, ["cd src", "grep -rn fn main .", "head -5"]);
 ///
-/// let refused = Commands::parse("ls; case x in *) ls;; esac", Dialect::Bash).unwrap_err();
-/// assert_eq!(refused.to_string(), "line 1, column 5: `case` begins a compound command, which is not analysed");
+/// let refused = Commands::parse("ls; select x in a; do ls; done", Dialect::Bash).unwrap_err();
+/// assert_eq!(refused.to_string(), "line 1, column 5: `select` begins a compound command, which is not analysed");
 /// # Ok::<(), countersign::shell::Refused>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
