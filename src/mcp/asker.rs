@@ -201,7 +201,8 @@ impl Asker {
         match path == self.key.tool {
             true => self.key.clone(),
             false => {
-                AskKey::new(&self.client.principal, &json!(self.key.id), &path, "", call.args())
+                let (scope, server) = (json!(self.key.id), &self.shared.name);
+                AskKey::new(&self.client.principal, &scope, (server, &path), "", call.args())
             }
         }
     }

@@ -71,6 +71,7 @@ const ATTEMPTS: usize = 32;
 pub(super) struct AskKey {
     pub(super) id: String,
     pub(super) principal: String,
+    server: String,
     pub(super) tool: String,
     /// Tells apart the tools of servers and, without a principal, of connections, for grants.
     pub(super) identity: String,
@@ -81,7 +82,7 @@ impl AskKey {
     pub(super) fn new(
         principal: &str,
         scope: &Value,
-        tool: &str,
+        (server, tool): (&str, &str),
         identity: &str,
         args: &Args,
     ) -> Self {
@@ -90,15 +91,18 @@ impl AskKey {
         let fingerprint =
             Ask::new("mcp", scope.as_str(), tool).with_args(args.clone()).fingerprint();
         let id = fingerprint.chars().take(32).collect();
-        Self { id, principal: principal.to_owned(), tool: tool.to_owned(), identity: scope }
+        let [principal, server, tool] = [principal, server, tool].map(str::to_owned);
+        Self { id, principal, server, tool, identity: scope }
     }
 
     fn run(&self, generation: u32) -> String {
         format!("mcp-{}-{generation}", self.id)
     }
 
+    /// The ask shows the tool as rules name it, so that a person sees which server a call goes to.
     fn ask(&self, generation: u32) -> Ask {
-        Ask::new(self.run(generation), PATH, self.tool.as_str()).with_identity(&*self.identity)
+        let tool = format!("mcp:{}/{}", self.server, self.tool);
+        Ask::new(self.run(generation), PATH, tool).with_identity(&*self.identity)
     }
 }
 

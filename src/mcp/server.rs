@@ -151,8 +151,8 @@ impl Server {
     /// and quorum; see [`Ledger::ask_policy`].
     ///
     /// The function sees the ask with its questions and arguments, and may set when it expires, how many people have to
-    /// approve, and who. What identifies the ask (its run, call, tool and arguments) has to stay, as an equal call is
-    /// found by it.
+    /// approve, and who. [`Ask::tool`] is `mcp:<server>/<tool>`. What identifies the ask (its run, call, tool and
+    /// arguments) has to stay, as an equal call is found by it.
     ///
     /// ```
     /// use std::time::Duration;

@@ -121,7 +121,7 @@ impl Shared {
     ) -> Result<AskKey, BoxError> {
         let scope = json!([self.scope, client.nonce]);
         let identity = self.identity(&request.tool).await?;
-        Ok(AskKey::new(&client.principal, &scope, &request.tool, &identity, args))
+        Ok(AskKey::new(&client.principal, &scope, (&self.name, &request.tool), &identity, args))
     }
 
     /// Opens a request state that was sealed for this call of this person.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::mcp::{Guard, Launch, McpToolset, Proposal, serve};
+use countersign::mcp::{ACCEPT_TOOLS, Guard, Launch, McpToolset, Proposal, serve};
 use countersign::outcome::ToolReturn;
 use countersign::{
     BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
@@ -79,6 +79,25 @@ async fn accept(ledger: &Ledger) {
     let proposals = Proposal::list(ledger).await.unwrap();
     assert_eq!(proposals.len(), 1, "one set is proposed");
     proposals[0].accept(ledger, "ann").await.unwrap();
+}
+
+// Rule M2: an ask "is shown the tool with its server".
+#[tokio::test]
+async fn equal_calls_of_two_servers_are_told_apart_by_the_name_of_the_server() {
+    let ledger = Ledger::new(MemoryStore::new());
+    for server in ["notes", "payments"] {
+        let launch = upstream(Changing::default()).await;
+        let guard = Guard::new(server, launch, ledger.clone()).principal("ann").layers(rules);
+        let served = guard.server().wait(Duration::ZERO);
+        let mut client = Client::earlier(served, "2025-11-25", json!({})).await;
+        let (text, _) = told(&client.call("write", json!({"n": 1})).await);
+        assert!(text.contains("waits for an approval"), "{text}");
+    }
+    let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+    let mut shown: Vec<_> = pending.iter().map(|it| it.ask.tool()).collect();
+    shown.retain(|tool| *tool != ACCEPT_TOOLS);
+    shown.sort_unstable();
+    assert_eq!(shown, ["mcp:notes/write", "mcp:payments/write"]);
 }
 
 // Rule M1: "same tools, JSON-equal results for allowed calls".
