@@ -166,7 +166,7 @@ impl Asker {
             };
             let may_ask = self.client.forms
                 && self.shared.asks.ledger.may_approve(&record, &self.client.principal);
-            let form = may_ask.then(|| form::form(&record, &self.shared.name)).flatten();
+            let form = may_ask.then(|| form::form(&record)).flatten();
             let link = || self.shared.inbox.as_deref().map(|base| form::link(&record, base));
             let question =
                 form.or_else(|| if self.client.urls && !self.linked { link() } else { None });

@@ -52,15 +52,11 @@ pub(super) fn said(result: &Value) -> FormAnswer {
 ///
 /// A form has no second page. Where something would be left out, or the text is too long to be read in a dialog, there
 /// is no form, and the person decides in the inbox.
-pub(super) fn form(record: &Record, server: &str) -> Option<ElicitRequestParams> {
+pub(super) fn form(record: &Record) -> Option<ElicitRequestParams> {
     let requests = record.ask.requests();
     let [view] = &CallView::all(&requests, Limits::none())[..] else { return None };
-    let name = crate::show::escape_name(server);
-    let message = format!(
-        "{name}: may this call run, once?\n\n{}\n\nAsk {}",
-        view.text(100),
-        record.ask.id()
-    );
+    let (call, id) = (view.text(100), record.ask.id());
+    let message = format!("May this call run, once?\n\n{call}\n\nAsk {id}");
     if view.left_out || message.len() > MAX_TEXT {
         return None;
     }

@@ -68,6 +68,10 @@ impl SearchPath {
                 ));
             }
             let file = folder.join(name);
+            // Most folders lack the file, which one system call tells. Resolving links takes one a part of the path.
+            if std::fs::symlink_metadata(&file).is_err() {
+                continue;
+            }
             let Ok(found) = std::fs::canonicalize(&file) else { continue };
             if !found.is_file() {
                 continue;
