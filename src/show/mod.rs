@@ -51,7 +51,7 @@ pub use preview::{PreviewLine, PreviewSign, PreviewView};
 pub use text::wrap;
 pub use view::{CallView, NoteView, QuestionView};
 
-use piece::{Style, join, pieces};
+use piece::{Style, escaped};
 
 /// The text on one line, with every character made visible that a terminal or a page would hide, move or act on (rule
 /// S1).
@@ -68,7 +68,7 @@ use piece::{Style, join, pieces};
 /// ```
 #[must_use]
 pub fn escape(text: &str) -> String {
-    join(&pieces(text, Style::PROSE))
+    escaped(text, Style::PROSE)
 }
 
 /// Like [`escape`], for a name: every character that is not ASCII is written as `\u{..}`, too, as many letters look
@@ -79,7 +79,7 @@ pub fn escape(text: &str) -> String {
 /// ```
 #[must_use]
 pub fn escape_name(text: &str) -> String {
-    join(&pieces(text, Style::NAME))
+    escaped(text, Style::NAME)
 }
 
 /// The arguments as JSON to edit: the canonical text, with every invisible character written as a JSON escape. Reading

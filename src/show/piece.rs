@@ -113,6 +113,14 @@ pub(super) fn shown_chars(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text().chars().count()).sum()
 }
 
+/// The text with invisible characters and those of the style escaped.
+pub(super) fn escaped(text: &str, style: Style) -> String {
+    match is_plain(text, style) {
+        true => text.to_owned(),
+        false => join(&pieces(text, style)),
+    }
+}
+
 /// Splits a text into pieces, with invisible characters and those of the style escaped.
 pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
     let mut out = Pieces::default();
@@ -140,6 +148,19 @@ pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
         }
     }
     out.0
+}
+
+/// Whether a text is in ASCII and has nothing to escape, as most texts are.
+fn is_plain(text: &str, style: Style) -> bool {
+    let mut spaces = 0;
+    text.bytes().all(|byte| {
+        spaces = if byte == b' ' { spaces + 1 } else { 0 };
+        match byte {
+            b'\\' => false,
+            b'"' => !style.quoted,
+            byte => matches!(byte, b' '..=b'~') && spaces <= SPACES,
+        }
+    })
 }
 
 /// Takes the characters equal to `c` that follow, and returns their number.
