@@ -106,7 +106,8 @@ impl Parser<'_> {
                 break;
             }
             let at = self.lexer.at();
-            let more = self.words(depth)?;
+            let mut more = Vec::new();
+            self.words(depth, &mut more)?;
             if more.iter().any(|word| is_reserved(word) || word.kind == WordKind::Process) {
                 return Err(Stop::new(at, "this word after `in` is not analysed"));
             }

@@ -32,11 +32,11 @@ impl Simple<'_> {
                 if there.iter().flatten().all(|place| place.starts_with(workspace.root())) =>
             {
                 // A shell goes by the path as it is written, `ShellTool` and `cd -P` by what it resolves to.
-                self.here = all_of(there);
+                self.here = all_of(there).into();
                 self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
             }
             Some(there) => {
-                self.here = all_of(there);
+                self.here = all_of(there).into();
                 self.ask(format!("works in `{}`, outside of the workspace", word.text));
             }
             None => self.ask(format!("works in `{}`, which is known only when it runs", word.text)),
@@ -47,7 +47,7 @@ impl Simple<'_> {
     fn one_of_the_directories(&mut self, judging: &Judging<'_>, word: &Word) {
         let workspace = &judging.settings.workspace;
         let mut there = Vec::new();
-        for here in &self.here {
+        for here in self.here.iter() {
             let found = workspace.matches(&word.text, here).unwrap_or_default();
             let places = found.iter().map(|path| workspace.places(&path.to_string_lossy(), here));
             match places.collect::<Option<Vec<_>>>() {
@@ -64,7 +64,7 @@ impl Simple<'_> {
         if !there.iter().flatten().all(inside) {
             return self.ask(format!("works in `{}`, outside of the workspace", word.text));
         }
-        self.here = all_of(there);
+        self.here = all_of(there).into();
         self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
         if self.here.len() > MAX_DIRECTORIES {
             self.ask("may run in too many directories");
@@ -75,7 +75,7 @@ impl Simple<'_> {
         if matched.operands.is_empty() {
             self.ask("goes to the home directory");
         }
-        Some(self.here.clone())
+        Some(self.here.to_vec())
     }
 
     /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's

@@ -61,11 +61,11 @@ impl Judging<'_> {
             if pipeline.join != Join::And {
                 succeeded = None;
             }
-            let here = succeeded.clone().unwrap_or_else(|| all.clone());
-            if pipeline.join == Join::Then && self.assigned(pipeline, &here, bound) {
+            let here = succeeded.as_deref().unwrap_or(&all);
+            if pipeline.join == Join::Then && self.assigned(pipeline, here, bound) {
                 continue;
             }
-            let (went, lines) = self.pipeline(pipeline, &here);
+            let (went, lines) = self.pipeline(pipeline, here);
             output = lines;
             if let Some(Went { directories, certain }) = went {
                 for directory in &directories {

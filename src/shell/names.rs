@@ -4,38 +4,46 @@
 //! unknown heading gives an empty list.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// The names under a `[heading]` of the file; none for an unknown heading.
 pub(super) fn names(heading: &str) -> &'static [&'static str] {
-    static NAMES: OnceLock<HashMap<&str, Vec<&str>>> = OnceLock::new();
-    let names = NAMES.get_or_init(|| {
-        let mut names: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut heading = "";
+    static NAMES: OnceLock<Vec<(&str, Vec<&str>)>> = OnceLock::new();
+    let lists = NAMES.get_or_init(|| {
+        let mut lists = Vec::new();
         for line in include_str!("names.txt").lines().filter(|line| !line.starts_with('#')) {
             match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                Some(next) => heading = next,
-                None => names.entry(heading).or_default().extend(line.split_whitespace()),
+                Some(next) => lists.push((next, Vec::new())),
+                None => lists
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|(_, names)| names.extend(line.split_whitespace())),
             }
         }
-        names
+        lists
     });
-    names.get(heading).map_or(&[], Vec::as_slice)
+    // A few headings of different lengths are compared in less time than one of them is hashed.
+    lists.iter().find(|(known, _)| *known == heading).map_or(&[], |(_, names)| names)
 }
 
 /// Whether a name is one of those under a heading, whatever its case.
 pub(super) fn is_named(heading: &str, name: &str) -> bool {
-    static SETS: OnceLock<HashMap<&str, HashSet<String>>> = OnceLock::new();
+    static SETS: OnceLock<Vec<(&str, HashSet<String>)>> = OnceLock::new();
     let sets = SETS.get_or_init(|| {
         let lower = |heading| names(heading).iter().map(|name| name.to_ascii_lowercase()).collect();
         SET_HEADINGS.iter().map(|heading| (*heading, lower(heading))).collect()
     });
-    let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+    let set = sets.iter().find(|(known, _)| *known == heading);
+    set.is_some_and(|(_, set)| set.contains(&*lower(name)))
+}
+
+/// The name with its ASCII letters in lower case, without an allocation if it is that already.
+pub(super) fn lower(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => Cow::Owned(name.to_ascii_lowercase()),
         false => Cow::Borrowed(name),
-    };
-    sets.get(heading).is_some_and(|set| set.contains(&*lower))
+    }
 }
 
 /// The lists that are looked up by whole names.

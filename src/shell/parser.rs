@@ -306,12 +306,12 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let at = self.lexer.at();
-        let words = self.words(depth)?;
-        let [word] = words.as_slice() else {
+        let before = command.words.len();
+        self.words(depth, &mut command.words)?;
+        let [word] = command.words.get(before..).unwrap_or_default() else {
             if first {
                 return Err(Stop::new(at, "a brace in the place of a program is not analysed"));
             }
-            command.words.extend(words);
             return Ok(());
         };
         if first && is_reserved(word) {
@@ -324,22 +324,22 @@ impl<'a> Parser<'a> {
         if self.lexer.peek() == Some('(') {
             return Err(self.lexer.stop("`(` after a word is not analysed"));
         }
-        command.words.extend(words);
         Ok(())
     }
 
     /// Parses a word that the shell makes no other words from.
     pub(super) fn word(&mut self, depth: usize) -> Parsed<Word> {
         let at = self.lexer.at();
-        let mut words = self.words(depth)?;
+        let mut words = Vec::new();
+        self.words(depth, &mut words)?;
         match (words.pop(), words.is_empty()) {
             (Some(word), true) => Ok(word),
             _ => Err(Stop::new(at, "a brace is not analysed here: quote it")),
         }
     }
 
-    /// Parses a word, which braces turn into several.
-    pub(super) fn words(&mut self, depth: usize) -> Parsed<Vec<Word>> {
+    /// Parses a word, which braces turn into several, and adds it.
+    pub(super) fn words(&mut self, depth: usize, words: &mut Vec<Word>) -> Parsed<()> {
         let start = self.lexer.at();
         if self.lexer.starts_with("<(") {
             let inner = self.parenthesised(depth, "<(")?;
@@ -350,7 +350,8 @@ impl<'a> Parser<'a> {
             if self.lexer.is_word_start() {
                 return Err(self.lexer.stop("a process substitution within a word"));
             }
-            return Ok(vec![word]);
+            words.push(word);
+            return Ok(());
         }
         let mut word = self.lexer.begin_word()?;
         // The lexer stops at each `$(`, since the text inside is a list of commands again.
@@ -358,7 +359,7 @@ impl<'a> Parser<'a> {
             let inner = self.parenthesised(depth, "$(")?;
             word.substitution(inner);
         }
-        self.lexer.end_word(word)
+        self.lexer.end_word(word, words)
     }
 
     fn redirection(&mut self, depth: usize) -> Parsed<Option<Redirection>> {

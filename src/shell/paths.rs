@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::commands::Word;
 use super::globs::{fits, is_glob};
-use super::names::{is_named, names};
+use super::names::{is_named, lower, names};
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
@@ -262,7 +262,7 @@ pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> O
 /// ```
 #[must_use]
 pub fn lexically_normal(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
+    let mut out = PathBuf::with_capacity(path.as_os_str().len());
     for component in path.components() {
         match component {
             Component::CurDir => {}
@@ -329,7 +329,7 @@ pub(super) fn is_secret(path: &str) -> bool {
 }
 
 fn is_secret_file(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
+    let lower = lower(name);
     for harmless in names("harmless endings") {
         if lower.ends_with(harmless) {
             return false;

@@ -24,6 +24,7 @@
 //! | `xargs cat` behind `find .` | paths | asks: paths are split at blanks |
 //! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub(super) struct Simple<'a> {
     pub(super) words: &'a [Word],
     redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
-    pub(super) here: Vec<PathBuf>,
+    pub(super) here: Cow<'a, [PathBuf]>,
     /// The known property of the lines of its standard input.
     pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
@@ -71,7 +72,7 @@ struct Program {
 }
 
 impl<'a> Simple<'a> {
-    pub(super) fn new(command: &'a SimpleCommand, here: &[PathBuf], input: Lines) -> Self {
+    pub(super) fn new(command: &'a SimpleCommand, here: &'a [PathBuf], input: Lines) -> Self {
         Self {
             assignments: &command.assignments,
             span: command.span.clone(),
@@ -80,7 +81,7 @@ impl<'a> Simple<'a> {
     }
 
     /// The redirections after a subshell, as a command without words.
-    pub(super) fn redirections_only(redirections: &'a [Redirection], here: &[PathBuf]) -> Self {
+    pub(super) fn redirections_only(redirections: &'a [Redirection], here: &'a [PathBuf]) -> Self {
         Self::of_words(&[], redirections, here, Lines::Unknown)
     }
 
@@ -88,7 +89,7 @@ impl<'a> Simple<'a> {
     pub(super) fn of_condition(
         words: &'a [Word],
         span: std::ops::Range<usize>,
-        here: &[PathBuf],
+        here: &'a [PathBuf],
     ) -> Self {
         Self { span, ..Self::of_words(words, &[], here, Lines::Unknown) }
     }
@@ -96,7 +97,7 @@ impl<'a> Simple<'a> {
     pub(super) fn of_words(
         words: &'a [Word],
         redirections: &'a [Redirection],
-        here: &[PathBuf],
+        here: &'a [PathBuf],
         input: Lines,
     ) -> Self {
         let span = match (words.first(), words.last()) {
@@ -108,7 +109,7 @@ impl<'a> Simple<'a> {
             words,
             redirections,
             span,
-            here: here.to_vec(),
+            here: Cow::Borrowed(here),
             input,
             appended: false,
             wrapped_by: None,
@@ -183,7 +184,7 @@ impl<'a> Simple<'a> {
         }
     }
 
-    pub(super) fn into_part(self, directories: Vec<PathBuf>) -> Part {
+    pub(super) fn into_part(self, directories: Cow<'_, [PathBuf]>) -> Part {
         let (program, file, digest) = match self.program {
             Some(program) => (Some(program.name), program.file, Some(program.digest)),
             None => (None, None, None),
@@ -195,7 +196,7 @@ impl<'a> Simple<'a> {
             assignments: self.assignments.to_vec(),
             redirections: self.redirections.to_vec(),
             wrapped_by: self.wrapped_by,
-            directories,
+            directories: directories.into_owned(),
             program,
             file,
             digest,

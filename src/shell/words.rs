@@ -297,8 +297,8 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// The word, or the words that its braces stand for.
-    pub(super) fn end_word(&mut self, word: OpenWord) -> Result<Vec<Word>, Stop> {
+    /// Adds the word, or the words that its braces stand for.
+    pub(super) fn end_word(&mut self, word: OpenWord, words: &mut Vec<Word>) -> Result<(), Stop> {
         if self.at == word.start {
             return Err(self.unexpected());
         }
@@ -314,7 +314,8 @@ impl Lexer<'_> {
             span: word.start..self.at,
         };
         if braces.is_empty() {
-            return Ok(vec![word]);
+            words.push(word);
+            return Ok(());
         }
         let count = braces.iter().map(|(_, list)| list.len()).product();
         if !matches!(word.kind, WordKind::Literal | WordKind::Glob) || count > MAX_ALTERNATIVES {
@@ -322,7 +323,6 @@ impl Lexer<'_> {
         }
         self.words += count;
         let glob = braces.iter().any(|(_, list)| list.iter().any(|one| is_glob(one)));
-        let mut words = Vec::with_capacity(count);
         for number in 0..count {
             let text = with_alternatives(&word.text, &braces, number);
             if text.is_empty() || text.starts_with(['-', '~', '=']) && !word.text.starts_with('-') {
@@ -332,7 +332,7 @@ impl Lexer<'_> {
             let split = word.split || kind == WordKind::Glob;
             words.push(Word { text, kind, split, ..word.clone() });
         }
-        Ok(words)
+        Ok(())
     }
 }
 

@@ -52,24 +52,6 @@ enum Table {
     Own(Arc<HashMap<String, Arc<Entry>>>),
 }
 
-/// The whole built-in table.
-fn whole() -> &'static HashMap<String, Arc<Entry>> {
-    static WHOLE: OnceLock<HashMap<String, Arc<Entry>>> = OnceLock::new();
-    WHOLE.get_or_init(|| {
-        let mut entries = HashMap::new();
-        let mut broken = None;
-        for (file, text) in BUILT_IN {
-            if let Err(error) = format::read(file, text, &mut entries) {
-                broken.get_or_insert(error);
-            }
-        }
-        // A test parses the files, so an error cannot reach a release. Without its entry, a program would be asked
-        // about.
-        debug_assert!(broken.is_none(), "{broken:?}");
-        entries
-    })
-}
-
 /// The error of a table that cannot be parsed, with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}, line {line}: {problem}")]
@@ -130,7 +112,7 @@ impl Programs {
     ///
     /// [`ProgramsError`] names the first line that cannot be parsed.
     pub fn with(&self, text: &str) -> Result<Self, ProgramsError> {
-        let mut entries = self.entries().clone();
+        let mut entries = self.entries();
         format::read("programs", text, &mut entries)?;
         Ok(Self(Table::Own(Arc::new(entries))))
     }
@@ -149,7 +131,7 @@ impl Programs {
     pub fn examples(&self) -> Vec<ProgramExample> {
         let mut found = Vec::new();
         for (name, entry) in self.entries() {
-            entry.collect_examples(name, &mut found);
+            entry.collect_examples(&name, &mut found);
         }
         found.sort_by(|one, other| {
             (&one.program, &one.command).cmp(&(&other.program, &other.command))
@@ -167,10 +149,10 @@ impl Programs {
     }
 
     /// All entries, parsed.
-    fn entries(&self) -> &HashMap<String, Arc<Entry>> {
+    fn entries(&self) -> HashMap<String, Arc<Entry>> {
         match &self.0 {
-            Table::BuiltIn(_) => whole(),
-            Table::Own(entries) => entries,
+            Table::BuiltIn(sections) => sections.entries().collect(),
+            Table::Own(entries) => HashMap::clone(entries),
         }
     }
 }
