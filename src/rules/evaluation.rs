@@ -398,7 +398,7 @@ impl Evaluation<'_> {
             reason = format!("{reason} (it could not be ruled out: a value {unknown})");
         }
         Spoke {
-            rule: rule.id.as_str().into(),
+            rule: Arc::clone(&rule.id),
             file: Some(Arc::clone(&file.name)),
             line: Some(rule.line),
             layer: file.layer,
@@ -408,7 +408,7 @@ impl Evaluation<'_> {
             every_time: rule.every_time,
             grantable: !rule.every_time
                 && (unknown.is_empty() || rule.effect != ToolDecision::Deny),
-            digest: rule.digest.as_str().into(),
+            digest: Arc::clone(&rule.digest),
         }
     }
 
@@ -440,7 +440,7 @@ impl Evaluation<'_> {
     ) {
         if let Some(near) = &mut self.near {
             near.push(NearMiss {
-                rule: rule.id.as_str().into(),
+                rule: Arc::clone(&rule.id),
                 file: Some(Arc::clone(&file.name)),
                 line: Some(rule.line),
                 decision: rule.effect,

@@ -19,8 +19,9 @@
 //! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
 //! matter of rules.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -192,9 +193,7 @@ fn protected_text(seen: &Seen<'_>, text: &str) -> bool {
     let root = seen.places().root();
     places.iter().any(|place| {
         // The names above the root are not the agent's choice: a workspace may be below a folder of that name.
-        let inner: PathBuf =
-            place.strip_prefix(root).map_or_else(|_| place.clone(), Path::to_owned);
-        is_protected(&inner)
+        is_protected(place.strip_prefix(root).unwrap_or(place))
             || own.iter().any(|known| {
                 place.starts_with(known)
                     || (known.starts_with(place) && place != root && !root.starts_with(place))
@@ -220,7 +219,6 @@ fn is_protected(path: &Path) -> bool {
 }
 
 fn is_protected_name(name: &str) -> bool {
-    // Most names are told apart by their first letters, without looking into the list.
     let git = name
         .len()
         .checked_sub(4)
@@ -229,10 +227,13 @@ fn is_protected_name(name: &str) -> bool {
     if git || name.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("git~1")) {
         return true;
     }
-    let plausible = name.starts_with('.') || name.contains('.') || name == "Jenkinsfile";
-    plausible && names().any(|known| known.eq_ignore_ascii_case(name))
+    names().iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
-    PROTECTED.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
+fn names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let lines = PROTECTED.lines().filter(|line| !line.starts_with('#'));
+        lines.flat_map(str::split_whitespace).collect()
+    })
 }

@@ -1,7 +1,7 @@
 //! Patterns over texts and paths. Matching takes time in proportion to pattern times text in the worst case.
 //!
 //! A pattern comes from a user's file and a text from a model, so neither may make matching slow. A backtracking
-//! matcher takes exponential time for `*a*a*a*b`; the ones here keep the last `*` only, or a set of reached places:
+//! matcher takes exponential time for `*a*a*a*b`; the ones here go back to the last `*` only:
 //!
 //! | pattern | over | time |
 //! |---|---|---|
@@ -11,6 +11,7 @@
 //!
 //! Texts are at most 64 KiB and patterns 1 KiB; longer texts are unknown, and longer patterns are refused.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 /// The longest text that a pattern is matched with. Longer ones cannot be evaluated.
@@ -46,7 +47,23 @@ impl Glob {
 
     /// Like [`matches`](Self::matches), without regard to case.
     pub(super) fn matches_folded(&self, text: &str) -> bool {
-        self.matches(text) || fits(self.folded.as_bytes(), text.to_lowercase().as_bytes())
+        if self.matches(text) {
+            return true;
+        }
+        let text = folded(text);
+        if self.literal {
+            self.folded == text
+        } else {
+            fits(self.folded.as_bytes(), text.as_bytes())
+        }
+    }
+}
+
+/// The text in lower case, without an allocation if it is that already.
+pub(super) fn folded(text: &str) -> Cow<'_, str> {
+    match text.bytes().any(|byte| !byte.is_ascii() || byte.is_ascii_uppercase()) {
+        true => Cow::Owned(text.to_lowercase()),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -187,53 +204,39 @@ impl PathGlob {
             Base::Home => path.strip_prefix(places.home()?).ok(),
         };
         let Some(inner) = inner else { return Some(false) };
-        let components: Vec<_> = inner
-            .components()
-            .filter_map(|component| match component {
-                Component::Normal(name) => Some(name.to_string_lossy()),
-                _ => None,
-            })
-            .collect();
-        if self.walk(&components, folded, false) {
+        if self.fits(inner, folded, false) {
             return Some(true);
         }
-        if is_glob && self.walk(&components, true, true) { None } else { Some(false) }
+        if is_glob && self.fits(inner, true, true) { None } else { Some(false) }
     }
 
-    /// Marks which parts of the pattern each component can reach.
-    fn walk(&self, components: &[std::borrow::Cow<'_, str>], folded: bool, may: bool) -> bool {
-        let any = |at: usize| self.parts.get(at).is_some_and(|part| part.text == "**");
-        let close = |reached: &mut [bool]| {
-            for at in 0..self.parts.len() {
-                if reached.get(at) == Some(&true)
-                    && any(at)
-                    && let Some(next) = reached.get_mut(at + 1)
-                {
-                    *next = true;
+    /// Matches the components of a path, as [`fits`] matches the bytes of a text. What a `**` stands for is made longer
+    /// only at the last one: whether a part fits a component depends on these two alone.
+    fn fits(&self, path: &Path, folded: bool, may: bool) -> bool {
+        let mut names = path.components().filter_map(|component| match component {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        });
+        let is_any = |part: &Glob| part.text == "**";
+        let mut parts = self.parts.iter();
+        // The parts behind the last `**`, and the components that were not tried with the first of them.
+        let mut retry = None;
+        loop {
+            let before = names.clone();
+            let Some(name) = names.next() else { return parts.all(is_any) };
+            match parts.next() {
+                Some(part) if is_any(part) => {
+                    names = before.clone();
+                    retry = Some((parts.clone(), before));
+                }
+                Some(part) if fits_component(part, &name, folded, may) => {}
+                _ => {
+                    let Some((behind, untried)) = &mut retry else { return false };
+                    untried.next();
+                    (parts, names) = (behind.clone(), untried.clone());
                 }
             }
-        };
-        let mut reached = vec![false; self.parts.len() + 1];
-        if let Some(first) = reached.first_mut() {
-            *first = true;
         }
-        close(&mut reached);
-        for component in components {
-            let mut next = vec![false; self.parts.len() + 1];
-            for (at, part) in self.parts.iter().enumerate() {
-                if reached.get(at) != Some(&true) {
-                    continue;
-                }
-                if any(at) {
-                    next.get_mut(at).into_iter().for_each(|it| *it = true);
-                } else if fits_component(part, component, folded, may) {
-                    next.get_mut(at + 1).into_iter().for_each(|it| *it = true);
-                }
-            }
-            close(&mut next);
-            reached = next;
-        }
-        reached.last() == Some(&true)
     }
 }
 
@@ -264,6 +267,45 @@ mod tests {
     fn a_pathological_pattern_is_matched_in_bounded_time() {
         let glob = Glob::new(&"*a".repeat(200));
         assert!(!glob.matches(&format!("{}b", "a".repeat(20_000))));
+    }
+
+    /// Every text of up to so many of these words, joined by slashes.
+    fn paths(words: &[&str], most: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        for _ in 0..most {
+            let longer =
+                all.iter().flat_map(|path| words.iter().map(move |it| format!("{path}/{it}")));
+            all = std::iter::once(String::new()).chain(longer).collect();
+        }
+        all
+    }
+
+    /// What a pattern over paths means: `**` stands for no component, or for one and what it stands for behind that.
+    fn means(parts: &[&str], components: &[&str]) -> bool {
+        match (parts, components) {
+            ([], []) => true,
+            (["**", rest @ ..], _) if means(rest, components) => true,
+            (["**", ..], [_, behind @ ..]) => means(parts, behind),
+            ([part, rest @ ..], [name, behind @ ..]) => {
+                Glob::new(part).matches(name) && means(rest, behind)
+            }
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn a_pattern_matches_the_paths_that_its_meaning_by_recursion_has() {
+        let places = super::super::paths::Places::lexical(Path::new("/w"));
+        let texts = paths(&["a", "b"], 5);
+        for pattern in paths(&["a", "*", "**"], 5).iter().filter(|it| !it.is_empty()) {
+            let glob = PathGlob::new(pattern);
+            let parts: Vec<&str> = pattern.split('/').skip(1).collect();
+            for text in &texts {
+                let components: Vec<&str> = text.split('/').skip(1).collect();
+                let found = glob.matches(Path::new(text), &places, false, false);
+                assert_eq!(found, Some(means(&parts, &components)), "{pattern} {text}");
+            }
+        }
     }
 
     #[test]

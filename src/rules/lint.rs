@@ -98,7 +98,7 @@ impl Linting<'_> {
         let found = Lint {
             file: file.name.to_string(),
             line: rule.map_or(1, |rule| rule.line),
-            rule: rule.map(|rule| rule.id.clone()).unwrap_or_default(),
+            rule: rule.map(|rule| rule.id.to_string()).unwrap_or_default(),
             kind,
             text: text.into(),
         };
@@ -132,7 +132,7 @@ impl Linting<'_> {
             .filter(|other| other.name != file.name)
             .flat_map(|other| &other.rules)
             .filter(|rule| own(rule))
-            .map(|rule| rule.id.clone())
+            .map(|rule| rule.id.to_string())
             .collect();
         for id in twice {
             self.add(
@@ -282,7 +282,7 @@ impl Linting<'_> {
                     .iter()
                     .any(|it| matches!(&it.test, Test::Is(classes) if classes.has(builds)))
         };
-        let guarded = rules().any(|(_, rule)| rule.id == "build-definitions");
+        let guarded = rules().any(|(_, rule)| &*rule.id == "build-definitions");
         let writes = |rule: &Rule| {
             rule.effect == ToolDecision::Allow
                 && rule.tools.iter().any(|tool| {

@@ -47,10 +47,9 @@ pub(super) fn filled(rule: &Rule, seen: &Seen<'_>, part: Option<&str>) -> String
 }
 
 fn shown(text: &str) -> String {
-    let short: String = text.chars().take(MAX_VALUE).collect();
-    let left_out = text.chars().count().saturating_sub(MAX_VALUE);
-    match left_out {
-        0 => crate::show::escape(&short),
-        _ => format!("{}… ({left_out} more characters)", crate::show::escape(&short)),
-    }
+    let Some((end, _)) = text.char_indices().nth(MAX_VALUE) else {
+        return crate::show::escape(text);
+    };
+    let (short, rest) = text.split_at(end);
+    format!("{}… ({} more characters)", crate::show::escape(short), rest.chars().count())
 }

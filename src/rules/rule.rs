@@ -8,6 +8,7 @@
 //! of rules has no meaning in these files.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -20,7 +21,7 @@ use super::counts::MAX_COUNTED;
 use super::document::{Item, boolean, count, entries, object, string, strings, table};
 use super::source::Source;
 use super::tool_pattern::ToolPattern;
-use crate::args::Args;
+use crate::args::{Args, hex};
 use crate::decision::ToolDecision;
 
 /// The keys of a rule, with what the JSON Schema of the file says about them.
@@ -47,7 +48,7 @@ pub(super) struct AtMost {
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rule {
-    pub(super) id: String,
+    pub(super) id: Arc<str>,
     pub(super) effect: ToolDecision,
     pub(super) tools: Vec<ToolPattern>,
     /// Conditions on the whole call, and those on each command of a shell text.
@@ -60,7 +61,7 @@ pub(super) struct Rule {
     pub(super) line: usize,
     pub(super) span: Range<usize>,
     /// The digest of what the rule means, without its reason.
-    pub(super) digest: String,
+    pub(super) digest: Arc<str>,
 }
 
 impl Rule {
@@ -106,8 +107,8 @@ impl Rule {
             return None;
         };
         let rule = Self {
-            digest,
-            id,
+            digest: digest.into(),
+            id: id.into(),
             effect,
             tools,
             whole,
@@ -328,6 +329,5 @@ pub(super) fn digest_of(map: Map<String, Value>) -> String {
 }
 
 pub(super) fn hex_digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }

@@ -188,7 +188,7 @@ impl RuleFile {
 
     fn meaning_of(&self) -> String {
         let mut rules: Vec<Value> =
-            self.rules.iter().map(|rule| json!([rule.id, rule.digest])).collect();
+            self.rules.iter().map(|rule| json!([&*rule.id, &*rule.digest])).collect();
         rules.sort_by_key(Value::to_string);
         let mut readers: Vec<&str> = self.readers.iter().map(ToolPattern::text).collect();
         readers.sort_unstable();

@@ -7,10 +7,10 @@
 //!
 //! A tool that was renamed around the layer is looked up under both names, each rule once.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::call::RuleCall;
+use super::glob::folded;
 use super::rule::{Rule, digest_of};
 use super::rule_file::RuleFile;
 use super::tool_pattern::ToolPattern;
@@ -96,13 +96,5 @@ impl RuleSet {
     /// Whether a user's file says that the tool of a call only reads.
     pub(super) fn only_reads(&self, call: &RuleCall<'_>) -> bool {
         self.files.iter().flat_map(|file| &file.readers).any(|pattern| pattern.matches(call, true))
-    }
-}
-
-/// The name in lower case, without an allocation if it is that already.
-fn folded(name: &str) -> Cow<'_, str> {
-    match name.chars().any(|c| !c.is_ascii() || c.is_ascii_uppercase()) {
-        true => Cow::Owned(name.to_lowercase()),
-        false => Cow::Borrowed(name),
     }
 }

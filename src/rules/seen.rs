@@ -26,6 +26,12 @@ const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDi
 /// The places that one text stands for, and whether the text is a pattern that a shell expands.
 pub(super) type TextPlaces = (Result<Vec<PathBuf>, &'static str>, bool);
 
+/// The places that a text of the arguments stands for, which several rules look at.
+type KnownPlaces = Result<Rc<[PathBuf]>, &'static str>;
+
+/// Of how many texts the places are kept. Looking for a text among those of a long list would take too long.
+const MAX_KNOWN: usize = 16;
+
 /// A view of a text that has one, by its field.
 type Views = Vec<(Vec<String>, Option<Rc<CommandView>>)>;
 
@@ -34,6 +40,7 @@ pub(super) struct Seen<'a> {
     pub(super) call: RuleCall<'a>,
     pub(super) engine: &'a Engine,
     directories: OnceCell<Vec<PathBuf>>,
+    places: RefCell<Vec<(String, KnownPlaces)>>,
     any_paths: OnceCell<Vec<TextPlaces>>,
     views: RefCell<Views>,
 }
@@ -44,6 +51,7 @@ impl<'a> Seen<'a> {
             call,
             engine,
             directories: OnceCell::new(),
+            places: RefCell::new(Vec::new()),
             any_paths: OnceCell::new(),
             views: RefCell::new(Vec::new()),
         }
@@ -79,12 +87,20 @@ impl<'a> Seen<'a> {
     }
 
     /// The places that a text stands for, relative to each directory of the call.
-    pub(super) fn places_of(&self, text: &str) -> Result<Vec<PathBuf>, &'static str> {
-        let mut all = Vec::new();
-        for directory in self.directories() {
-            all.extend(self.places().of(text, directory)?);
+    pub(super) fn places_of(&self, text: &str) -> KnownPlaces {
+        let places = self.places.borrow();
+        if let Some((_, known)) = places.iter().find(|(known, _)| known == text) {
+            return known.clone();
         }
-        Ok(all)
+        drop(places);
+        let found = self.directories().iter().map(|it| self.places().of(text, it));
+        let found: KnownPlaces =
+            found.collect::<Result<Vec<_>, _>>().map(|all| all.concat().into());
+        let mut places = self.places.borrow_mut();
+        if places.len() < MAX_KNOWN {
+            places.push((text.to_owned(), found.clone()));
+        }
+        found
     }
 
     /// The folder that a condition names, as it is written and as it is resolved.

@@ -287,6 +287,7 @@ fn the_floor_asks_every_time() {
         json!({"path": "countersign.toml"}),
         json!({"path": ".claude/settings.json"}),
         json!({"path": "bare/HEAD"}),
+        json!({"path": "ci/JENKINSFILE"}),
         json!({"path": ".vscode%2Ftasks.json"}),
         json!({"edits": [{"file": ".cursor/mcp.json"}]}),
     ] {
