@@ -86,8 +86,9 @@ pub struct ToolDefinition {
     journaled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_retries: Option<u32>,
+    /// Shared, as definitions are cloned for each listing, and schemas of results may be in it.
     #[serde(default)]
-    metadata: Map<String, Value>,
+    metadata: Arc<Map<String, Value>>,
     /// The name of the MCP server that the tool comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<Arc<str>>,
@@ -165,7 +166,7 @@ impl ToolDefinition {
             idempotent: false,
             journaled: false,
             max_retries: None,
-            metadata: Map::new(),
+            metadata: Arc::default(),
             server: None,
             leaf: None,
             asks: false,
@@ -251,7 +252,7 @@ impl ToolDefinition {
     /// Adds a value that predicates, handlers and pages can read under this key.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        Arc::make_mut(&mut self.metadata).insert(key.into(), value.into());
         self
     }
 

@@ -29,7 +29,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::asks::{AskKey, AskStanding, Renewing};
+use super::asks::{AskKey, AskStanding, LazyKey, OVER, Renewing};
 use super::flight::{CallingClient, Reply, State, Waiting};
 use super::form::{self, FormAnswer};
 use super::result;
@@ -77,7 +77,7 @@ pub(super) fn elicit(
 pub(super) struct Asker {
     pub(super) shared: Arc<Shared>,
     pub(super) client: CallingClient,
-    pub(super) key: AskKey,
+    pub(super) key: LazyKey,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) peer: Peer<RoleServer>,
@@ -131,8 +131,7 @@ impl DeferredToolHandler for Asker {
 }
 
 impl Asker {
-    /// The end of the run's log is read before the client is asked, so that a decision at another surface between the
-    /// two ends the wait.
+    /// The end of the run's log is read before the ask is looked at, so that a decision between the two ends the wait.
     async fn answer(
         &self,
         cx: &RunContext,
@@ -143,11 +142,15 @@ impl Asker {
         let key = self.key_of(requests, call);
         let until = Instant::now() + self.shared.wait;
         let mut asked = false;
-        let mut place = None;
+        // The ask that the call is held for, and the place in its log.
+        let mut held: Option<(String, i64)> = None;
         loop {
             // An approval is not claimed any more for a call that would be given up at once.
             if self.shared.stopping.is_cancelled() {
                 return Ok(CallReply::Left(Reply::not_begun()));
+            }
+            if asks.is_cancelled(held.as_ref().map(|(ask, _)| &**ask)).await? {
+                return Ok(CallReply::Left(Reply::Result(Box::new(result::failed(OVER)))));
             }
             let joins = self.joins.load(Ordering::Relaxed);
             let about = (call.args(), questions);
@@ -164,28 +167,23 @@ impl Asker {
                     return Ok(CallReply::Left(Shared::redelivered(outcome)));
                 }
             };
-            let may_ask = self.client.forms
-                && self.shared.asks.ledger.may_approve(&record, &self.client.principal);
-            let form = may_ask.then(|| form::form(&record)).flatten();
-            let link = || self.shared.inbox.as_deref().map(|base| form::link(&record, base));
-            let question =
-                form.or_else(|| if self.client.urls && !self.linked { link() } else { None });
+            let question = self.question(&record);
             if let Some(question) = question.clone().filter(|_| self.client.rounds && !asked) {
                 return self.round(&record, question);
             }
-            let run = record.ask.run().to_owned();
-            let seen = match place {
-                Some(place) => place,
-                None => asks.wait_for_change(&run, -1).await?,
+            let (id, run) = (record.ask.id().to_owned(), record.ask.run().to_owned());
+            let Some(seen) = held.filter(|(ask, _)| *ask == id).map(|(_, place)| place) else {
+                held = Some((id, asks.wait_for_change(&run, -1).await?));
+                continue;
             };
             if let Some(question) = question.filter(|_| !asked && !self.client.rounds) {
                 asked = true;
                 self.ask_client(&record, question, (&run, seen), until).await?;
-                place = None;
+                held = Some((id, asks.wait_for_change(&run, -1).await?));
             } else {
-                place = self.wait(&run, seen, until).await?;
-                if place.is_none() {
-                    return Ok(CallReply::Left(Self::waits(&record)));
+                match self.wait(&run, seen, until).await? {
+                    Some(place) => held = Some((id, place)),
+                    None => return Ok(CallReply::Left(Self::waits(&record))),
                 }
             }
             if self.shared.stopping.is_cancelled() {
@@ -194,12 +192,21 @@ impl Asker {
         }
     }
 
+    /// The question for the client: a form, if its person may decide this ask, or a link to the inbox.
+    fn question(&self, record: &Record) -> Option<ElicitRequestParams> {
+        let may_ask = self.client.forms
+            && self.shared.asks.ledger.may_approve(record, &self.client.principal);
+        let form = may_ask.then(|| form::form(record)).flatten();
+        let link = || self.shared.inbox.as_deref().map(|base| form::link(record, base));
+        form.or_else(|| if self.client.urls && !self.linked { link() } else { None })
+    }
+
     /// A call of an agent behind the tool has a key of its own, below that of the served call, since it is another call
     /// that another approval covers.
     fn key_of(&self, requests: &DeferredToolRequests, call: &ToolCall) -> AskKey {
         let path = requests.path(call.id()).unwrap_or_else(|| call.name().to_owned());
         match path == self.key.tool {
-            true => self.key.clone(),
+            true => AskKey::clone(&self.key),
             false => {
                 let (scope, server) = (json!(self.key.id), &self.shared.name);
                 AskKey::new(&self.client.principal, &scope, (server, &path), "", call.args())

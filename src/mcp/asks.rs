@@ -20,7 +20,7 @@
 //! other keys, so an approval of before does not run what it means now.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -53,11 +53,11 @@ pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// A model that repeats a denied call wears a person down until the answer is yes (rule D11).
 const MAX_DENIALS: u32 = 3;
 const DAY: Millis = 24 * 60 * 60 * 1000;
-/// What the model is told when the ask that a repeated call was to join has ended meanwhile.
-const OVER: &str =
+/// What the model is told when the ask that a call waits for, or was to join, has ended without a decision.
+pub(super) const OVER: &str =
     "Not run: the ask for this call has ended, or an equal call has used its approval. Call again.";
 /// The layer of questions that come from the history of a call.
-const HISTORY: &str = "countersign mcp";
+pub(super) const HISTORY: &str = "countersign mcp";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
 /// How often one request may lose a decision to another request.
@@ -65,6 +65,9 @@ const PATH: &str = "root/call";
 /// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
 /// for a bug.
 const ATTEMPTS: usize = 32;
+
+/// The key of a call that may need none.
+pub(super) type LazyKey = Arc<LazyLock<AskKey, Box<dyn FnOnce() -> AskKey + Send>>>;
 
 /// The key of a call: principal, server, project, tool and arguments.
 #[derive(Clone, Debug)]
@@ -93,6 +96,11 @@ impl AskKey {
         let id = fingerprint.chars().take(32).collect();
         let [principal, server, tool] = [principal, server, tool].map(str::to_owned);
         Self { id, principal, server, tool, identity: scope }
+    }
+
+    /// A key that is made when it is needed first: most calls are not asked about.
+    pub(super) fn lazy(make: impl FnOnce() -> Self + Send + 'static) -> LazyKey {
+        Arc::new(LazyLock::new(Box::new(make)))
     }
 
     fn run(&self, generation: u32) -> String {
@@ -376,6 +384,13 @@ impl Asks {
             "Denied without asking again: this call was denied {count} times. The last time: {words}"
         );
         Ok((count >= MAX_DENIALS).then_some(text))
+    }
+
+    /// Whether an ask was cancelled: its call may not be asked about any more, or otherwise.
+    pub(super) async fn is_cancelled(&self, ask: Option<&str>) -> Result<bool, BoxError> {
+        let Some(ask) = ask else { return Ok(false) };
+        let record = self.ledger.get(ask).await?;
+        Ok(record.is_some_and(|record| record.state == AskState::Cancelled))
     }
 
     /// Waits until the ask may have changed, or the time is over.

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,
-    ElicitRequestParams, ElicitResult, ElicitationAction, GetExtensions as _, Implementation,
-    ListRootsRequestMethod, ProtocolVersion, RequestId, ResourceUpdatedNotificationParam,
-    ServerPeerInfo, ServerResult, SubscriptionFilter,
+    ElicitRequestParams, ElicitResult, GetExtensions as _, Implementation, ListRootsRequestMethod,
+    ProtocolVersion, RequestId, ResourceUpdatedNotificationParam, ServerPeerInfo, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
@@ -121,7 +121,8 @@ impl Connection {
             let seconds = at.saturating_duration_since(Instant::now()).as_secs() + 1;
             return Err(McpError::Down { server: self.name.to_string(), seconds });
         }
-        match self.start().await {
+        // In a box, as is every future here that few calls need: a request has room for all of them, and is moved.
+        match Box::pin(self.start()).await {
             Ok(running) => {
                 let peer = running.peer().clone();
                 *live = State { running: Some(running), failures: 0, not_before: None };
@@ -187,6 +188,7 @@ impl Connection {
         }
         let me = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
         let client = ClientSide {
+            name: Arc::clone(&self.name),
             info: ClientConfig::new(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
@@ -362,6 +364,8 @@ impl Drop for CancelOnDrop {
 ///
 /// Sampling and roots are refused, since both would let a server act with what the host has: its model, its folders.
 pub(super) struct ClientSide {
+    /// The name of the server in the user's configuration.
+    name: Arc<str>,
     info: ClientConfig,
     routes: Arc<Routes>,
     changes: watch::Sender<ListChanges>,
@@ -386,11 +390,16 @@ impl ClientHandler for ClientSide {
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let site = self.routes.only();
-        match site.as_ref().and_then(|site| site.elicit.as_ref()) {
-            Some(ask) => Ok(ask(QUESTION.to_owned(), request).await),
-            None => Ok(ElicitResult::new(ElicitationAction::Cancel)),
-        }
+        let problem = match self.routes.only() {
+            Ok(site) => match &site.elicit {
+                Some(ask) => return Ok(ask(QUESTION.to_owned(), request).await),
+                None => "the client of the call cannot be asked",
+            },
+            Err(problem) => problem,
+        };
+        tracing::warn!(target: "countersign::mcp", server = &*self.name, problem, "a question of the server reaches no one");
+        // An error and no cancelled form, as no person has closed one: servers make it the text of the call's result.
+        Err(ErrorData::invalid_request(format!("No one was asked: {problem}."), None))
     }
 
     async fn on_resource_updated(

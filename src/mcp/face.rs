@@ -102,7 +102,8 @@ impl Face {
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {
         let _in_flight = Arc::clone(&self.shared.in_flight);
         let client = self.client(cx, request.state.as_deref());
-        self.shared.call(client, request, cx).await
+        // The library moves the future of a request several times.
+        Box::pin(self.shared.call(client, request, cx)).await
     }
 
     /// Serves a request whose result is passed on as it came, or is a question to the client.
@@ -379,18 +380,11 @@ impl ServerHandler for Face {
         }
         let offered: std::collections::HashSet<String> =
             self.definitions().await?.iter().map(|it| it.name().to_owned()).collect();
-        let mut tools = Vec::new();
-        for tool in listing.tools.iter().filter(|tool| offered.contains(&*tool.name)) {
-            let tool = match &upstream.pins {
-                // The accepted definition: a server that changes it cannot get a new text to the model.
-                Some(pins) => {
-                    let shown = pins.listed(&tool.name, json!(tool)).await;
-                    serde_json::from_value(shown).unwrap_or_else(|_| tool.clone())
-                }
-                None => tool.clone(),
-            };
-            tools.push(tool);
-        }
+        let mut tools = match &upstream.pins {
+            Some(pins) => pins.shown(&listing).await,
+            None => listing.offered().cloned().collect(),
+        };
+        tools.retain(|tool| offered.contains(&*tool.name));
         Ok(ListToolsResult::with_all_items(tools))
     }
 

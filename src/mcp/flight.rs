@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::asks::{AskKey, Renewing};
+use super::asks::{LazyKey, Renewing};
 use super::result;
 use super::site::{Report, Site};
 use crate::turn::{TurnError, TurnReport};
@@ -102,7 +102,7 @@ pub(super) struct Flight {
     pub(super) questions: mpsc::UnboundedReceiver<Asked>,
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
-    pub(super) key: AskKey,
+    pub(super) key: LazyKey,
     /// The question of the server that is with the client now: its key, and the place of the answer.
     pub(super) open: Option<(String, oneshot::Sender<ElicitResult>)>,
     pub(super) told: f64,

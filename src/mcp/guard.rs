@@ -63,6 +63,7 @@ pub struct Guard {
     observes: bool,
     principal: String,
     project: String,
+    hint: String,
 }
 
 impl Guard {
@@ -90,6 +91,7 @@ impl Guard {
             observes: false,
             principal: "mcp client".to_owned(),
             project: String::new(),
+            hint: "see `Proposal::accept`".to_owned(),
         }
     }
 
@@ -129,6 +131,21 @@ impl Guard {
         self
     }
 
+    /// Sets how people accept the tools, as the log says it where tools have to be accepted.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::mcp::{Guard, Launch};
+    ///
+    /// let guard = Guard::new("git", Launch::command("mcp-server-git"), Ledger::new(MemoryStore::new()));
+    /// let server = guard.accept_hint("open https://inbox.example/tools").server();
+    /// # let _ = server;
+    /// ```
+    pub fn accept_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
     /// Accepts every tool as the server defines it, now and after later changes.
     ///
     /// Without pins a server that is updated at night can give a tool another description or meaning, and the model
@@ -164,8 +181,9 @@ impl Guard {
         let launch = self.launch.digest();
         let pinned = if self.named { "" } else { &*launch };
         let toolset = McpToolset::new(self.name.as_str(), self.launch, true);
+        let people = (&*self.principal, &*self.hint);
         let pins = (self.pinned && !self.observes)
-            .then(|| Pins::new(self.ledger.clone(), toolset.clone(), pinned, &self.principal));
+            .then(|| Pins::new(self.ledger.clone(), toolset.clone(), pinned, people));
         let layers =
             self.layers.unwrap_or_else(|| Arc::new(|tools: Tools| tools.approval_required()));
         let tools = match self.observes {

@@ -22,11 +22,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rmcp::model::Tool as Listed;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
+use super::asks::HISTORY;
 use super::launch::digest;
-use super::toolset::{JUDGED, Listing, McpToolset};
+use super::toolset::{JUDGED, ListedTools, McpToolset};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::decision::Decision;
@@ -55,6 +58,8 @@ pub(super) struct Pins {
     server: String,
     run: String,
     principal: String,
+    /// How people accept the tools, for the log.
+    hint: String,
     state: Mutex<State>,
 }
 
@@ -63,8 +68,8 @@ struct State {
     /// The number of proposals that are folded into `accepted`.
     read: u32,
     accepted: Option<Accepted>,
-    /// A listing that is as it was accepted.
-    same: Option<Arc<Listing>>,
+    /// The listed tools that are as they were accepted.
+    same: Option<Arc<ListedTools>>,
     /// The ask and the digest of the set that is proposed now.
     open: Option<(String, String)>,
 }
@@ -84,12 +89,13 @@ impl Pins {
         ledger: Ledger,
         toolset: McpToolset,
         launch: &str,
-        principal: &str,
+        (principal, hint): (&str, &str),
     ) -> Arc<Self> {
         let server = toolset.server().to_owned();
         let id: String = digest(&json!([server, launch])).chars().take(32).collect();
-        let (run, principal) = (format!("mcp-pins-{id}"), principal.to_owned());
-        Arc::new(Self { ledger, toolset, server, run, principal, state: Mutex::default() })
+        let run = format!("mcp-pins-{id}");
+        let [principal, hint] = [principal, hint].map(str::to_owned);
+        Arc::new(Self { ledger, toolset, server, run, principal, hint, state: Mutex::default() })
     }
 
     fn run(&self, generation: u32) -> String {
@@ -103,25 +109,33 @@ impl Pins {
     /// The state of a tool of the server now; `None` where the server does not offer it. A difference is proposed in
     /// one ask.
     ///
-    /// The usual call compares a pointer: the listing is the one that was found equal before. Only another listing is
-    /// compared, and only a difference reads the ledger.
+    /// The usual call compares a pointer: the tools are those that were found equal before. Only others are compared,
+    /// and only a difference reads the ledger.
     async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
-        let listing = self.toolset.list(false).await?;
+        let tools = self.toolset.list(false).await?;
         let mut state = self.state.lock().await;
-        let same = |_: &Value| Pinned::Same;
-        if state.same.as_ref().is_some_and(|same| Arc::ptr_eq(same, &listing)) {
-            return Ok(listing.pinned.get(name).map(same));
+        if state.same.as_ref().is_some_and(|same| Arc::ptr_eq(same, &tools)) {
+            return Ok(tools.pinned.get(name).map(|_| Pinned::Same));
         }
-        let current = &listing.pinned;
+        Box::pin(self.compared(&mut state, &tools, name)).await
+    }
+
+    async fn compared(
+        &self,
+        state: &mut State,
+        tools: &Arc<ListedTools>,
+        name: &str,
+    ) -> Result<Option<Pinned>, BoxError> {
+        let current = &tools.pinned;
         if state.accepted.as_ref() != Some(current) {
-            self.read(&mut state).await?;
+            self.read(state).await?;
         }
         if state.accepted.as_ref() == Some(current) {
-            state.same = Some(Arc::clone(&listing));
-            return Ok(current.get(name).map(same));
+            state.same = Some(Arc::clone(tools));
+            return Ok(current.get(name).map(|_| Pinned::Same));
         }
         let known = state.accepted.clone().unwrap_or_default();
-        let ask = self.propose(&mut state, &known, current).await?;
+        let ask = self.propose(state, &known, current).await?;
         Ok(current.get(name).map(|now| match known.get(name) {
             Some(was) if was == now => Pinned::Same,
             Some(_) => Pinned::Changed(ask),
@@ -134,20 +148,23 @@ impl Pins {
     /// Stops at a pending proposal, so what is behind it counts only once it is decided. A proposal that was denied,
     /// has expired or was cancelled changes nothing and is passed.
     async fn read(&self, state: &mut State) -> Result<(), LedgerError> {
+        let mut was_approved = false;
         while state.read < MAX_PROPOSALS {
-            let Some(record) = self.ledger.get(self.ask(state.read).id()).await? else {
-                return Ok(());
+            let record = self.ledger.get(self.ask(state.read).id()).await?;
+            let Some(record) = record.filter(|record| record.state != AskState::Pending) else {
+                break;
             };
-            match (&record.state, record.decision.as_ref().map(|decision| &decision.answer)) {
-                (AskState::Pending, _) => return Ok(()),
-                (AskState::Decided, Some(Answer::Approve { .. })) => {
-                    let mut accepted = state.accepted.take().unwrap_or_default();
-                    apply(&mut accepted, record.args_to_run());
-                    state.accepted = Some(accepted);
-                }
-                _ => {}
+            let answer = record.decision.as_ref().map(|decision| &decision.answer);
+            if let (AskState::Decided, Some(Answer::Approve { .. })) = (&record.state, answer) {
+                let mut accepted = state.accepted.take().unwrap_or_default();
+                apply(&mut accepted, record.args_to_run());
+                state.accepted = Some(accepted);
+                was_approved = true;
             }
             state.read += 1;
+        }
+        if was_approved {
+            close_asks(&self.ledger, &self.run).await;
         }
         Ok(())
     }
@@ -178,7 +195,7 @@ impl Pins {
             let denied =
                 matches!(record.decision.as_ref().map(|it| &it.answer), Some(Answer::Deny { .. }));
             if same && (record.state == AskState::Pending || denied) {
-                tracing::warn!(target: "countersign::mcp", server = self.server, ask = id, "the tools of the server have to be accepted");
+                tracing::warn!(target: "countersign::mcp", server = self.server, ask = id, "the tools of the server have to be accepted: {}", self.hint);
                 state.open = Some((id.clone(), set));
                 return Ok(id);
             }
@@ -192,14 +209,29 @@ impl Pins {
         }
     }
 
-    /// The definition of each tool as it is listed: as it was accepted, or as it is now where it never was.
+    /// The tools as clients see them: as they were accepted, or as they are now where they never were.
     ///
     /// A client sees the accepted text also for a tool that has changed: the new text is what was not accepted, and
     /// listing it would already have told it to the model.
-    pub(super) async fn listed(&self, name: &str, now: Value) -> Value {
+    pub(super) async fn shown(&self, tools: &ListedTools) -> Vec<Listed> {
         let state = self.state.lock().await;
-        let accepted = state.accepted.as_ref().and_then(|accepted| accepted.get(name));
-        accepted.cloned().unwrap_or(now)
+        let shown = |now: &Listed| {
+            let name = &*now.name;
+            let Some(accepted) = state.accepted.as_ref().and_then(|accepted| accepted.get(name))
+            else {
+                return Some(now.clone());
+            };
+            match tools.pinned.get(name) == Some(accepted) {
+                // `_meta` is no part of what was accepted.
+                true => {
+                    let mut same = now.clone();
+                    same.meta = None;
+                    Some(same)
+                }
+                false => Listed::deserialize(accepted).ok(),
+            }
+        };
+        tools.offered().filter_map(shown).collect()
     }
 
     /// Proposes the changes, before the tools are listed.
@@ -207,6 +239,34 @@ impl Pins {
         if let Err(error) = self.standing("").await {
             tracing::error!(target: "countersign::mcp", server = self.server, %error, "the pins cannot be read");
         }
+    }
+}
+
+/// The key of the question about a call of a tool that was not accepted, in the set with this name.
+fn not_accepted(set: &str) -> String {
+    format!("not accepted in {set}")
+}
+
+/// Cancels the asks of calls that were asked about for nothing but tools that were not accepted, and now are. An equal
+/// call is not asked about any more, so that nothing would use their answers.
+///
+/// Done where the tools are accepted ([`Proposal::accept`]), for the calls that are held at this moment, and by each guard
+/// that finds them accepted, as any surface can decide about a proposal. A failure is harmless: the asks expire.
+async fn close_asks(ledger: &Ledger, set: &str) {
+    let key = not_accepted(set);
+    let closed = async {
+        for record in ledger.list(Some(AskState::Pending), u32::MAX).await?.records {
+            let mut questions = record.ask.questions().iter().filter(|it| it.layer() != HISTORY);
+            let is_first = questions.next().is_some_and(|question| question.key() == key);
+            if is_first && questions.next().is_none() {
+                let why = "countersign: the tools of the server were accepted";
+                ledger.cancel(record.ask.id(), why).await?;
+            }
+        }
+        Ok::<_, LedgerError>(())
+    };
+    if let Err(error) = closed.await {
+        tracing::warn!(target: "countersign::mcp", set, %error, "asks about accepted tools stay open");
     }
 }
 
@@ -280,7 +340,7 @@ impl ToolMiddleware for PinLayer {
             Some(Pinned::New(ask)) => Decision::ask(format!(
                 "This tool of `{server}` was not accepted yet (accept the server's tools once: ask {ask})."
             ))
-            .with_key("not accepted"),
+            .with_key(not_accepted(&self.0.run)),
             Some(Pinned::Changed(ask)) => Decision::deny(format!(
                 "`{server}` has changed this tool since it was accepted. A person has to accept the change (ask {ask})."
             )),
@@ -327,7 +387,8 @@ impl Proposal {
     /// [`LedgerError`]; nothing was accepted.
     ///
     /// Approves with the fingerprint of what this value holds, so a set that has changed since it was listed is not
-    /// accepted. A second person who accepts is told that it was decided before (rule L1).
+    /// accepted. A second person who accepts is told that it was decided before (rule L1). Pending asks of calls that
+    /// were asked about only because the tools were not accepted are cancelled; such a call is made again.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -344,8 +405,12 @@ impl Proposal {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn accept(&self, ledger: &Ledger, who: &str) -> Result<Decided, LedgerError> {
-        let yes = Answer::Approve { args: None };
-        ledger.decide(self.record.ask.id(), &self.record.fingerprint, who, yes).await
+        let (ask, yes) = (&self.record.ask, Answer::Approve { args: None });
+        let decided = ledger.decide(ask.id(), &self.record.fingerprint, who, yes).await?;
+        if let (Decided::Won { .. }, Some((set, _))) = (&decided, ask.run().rsplit_once('-')) {
+            close_asks(ledger, set).await;
+        }
+        Ok(decided)
     }
 
     /// The id of the ask in the ledger.

@@ -50,7 +50,7 @@ impl<T> ProgressTransport<T> {
                 }
             }
             ServerNotification::LoggingMessageNotification(_) => {
-                if let Some(site) = self.calls.only() {
+                if let Ok(site) = self.calls.only() {
                     site.log(sent);
                 }
             }

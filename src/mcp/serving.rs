@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::asker::{Asker, elicit};
-use super::asks::{AskKey, End};
+use super::asks::{AskKey, End, LazyKey};
 use super::flight::{
     Asked, CallingClient, Flight, Reply, Request, STATE, State, TurnFuture, Waiting,
 };
@@ -77,7 +77,7 @@ impl Shared {
             Ok(args) => args,
             Err(error) => return Reply::Error(ErrorData::invalid_params(error.to_string(), None)),
         };
-        let key = match self.key(&client, &request, &args).await {
+        let key = match self.key(&client, &request, args).await {
             Ok(key) => key,
             Err(error) => return self.broken(&error),
         };
@@ -114,14 +114,17 @@ impl Shared {
     }
 
     async fn key(
-        &self,
+        self: &Arc<Self>,
         client: &CallingClient,
         request: &Request,
-        args: &Args,
-    ) -> Result<AskKey, BoxError> {
-        let scope = json!([self.scope, client.nonce]);
+        args: Args,
+    ) -> Result<LazyKey, BoxError> {
         let identity = self.identity(&request.tool).await?;
-        Ok(AskKey::new(&client.principal, &scope, (&self.name, &request.tool), &identity, args))
+        let (shared, client, tool) = (Arc::clone(self), client.clone(), request.tool.clone());
+        Ok(AskKey::lazy(move || {
+            let scope = json!([shared.scope, client.nonce]);
+            AskKey::new(&client.principal, &scope, (&shared.name, &tool), &identity, &args)
+        }))
     }
 
     /// Opens a request state that was sealed for this call of this person.
@@ -182,7 +185,7 @@ impl Shared {
         self: &Arc<Self>,
         client: &CallingClient,
         request: &Request,
-        key: AskKey,
+        key: LazyKey,
         cx: &RequestContext<RoleServer>,
     ) -> Flight {
         let (to, reports) = mpsc::unbounded_channel();
@@ -206,7 +209,7 @@ impl Shared {
         let handler = Asker {
             shared: Arc::clone(self),
             client: client.clone(),
-            key: key.clone(),
+            key: Arc::clone(&key),
             site: Arc::clone(&site),
             waiting: Arc::clone(&waiting),
             joins: Arc::clone(&joins),
@@ -216,7 +219,7 @@ impl Shared {
         };
         let turn = Turn::new(self.tools.clone())
             .deps(Arc::clone(&site))
-            .deps(self.repeated(key.clone(), joins))
+            .deps(self.repeated(Arc::clone(&key), joins))
             .deferred_tool_handler(handler);
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
         let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
@@ -233,10 +236,10 @@ impl Shared {
     }
 
     /// Tells layers whether the call repeats one whose ask is open. Then it joins that ask, and parks no other one.
-    fn repeated(self: &Arc<Self>, key: AskKey, joins: Arc<AtomicBool>) -> RepeatedRequest {
+    fn repeated(self: &Arc<Self>, key: LazyKey, joins: Arc<AtomicBool>) -> RepeatedRequest {
         let shared = Arc::clone(self);
         RepeatedRequest::new(move |decision| {
-            let (shared, key, joins) = (Arc::clone(&shared), key.clone(), Arc::clone(&joins));
+            let (shared, key, joins) = (Arc::clone(&shared), Arc::clone(&key), Arc::clone(&joins));
             Box::pin(async move {
                 // What is not asked about does not wait for an ask.
                 if decision != ToolDecision::Ask {

@@ -103,14 +103,22 @@ impl Routes {
         Routed { routes: Arc::clone(self), call }
     }
 
-    /// The call that a message of the server belongs to, if that is certain: the only one in flight.
+    /// The call that a message of the server belongs to, if that is certain: the only one in flight. The error says why
+    /// there is none.
     ///
     /// Before the newest revision neither a question nor a log message says which call it belongs to. With two calls in
     /// flight it could reach the wrong person, so then no one gets it.
-    pub(super) fn only(&self) -> Option<Arc<Site>> {
+    pub(super) fn only(&self) -> Result<Arc<Site>, &'static str> {
         let in_flight = lock(&self.in_flight);
         let mut sites = in_flight.values();
-        sites.next().filter(|_| in_flight.len() == 1).cloned().flatten()
+        match (sites.next(), sites.next()) {
+            (Some(Some(site)), None) => Ok(Arc::clone(site)),
+            (Some(None), None) => Err("the call in flight has no client that can be asked"),
+            (Some(_), Some(_)) => {
+                Err("several calls are in flight, and it does not say which one it is about")
+            }
+            (None, _) => Err("no call is in flight"),
+        }
     }
 }
 
@@ -144,17 +152,17 @@ mod tests {
     #[test]
     fn a_question_reaches_no_client_while_two_calls_are_in_flight() {
         let routes = Arc::new(Routes::default());
-        assert!(routes.only().is_none());
+        assert!(routes.only().is_err());
         let can_be_asked = asked();
         let first = routes.begin(1, Some(&can_be_asked));
-        assert!(routes.only().is_some_and(|site| Arc::ptr_eq(&site, &can_be_asked)));
+        assert!(routes.only().is_ok_and(|site| Arc::ptr_eq(&site, &can_be_asked)));
         for other in [Some(Site::new(None, None)), Some(asked()), None] {
             let second = routes.begin(2, other.as_ref());
-            assert!(routes.only().is_none());
+            assert!(routes.only().is_err());
             drop(second);
-            assert!(routes.only().is_some());
+            assert!(routes.only().is_ok());
         }
         drop(first);
-        assert!(routes.only().is_none());
+        assert!(routes.only().is_err());
     }
 }

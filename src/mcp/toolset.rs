@@ -80,21 +80,36 @@ const IDEMPOTENCY: &str = "countersign/idempotencyKey";
 pub struct McpToolset {
     pub(super) connection: Arc<Connection>,
     id: Arc<str>,
-    listing: Arc<RwLock<Option<Arc<Listing>>>>,
+    listing: Arc<RwLock<Option<Listing>>>,
     /// Whether resources and prompts are tools, too, as a guard judges them.
     whole: bool,
 }
 
 /// The latest listing of the server.
-pub(super) struct Listing {
-    pub(super) tools: Vec<Listed>,
-    definitions: Vec<ToolDefinition>,
-    validators: HashMap<String, jsonschema::Validator>,
-    /// The definitions as they are pinned.
-    pub(super) pinned: std::collections::BTreeMap<String, Value>,
+#[derive(Clone)]
+struct Listing {
+    tools: Arc<ListedTools>,
     /// The count of changes that this listing was made after.
     changes: u64,
     at: Instant,
+}
+
+/// The tools of a listing. The next listing shares them if the server lists the same again, as reading a thousand
+/// schemas takes longer than getting them.
+pub(super) struct ListedTools {
+    /// As they came, also those that are not offered.
+    listed: Vec<Listed>,
+    definitions: Vec<ToolDefinition>,
+    validators: HashMap<String, jsonschema::Validator>,
+    /// The definitions of the offered tools as they are pinned.
+    pub(super) pinned: std::collections::BTreeMap<String, Value>,
+}
+
+impl ListedTools {
+    /// The tools that are offered, in the server's order.
+    pub(super) fn offered(&self) -> impl Iterator<Item = &Listed> {
+        self.listed.iter().filter(|tool| self.pinned.contains_key(&*tool.name))
+    }
 }
 
 impl McpToolset {
@@ -152,17 +167,23 @@ impl McpToolset {
     }
 
     /// The tools as the server lists them now, or has within the last seconds.
-    ///
+    pub(super) async fn list(&self, anew: bool) -> Result<Arc<ListedTools>, McpError> {
+        let changes = self.connection.changes().borrow().tools;
+        match self.latest() {
+            Some(known) if !anew && known.changes == changes && known.at.elapsed() < FRESH => {
+                Ok(known.tools)
+            }
+            known => Box::pin(self.list_anew(known)).await,
+        }
+    }
+
+    fn latest(&self) -> Option<Listing> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a
     /// change that comes right after is found by the next call.
-    pub(super) async fn list(&self, anew: bool) -> Result<Arc<Listing>, McpError> {
-        let changes = self.connection.changes().borrow().tools;
-        let known = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(known) =
-            known.filter(|it| !anew && it.changes == changes && it.at.elapsed() < FRESH)
-        {
-            return Ok(known);
-        }
+    async fn list_anew(&self, known: Option<Listing>) -> Result<Arc<ListedTools>, McpError> {
         // The start of a server has a limit of its own, whose error says more.
         self.connection.peer().await?;
         let limit = self.connection.launch.start_timeout;
@@ -171,9 +192,13 @@ impl McpToolset {
             Err(_) => return Err(self.list_error("no answer in time")),
         };
         let changes = self.connection.changes().borrow().tools;
-        let listing = Arc::new(self.read(listed, changes));
-        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&listing));
-        Ok(listing)
+        let tools = match known.filter(|known| known.tools.listed == listed) {
+            Some(known) => known.tools,
+            None => Arc::new(self.read(listed)),
+        };
+        let listing = Listing { tools: Arc::clone(&tools), changes, at: Instant::now() };
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
+        Ok(tools)
     }
 
     fn list_error(&self, problem: impl fmt::Display) -> McpError {
@@ -233,20 +258,14 @@ impl McpToolset {
     }
 
     /// Takes the tools that can be offered: with a name of their own that is shown as it is, and a schema.
-    fn read(&self, listed: Vec<Listed>, changes: u64) -> Listing {
+    fn read(&self, listed: Vec<Listed>) -> ListedTools {
         let mut counts = HashMap::<String, usize>::new();
         for tool in &listed {
             *counts.entry(tool.name.to_string()).or_default() += 1;
         }
-        let mut listing = Listing {
-            tools: Vec::new(),
-            definitions: Vec::new(),
-            validators: HashMap::new(),
-            pinned: std::collections::BTreeMap::new(),
-            changes,
-            at: Instant::now(),
-        };
-        for tool in listed {
+        let (mut definitions, mut validators) = (Vec::new(), HashMap::new());
+        let mut pins = std::collections::BTreeMap::new();
+        for tool in &listed {
             let name = tool.name.to_string();
             let bad_name =
                 name.is_empty() || name.len() > 128 || crate::show::escape_name(&name) != name;
@@ -268,18 +287,17 @@ impl McpToolset {
             }
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => {
-                    listing.definitions.push(self.definition(&tool, schema));
-                    listing.pinned.insert(name.clone(), pinned(json!(tool)));
-                    listing.validators.insert(name, validator);
-                    listing.tools.push(tool);
+                    definitions.push(self.definition(tool, schema));
+                    pins.insert(name.clone(), pinned(json!(tool)));
+                    validators.insert(name, validator);
                 }
                 Err(error) => self.not_offered(&name, &error),
             }
         }
         if self.whole {
-            listing.definitions.extend(self.beside_tools());
+            definitions.extend(self.beside_tools());
         }
-        listing
+        ListedTools { listed, definitions, validators, pinned: pins }
     }
 
     fn definition(&self, tool: &Listed, schema: Value) -> ToolDefinition {
@@ -462,9 +480,8 @@ impl Toolset for McpToolset {
     }
 
     fn validate(&self, tool: &str, args: &Args) -> Result<(), String> {
-        let listing = self.listing.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(listing) = listing else { return Ok(()) };
-        let Some(validator) = listing.validators.get(tool) else { return Ok(()) };
+        let Some(Listing { tools, .. }) = self.latest() else { return Ok(()) };
+        let Some(validator) = tools.validators.get(tool) else { return Ok(()) };
         let value = args.to_value();
         let problems =
             validator.iter_errors(&value).map(|error| match error.instance_path().as_str() {

@@ -60,7 +60,9 @@ def ask(params, key, message, properties, state=None):
     send({"id": mine, "method": "elicitation/create", "params": question})
     answer = answers[mine].get()
     del answers[mine]
-    return answer
+    if "error" in answer:
+        raise Refused(answer["error"])
+    return answer["result"]
 
 
 def text(value):
@@ -382,6 +384,6 @@ def reply(message):
 while True:
     message = receive()
     if "method" not in message and message.get("id") in answers:
-        answers[message["id"]].put(message.get("result", {"action": "cancel"}))
+        answers[message["id"]].put(message)
     elif "method" in message and "id" in message:
         threading.Thread(target=reply, args=(message,), daemon=True).start()

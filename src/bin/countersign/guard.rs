@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -100,7 +100,8 @@ impl GuardArgs {
         let launch = self.launch()?;
         let mut guard = Guard::new(self.named(), launch, ledger.clone())
             .principal(context.config.principal())
-            .project(project.to_string_lossy());
+            .project(project.to_string_lossy())
+            .accept_hint(accepting(url.as_ref(), self.store.as_deref(), context));
         if self.name.is_some() {
             guard = guard.identified_by_name();
         }
@@ -164,6 +165,40 @@ impl GuardArgs {
         let host =
             || self.upstream.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned);
         self.name.clone().or_else(program).or_else(host).unwrap_or_else(|| "server".to_owned())
+    }
+}
+
+/// What has to be run to accept the server's tools: with the same store as this guard, from any directory.
+fn accepting(store: Option<&StoreUrl>, given: Option<&str>, context: &Context) -> String {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut command = "countersign pins accept --all".to_owned();
+    if let Some(file) = &context.config_file {
+        command += &format!(" --config {}", quoted(&absolute(file).to_string_lossy()));
+    }
+    match store {
+        Some(StoreUrl::Memory) => {
+            return "its store is in memory, where no other program can accept them".to_owned();
+        }
+        Some(StoreUrl::Sqlite(path)) => {
+            let path = absolute(path);
+            command += &format!(" --store {}", quoted(&format!("sqlite:{}", path.display())));
+        }
+        // A URL with a password is in no log.
+        Some(url) if given != Some(&*url.to_string()) => {
+            command += " --store URL, with the URL of this guard's store";
+        }
+        Some(url) => command += &format!(" --store {}", quoted(&url.to_string())),
+        None => {}
+    }
+    format!("run {command}")
+}
+
+/// A word of a shell's command line.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -15,6 +15,7 @@ mod rules;
 mod seconds;
 mod signals;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use output::{CommandError, CommandOutput};
 struct Context {
     directories: Directories,
     config: Config,
+    /// The configuration file that was given in place of the user's.
+    config_file: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -53,7 +56,7 @@ fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
     }
     let directories = Directories::of_user()?;
     let config = Config::load(&directories, cli.config.as_deref())?;
-    let context = Context { directories, config };
+    let context = Context { directories, config, config_file: cli.config };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::Store(error.to_string()))?;

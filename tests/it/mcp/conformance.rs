@@ -162,7 +162,7 @@ async fn the_conformance_suite_passes_through_the_guard() {
             let own = if client == "2025-11-25" { &OF_EARLIER[..] } else { &OF_THE_NEWEST };
             let keys = if [client, server] == ["2026-07-28"; 2] { &WITH_KEYS[..] } else { &[] };
             // A scenario may leave a question open. A server of an earlier revision asks outside of its calls, so that
-            // with two of them in flight the guard cannot tell which one asks, and cancels the question.
+            // with two of them in flight the guard cannot tell which one asks, and refuses the question.
             let is_apart =
                 |scenario: &&&str| server == "2025-11-25" && scenario.starts_with("input-required");
             let what = format!("{client} before {server}");

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use countersign::deferred::Answer;
+use countersign::mcp::ACCEPT_TOOLS;
+
 use super::client::{Client, told};
 use super::process::Desk;
 
@@ -15,14 +18,19 @@ fn described(desk: &Desk, description: &str) -> Value {
     server
 }
 
-/// Starts a guard before the server, by which its tools are proposed, and makes a call.
-async fn called(desk: &Desk, server: &Value) -> String {
-    let options = ["--name", "files", "--wait", "0", "--rules"];
+/// A client of a guard before the server, whose calls the rules allow. It proposes the server's tools.
+async fn guarded(desk: &Desk, server: &Value, options: &[&str]) -> Client {
     let rules = desk.user.home().join("rules.toml");
     std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:files/*'\n").unwrap();
     let rules = rules.display().to_string();
-    let command = desk.guard_of("ann", &[&options[..], &[&rules]].concat(), server);
-    let mut client = Client::earlier(command, ERA, json!({})).await;
+    let command =
+        desk.guard_of("ann", &[&["--name", "files", "--rules", &rules], options].concat(), server);
+    Client::earlier(command, ERA, json!({})).await
+}
+
+/// Starts a guard before the server, and makes a call that is not held.
+async fn called(desk: &Desk, server: &Value) -> String {
+    let mut client = guarded(desk, server, &["--wait", "0"]).await;
     let text = told(&client.call("write", json!({})).await).0;
     client.goes().await;
     text
@@ -74,4 +82,86 @@ async fn all_that_is_proposed_can_be_accepted_at_once() {
     assert_eq!(pins(&desk, &["accept", "--all", "--as", "ann"]).0, 0);
     assert!(called(&desk, &server).await.starts_with("wrote"));
     assert_eq!(pins(&desk, &["list"]).1, Value::Null);
+}
+
+// Rule M4: "An ask about nothing but tools that were not accepted is cancelled when they are", wherever they are accepted.
+#[tokio::test]
+async fn asks_about_tools_that_were_not_accepted_are_closed_when_they_are() {
+    for with_pins in [true, false] {
+        let desk = Desk::new();
+        let server = described(&desk, "Writes");
+        assert!(called(&desk, &server).await.contains("waits for an approval"));
+        assert_eq!(desk.pending().await.len(), 2, "the call and the tools");
+        if with_pins {
+            assert_eq!(pins(&desk, &["accept", "--all", "--as", "ann"]).0, 0);
+            assert_eq!(desk.pending().await.len(), 0);
+        } else {
+            let pending = desk.pending().await;
+            let tools = pending.iter().find(|it| it.ask.tool() == ACCEPT_TOOLS).unwrap();
+            desk.approve(tools, "ann").await;
+        }
+        assert!(called(&desk, &server).await.starts_with("wrote"));
+        assert_eq!(desk.pending().await.len(), 0);
+        assert_eq!(desk.runs().len(), 1);
+    }
+}
+
+// "…; a call that is held for it ends, and an equal one runs."
+#[tokio::test]
+async fn a_call_that_is_held_while_its_tools_are_accepted_can_be_made_again() {
+    let desk = Desk::new();
+    let server = described(&desk, "Writes");
+    let mut client = guarded(&desk, &server, &["--wait", "30"]).await;
+    let call = client.begin("tools/call", json!({"name": "write", "arguments": {"n": 1}})).await;
+    while desk.pending().await.len() < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(pins(&desk, &["accept", "--all", "--as", "ann"]).0, 0);
+    let (text, error) = told(&client.response(call).await);
+    assert!(error && text.starts_with("Not run") && text.ends_with("Call again."), "{text}");
+    assert_eq!((desk.runs().len(), desk.pending().await.len()), (0, 0));
+    assert!(told(&client.call("write", json!({"n": 1})).await).0.starts_with("wrote"));
+    assert_eq!(desk.runs().len(), 1);
+}
+
+// Rule M2: an ask that a rule has a question in stays, too, when the tools are accepted, and its approval runs the call.
+#[tokio::test]
+async fn an_ask_with_a_question_of_a_rule_stays_when_the_tools_are_accepted() {
+    let desk = Desk::new();
+    let server = described(&desk, "Writes");
+    let mut client = guarded(&desk, &server, &["--wait", "0", "--ask-destructive"]).await;
+    client.call("write", json!({})).await;
+    assert_eq!(pins(&desk, &["accept", "--all", "--as", "ann"]).0, 0);
+    let asked = desk.asked().await;
+    assert_eq!(asked.ask.questions().len(), 2);
+    let yes = Answer::Approve { args: None };
+    desk.ledger().await.decide(asked.ask.id(), &asked.fingerprint, "bob", yes).await.unwrap();
+    assert!(told(&client.call("write", json!({})).await).0.starts_with("wrote"));
+    assert_eq!(desk.runs().len(), 1);
+    let record = desk.ledger().await.get(asked.ask.id()).await.unwrap().unwrap();
+    assert!(record.outcome.is_some(), "its approval was used");
+}
+
+// The log "names the command that accepts the tools", with the guard's own store, and the command does.
+#[tokio::test]
+async fn the_log_names_the_command_that_accepts_the_tools() {
+    for store in ["sqlite:asks of this guard.db", ""] {
+        let desk = Desk::new();
+        let server = described(&desk, "Writes");
+        let options: &[&str] = if store.is_empty() { &[] } else { &["--store", store] };
+        let options = [&["--wait", "0"], options].concat();
+        guarded(&desk, &server, &options).await.goes().await;
+        let logged = desk.logged();
+        let (_, command) = logged.split_once("have to be accepted: run ").expect(&logged);
+        let command = command.split(" server=").next().unwrap();
+        // From another directory.
+        let path = crate::support::program("countersign");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", command]).current_dir("/").env("HOME", desk.user.home());
+        shell.env("PATH", format!("{}:/usr/bin:/bin", path.parent().unwrap().display()));
+        let ended = crate::program::ended(&shell.output().unwrap());
+        assert_eq!(ended.status, 0, "{command}: {}", ended.err);
+        let mut client = guarded(&desk, &server, &options).await;
+        assert!(told(&client.call("write", json!({})).await).0.starts_with("wrote"), "{command}");
+    }
 }

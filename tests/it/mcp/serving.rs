@@ -11,6 +11,7 @@ use countersign::{Tools, ToolsExt};
 use serde_json::{Value, json};
 
 use super::client::{Client, decide_the_pending, forms, no, payments, times, told, yes};
+use crate::support::failing_store::Failing;
 
 const ERAS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -348,4 +349,22 @@ async fn a_grant_answers_equal_calls_of_the_session() {
     let (tools, _) = payments();
     let mut other = Client::earlier(server(asking(tools), &ledger), ERAS[0], json!({})).await;
     assert!(told(&other.call("pay", json!({"euros": 5})).await).1);
+}
+
+// Rule M2: a held call runs when it is approved, also if that is between the look at the ask and the wait for a change.
+#[tokio::test]
+async fn an_approval_before_the_wait_for_it_has_begun_ends_the_wait() {
+    let memory = MemoryStore::new();
+    let (store, elsewhere) = (Failing::at(&memory, None), Ledger::new(memory));
+    store.before_log(async move {
+        decide_the_pending(&elsewhere, "bob", Answer::Approve { args: None }).await;
+    });
+    let (tools, ran) = payments();
+    let served =
+        server(tools.approval_required(), &Ledger::new(store)).wait(Duration::from_secs(600));
+    let mut client = Client::earlier(served, "2025-11-25", json!({})).await;
+    let call = client.call("pay", json!({"euros": 5}));
+    let response = tokio::time::timeout(Duration::from_secs(60), call).await.unwrap();
+    assert!(!told(&response).1, "{response}");
+    assert_eq!(times(&ran), 1);
 }

@@ -65,6 +65,22 @@ async fn a_servers_question_reaches_an_earlier_client_as_elicitation() {
     }
 }
 
+// Rule M5: where a question may be of several calls, "the server and the log are told why no one was asked".
+#[tokio::test]
+async fn a_question_that_may_be_of_two_calls_is_refused_with_the_reason() {
+    let desk = Desk::new();
+    let mut client = Client::newest(before(&desk, "2025-11-25", &[]), forms()).await;
+    let tool = "test_input_required_result_elicitation";
+    let first = client.call(tool, json!({})).await;
+    assert!(first["result"]["requestState"].is_string(), "{first}");
+    let second = client.call(tool, json!({})).await;
+    let problem = "several calls are in flight";
+    assert!(second.to_string().contains(&format!("No one was asked: {problem}")), "{second}");
+    let logged = desk.logged();
+    let lines: Vec<_> = logged.lines().filter(|line| line.contains("reaches no one")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(problem), "{logged}");
+}
+
 // "Progress passes through": all of it, in its order and before the result, however soon a server sends it.
 #[tokio::test]
 async fn progress_that_comes_at_once_is_not_lost() {

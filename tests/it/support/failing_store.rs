@@ -39,13 +39,14 @@ pub(crate) struct Failing {
     died: Arc<Notify>,
     before: Arc<Mutex<Option<Meanwhile>>>,
     counts_nothing: Arc<AtomicBool>,
+    before_log: Arc<Mutex<Option<BoxFuture<'static, ()>>>>,
 }
 
 impl Failing {
     /// Over this store; the n-th transaction from now on, from 0, goes wrong.
     pub(crate) fn at(inner: &MemoryStore, wrong: Option<(usize, How)>) -> Self {
-        let (count, died, before, counts_nothing) = Default::default();
-        Self { inner: inner.clone(), count, wrong, died, before, counts_nothing }
+        let (count, died, before, counts_nothing, before_log) = Default::default();
+        Self { inner: inner.clone(), count, wrong, died, before, counts_nothing, before_log }
     }
 
     /// Does this before each transaction, which it is told the number of.
@@ -54,6 +55,11 @@ impl Failing {
         what: impl Fn(usize) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         *self.before.lock().unwrap() = Some(Box::new(what));
+    }
+
+    /// Does this before a log is read for the first time from now on.
+    pub(crate) fn before_log(&self, what: impl Future<Output = ()> + Send + 'static) {
+        *self.before_log.lock().unwrap() = Some(Box::pin(what));
     }
 
     /// From now on it cannot count the pending asks.
@@ -131,7 +137,13 @@ impl Store for Failing {
         after: i64,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.inner.log(run, after, limit)
+        Box::pin(async move {
+            let what = self.before_log.lock().unwrap().take();
+            if let Some(what) = what {
+                what.await;
+            }
+            self.inner.log(run, after, limit).await
+        })
     }
 
     fn logs<'a>(
