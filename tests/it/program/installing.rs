@@ -131,7 +131,8 @@ fn the_user_is_told_about_rules_and_copies() {
     let user = User::new();
     let first = user.run(&["hook", "install", "gemini"]);
     assert!(first.out.contains("no rules") && first.out.contains("rules.toml"), "{first:?}");
-    let named = user.run(&["hook", "install", "gemini", "--", "--rules", "/r.toml"]);
+    fs::write(user.home().join("r.toml"), "version = 1\n").unwrap();
+    let named = user.run(&["hook", "install", "gemini", "--", "--rules", "r.toml"]);
     assert!(!named.out.contains("no rules"), "{named:?}");
     assert!(named.out.contains(".backup"), "{named:?}");
     fs::create_dir_all(user.home().join(".config/countersign")).unwrap();
@@ -140,6 +141,70 @@ fn the_user_is_told_about_rules_and_copies() {
     assert!(!own.out.contains("no rules"), "{own:?}");
     let removed = user.run(&["hook", "uninstall", "gemini"]);
     assert!(removed.out.contains(".backup"), "{removed:?}");
+}
+
+/// A client runs the hook in the directory of its session, which is not that of the installation.
+#[cfg(unix)]
+#[test]
+fn relative_paths_are_those_of_the_installation() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let user = User::new();
+    let elsewhere = user.home().join("else where");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("rel.toml"), super::RULES).unwrap();
+    fs::write(elsewhere.join("con.toml"), "principal = \"ann\"\n").unwrap();
+    let options =
+        ["--rules", "rel.toml", "--root=.", "--store", "sqlite:rel.db", "--config", "con.toml"];
+    let mut install = user.command(&[&["hook", "install", "gemini", "--"], &options[..]].concat());
+    assert!(install.current_dir(&elsewhere).status().unwrap().success());
+    let command = command_of(&user, "gemini");
+    for file in ["rel.toml", "rel.db", "con.toml"] {
+        let path = elsewhere.join(file).display().to_string();
+        assert!(command.contains(&path), "{file}: {command}");
+    }
+    let answer = |tool_input: &str| {
+        let payload = json!({
+            "session_id": "s", "cwd": user.home(), "hook_event_name": "BeforeTool",
+            "tool_name": "run_shell_command", "tool_input": {"command": tool_input},
+        });
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).env("HOME", user.home()).current_dir(user.home());
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        shell.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        super::ended(&shell.wait_with_output().unwrap())
+    };
+    let allowed = answer("ls");
+    assert_eq!(allowed.status, 0, "{allowed:?}");
+    let denied = answer("cat a.denied");
+    assert!(denied.err.contains("not in this project"), "{denied:?}");
+}
+
+/// A hook whose rules or options cannot be used denies every call, so it is not installed.
+#[test]
+fn what_cannot_be_used_is_an_error_of_the_installation() {
+    let user = User::new();
+    fs::write(user.home().join("bad.toml"), "version = 1\n[[rule]]\nid = 3\n").unwrap();
+    for (options, status, says) in [
+        (&["--rules", "none.toml"][..], 1, "none.toml"),
+        (&["--rules", "bad.toml"], 1, "bad.toml:3"),
+        (&["--rulse", "bad.toml"], 2, "--rulse"),
+        (&["--store", "mysql://db"], 2, "mysql://db"),
+        (&["--root", "nowhere"], 2, "nowhere"),
+        (&["--config", "none.toml"], 2, "none.toml"),
+        (&["--limit", "60"], 2, "before `--`"),
+    ] {
+        let ended = user.run(&[&["hook", "install", "claude", "--"], options].concat());
+        assert_eq!(ended.status, status, "{ended:?}");
+        assert!(ended.err.contains(says), "{says}: {ended:?}");
+        assert!(!user.file_of("claude").exists(), "{options:?}");
+    }
+    user.configure("");
+    fs::write(user.home().join(".config/countersign/rules.toml"), "version = 9\n").unwrap();
+    let of_user = user.run(&["hook", "install", "claude"]);
+    assert!(of_user.status == 1 && of_user.err.contains("rules.toml:1"), "{of_user:?}");
+    assert!(!user.file_of("claude").exists());
 }
 
 #[test]

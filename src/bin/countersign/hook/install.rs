@@ -8,6 +8,7 @@ use countersign::error::with_causes;
 use countersign::hook::{Client, Installation};
 use serde_json::json;
 
+use super::options::Options;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use crate::seconds::limit;
@@ -36,7 +37,8 @@ pub(crate) struct Install {
     /// How long the client waits for an answer, and the hook for a person
     #[arg(long, value_name = "SECONDS", value_parser = limit, default_value = "300")]
     limit: Duration,
-    /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --store URL`
+    /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --rules FILE --store URL`. Relative
+    /// paths are those of the current directory, and the rules have to load
     #[arg(last = true)]
     options: Vec<String>,
 }
@@ -79,9 +81,9 @@ impl Install {
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
-        let is_rules = |option: &String| option == "--rules" || option.starts_with("--rules=");
-        let has_rules = self.options.iter().any(is_rules);
-        words.extend(self.options);
+        let options = Options::parse(self.options, context)?;
+        let has_rules = options.check(context)?;
+        words.extend(options.into_words()?);
         let installation = self.place.installation(context)?.command(words).limit(self.limit);
         let done =
             installation.install().map_err(|error| CommandError::Store(with_causes(&error)))?;
@@ -93,8 +95,8 @@ impl Install {
         if let Some(backup) = &done.backup {
             text += &before(backup);
         }
-        let rules = context.directories.config().join("rules.toml");
-        if !has_rules && !rules.exists() {
+        if !has_rules {
+            let rules = context.directories.config().join("rules.toml");
             text += &format!(
                 "\nEvery call is asked about, as there are no rules: they belong in {}",
                 rules.display()

@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod install;
 mod live;
+mod options;
 mod rules;
 mod start;
 mod store;

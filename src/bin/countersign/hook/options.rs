@@ -1,0 +1,116 @@
+//! The options that `install` puts into the command of a client.
+//!
+//! A client runs the command in the directory of its session, so that a relative path would mean another file in each of
+//! them, and a mistake would deny every call. Therefore the options are parsed and the rules loaded before anything is
+//! written, and paths are written as absolute ones.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, ValueEnum as _};
+use countersign::config::{Config, StoreUrl};
+use countersign::ledger::{Ledger, MemoryStore};
+
+use super::cli::{Allow, Answering};
+use super::rules;
+use crate::Context;
+use crate::output::CommandError;
+
+/// The options of `countersign hook CLIENT`.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub(super) struct Options {
+    #[command(flatten)]
+    answering: Answering,
+    #[arg(long)]
+    config: Option<PathBuf>,
+}
+
+impl Options {
+    pub(super) fn parse(words: Vec<String>, context: &Context) -> Result<Self, CommandError> {
+        let mut options = Self::try_parse_from(words).map_err(|error| {
+            let text = error.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            let text = text.split("\n\n").next().unwrap_or(text);
+            CommandError::Usage(format!("after `--`: {text}"))
+        })?;
+        if options.answering.limit.is_some() {
+            let problem = "`--limit` belongs before `--`, as the client has to know it, too";
+            return Err(CommandError::Usage(problem.to_owned()));
+        }
+        // Otherwise the hook would use another configuration than its installation.
+        options.config = options.config.or_else(|| context.config_file.clone());
+        Ok(options)
+    }
+
+    /// Whether there are rules, given or of the user. What cannot be used would deny every call, and is an error.
+    pub(super) fn check(&self, context: &Context) -> Result<bool, CommandError> {
+        if let Some(config) = &self.config {
+            Config::load(&context.directories, Some(config))?;
+        }
+        let root = absolute(self.answering.root.as_deref().unwrap_or(Path::new(".")))?;
+        let root = Path::new(&root);
+        if !root.is_dir() {
+            let problem = format!("`{}` is no directory", root.display());
+            return Err(CommandError::Usage(problem));
+        }
+        let counts = Ledger::new(MemoryStore::new());
+        let loaded = rules::load(&self.answering.rules, &context.directories, root, counts);
+        let loaded = loaded.map_err(|problem| {
+            CommandError::Store(format!(
+                "nothing was installed, as the rules do not load: {problem}"
+            ))
+        })?;
+        Ok(loaded.is_some())
+    }
+
+    /// The options as words, with absolute paths.
+    pub(super) fn into_words(self) -> Result<Vec<String>, CommandError> {
+        let Answering { rules, root, store, limit: _, allow, event } = self.answering;
+        let mut words = Vec::new();
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        for file in rules {
+            add("--rules", absolute(&file)?);
+        }
+        if let Some(root) = root {
+            add("--root", absolute(&root)?);
+        }
+        if let Some(store) = store {
+            add("--store", store_elsewhere(store)?);
+        }
+        if allow != Allow::default()
+            && let Some(value) = allow.to_possible_value()
+        {
+            add("--allow", value.get_name().to_owned());
+        }
+        if let Some(event) = event {
+            add("--event", event);
+        }
+        if let Some(config) = self.config {
+            add("--config", absolute(&config)?);
+        }
+        Ok(words)
+    }
+}
+
+/// The URL of a store as it is, or with the absolute path of a file.
+fn store_elsewhere(url: String) -> Result<String, CommandError> {
+    match url.parse::<StoreUrl>()? {
+        // SQLite's own names are no paths, and `file:` URIs have a syntax of their own.
+        StoreUrl::Sqlite(path) if !is_name(&path) => {
+            Ok(if path.is_absolute() { url } else { format!("sqlite:{}", absolute(&path)?) })
+        }
+        _ => Ok(url),
+    }
+}
+
+fn is_name(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.starts_with(':') || text.starts_with("file:")
+}
+
+fn absolute(path: &Path) -> Result<String, CommandError> {
+    let problem = |problem: String| CommandError::Usage(format!("`{}`: {problem}", path.display()));
+    let absolute = std::path::absolute(path).map_err(|error| problem(error.to_string()))?;
+    let absolute = absolute.into_os_string().into_string();
+    absolute.map_err(|_| problem("the path is not UTF-8".to_owned()))
+}
