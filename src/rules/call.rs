@@ -36,6 +36,31 @@ impl<'a> RuleCall<'a> {
         Self { tool, source: None, args, directory: None }
     }
 
+    /// A call of a tool by the name that patterns and tests in files have: `mcp:SERVER/name`, `set:ID/name`, or the name of
+    /// a tool of this program.
+    ///
+    /// ```
+    /// use countersign::rules::{RuleCall, Rules};
+    /// use serde_json::json;
+    ///
+    /// let text = "version = 1\n[[rule]]\nid = 'docs'\nallow = 'mcp:docs/search'";
+    /// let rules = Rules::builder().lexical().text("mine.toml", text).load()?;
+    /// let args = json!({"query": "layers"});
+    /// let call = RuleCall::named("mcp:docs/search", args.as_object().unwrap());
+    /// assert_eq!(call.tool(), "search");
+    /// assert!(rules.decide(&call).decision().is_allow());
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
+    #[must_use]
+    pub fn named(name: &'a str, args: &'a Map<String, Value>) -> Self {
+        let split = |kind: &str| name.strip_prefix(kind).and_then(|rest| rest.split_once('/'));
+        match (split("mcp:"), split("set:")) {
+            (Some((server, tool)), _) => Self::new(tool, args).server(server),
+            (None, Some((set, tool))) => Self::new(tool, args).toolset(set),
+            (None, None) => Self::new(name, args),
+        }
+    }
+
     /// The call of a turn, as a layer sees it.
     #[must_use]
     pub fn of(call: &'a ToolCall) -> Self {

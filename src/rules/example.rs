@@ -19,9 +19,8 @@ use crate::decision::ToolDecision;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Example {
     pub(super) wanted: ToolDecision,
+    /// The tool, as patterns name it.
     pub(super) tool: String,
-    pub(super) server: Option<String>,
-    pub(super) toolset: Option<String>,
     pub(super) args: Map<String, Value>,
     pub(super) text: String,
     pub(super) span: Range<usize>,
@@ -29,12 +28,7 @@ pub(super) struct Example {
 
 impl Example {
     pub(super) fn call(&self) -> RuleCall<'_> {
-        let call = RuleCall::new(&self.tool, &self.args);
-        match (&self.server, &self.toolset) {
-            (Some(server), _) => call.server(server),
-            (None, Some(toolset)) => call.toolset(toolset),
-            (None, None) => call,
-        }
+        RuleCall::named(&self.tool, &self.args)
     }
 
     /// Reads the table `test`.
@@ -100,14 +94,8 @@ impl Example {
     }
 
     fn of_tool(tool: &str, wanted: ToolDecision, text: &str, span: Range<usize>) -> Self {
-        let split = |kind: &str| tool.strip_prefix(kind).and_then(|rest| rest.split_once('/'));
-        let (server, toolset, name) = match (split("mcp:"), split("set:")) {
-            (Some((server, name)), _) => (Some(server.to_owned()), None, name),
-            (None, Some((set, name))) => (None, Some(set.to_owned()), name),
-            (None, None) => (None, None, tool),
-        };
-        let (tool, text) = (name.to_owned(), text.to_owned());
-        Self { wanted, tool, server, toolset, args: Map::new(), text, span }
+        let (tool, text) = (tool.to_owned(), text.to_owned());
+        Self { wanted, tool, args: Map::new(), text, span }
     }
 
     fn of_table(source: &mut Source, item: &Item<'_>, wanted: ToolDecision) -> Option<Self> {

@@ -32,6 +32,7 @@ use super::error::{Problem, RulesError};
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
 use super::journal::{DecisionJournal, JournalEntry};
+use super::rule_file::RuleFile;
 use super::rule_set::RuleSet;
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
@@ -153,6 +154,35 @@ pub struct Reload {
     pub needs_accepting: bool,
 }
 
+/// What was loaded from one file, or from a preset.
+///
+/// ```
+/// use countersign::rules::Rules;
+///
+/// let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'\n[test]\nallow = ['pay', 'pay: {euros: 3}']";
+/// let rules = Rules::builder().lexical().text("mine.toml", text).load()?;
+/// assert_eq!(rules.files()[0].to_string(), "mine.toml: 1 rule, 2 tests passed");
+/// # Ok::<(), countersign::rules::RulesError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadedFile {
+    /// The name of the file.
+    pub file: String,
+    /// The number of its rules.
+    pub rules: usize,
+    /// The number of its tests. All of them have passed, as the file would not have been loaded otherwise (rule R3).
+    pub tests: usize,
+}
+
+impl fmt::Display for LoadedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let Self { file, rules, tests } = self;
+        write!(f, "{file}: {rules} rule{}, {tests} test{} passed", plural(*rules), plural(*tests))
+    }
+}
+
 impl Rules {
     pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
         let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
@@ -172,6 +202,19 @@ impl Rules {
     #[must_use]
     pub fn root(&self) -> &Path {
         self.shared.engine.places.root()
+    }
+
+    /// What was loaded last, file by file.
+    #[must_use]
+    pub fn files(&self) -> Vec<LoadedFile> {
+        let set = self.latest();
+        let files = set.iter().flat_map(|set| set.files());
+        let loaded = |file: &RuleFile| LoadedFile {
+            file: file.name.to_string(),
+            rules: file.rules.len(),
+            tests: file.examples.len(),
+        };
+        files.map(loaded).collect()
     }
 
     /// The digest of what the latest rules mean, which changes with no comment.

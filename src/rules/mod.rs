@@ -118,7 +118,7 @@ pub use counts::{CallCounts, Count, MemoryCounts};
 pub use difference::{RuleDifference, difference};
 pub use error::{Problem, RulesError};
 pub use explanation::Explanation;
-pub use handle::{Reload, Rules};
+pub use handle::{LoadedFile, Reload, Rules};
 pub use import::{Imported, LeftOut, import_claude, import_codex};
 pub use journal::{DecisionJournal, JournalEntry};
 pub use lint::{Lint, lint};

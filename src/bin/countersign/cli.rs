@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::output;
+use crate::output::{self, OutputForm};
 use crate::{asks, completions, grants, guard, hook, inbox, pins, rules};
 
 const ABOUT: &str = "Permission layers for the tools of LLM agents: what was approved is what runs, at most once, and \
@@ -49,6 +49,9 @@ pub(crate) struct Cli {
     /// Print JSON, one object per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Print text for people, also where `asks` and `pins` print JSON: into a pipe or a file
+    #[arg(long, global = true, conflicts_with = "json")]
+    pub(crate) text: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -71,6 +74,16 @@ pub(crate) enum Command {
     Rules(rules::RulesArgs),
     /// Print the completions for a shell
     Completions(completions::Completions),
+}
+
+impl Cli {
+    pub(crate) fn form(&self) -> OutputForm {
+        match (self.json, self.text) {
+            (true, _) => OutputForm::Json,
+            (false, true) => OutputForm::Text,
+            (false, false) => OutputForm::Default,
+        }
+    }
 }
 
 /// Parses the command line. Otherwise prints the help, or one line to stderr, and returns the exit status.

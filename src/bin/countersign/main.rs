@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     {
         hook::answer(client, answering, cli.config.as_deref());
     }
-    let json = cli.json;
-    output::print(run(cli), json)
+    let form = cli.form();
+    output::print(run(cli), form)
 }
 
 fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {

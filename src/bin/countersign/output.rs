@@ -1,9 +1,10 @@
 //! What commands print, and their exit statuses.
 //!
 //! Lines for programs and a text for people are made from the same values. With `--json`, each line is one object, so
-//! that a reader can begin before the end. Errors are one line on stderr, and never contain the arguments of a call.
+//! that a reader can begin before the end. Commands that scripts read (`asks`, `pins`) print these lines wherever stdout is
+//! no terminal, and the text on a terminal or with `--text`. Errors are one line on stderr, and never contain the arguments of a call.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use countersign::config::ConfigError;
@@ -17,6 +18,8 @@ pub(crate) struct CommandOutput {
     pub(crate) lines: Vec<Value>,
     /// The lines for people.
     text: Option<String>,
+    /// Whether the text is only for a terminal, unless it is asked for.
+    on_terminals: bool,
     pub(crate) status: u8,
 }
 
@@ -26,7 +29,7 @@ impl CommandOutput {
     }
 
     pub(crate) fn of(status: u8, lines: Vec<Value>) -> Self {
-        Self { lines, text: None, status }
+        Self { lines, text: None, on_terminals: false, status }
     }
 
     /// A text, which is the field `text` in JSON.
@@ -39,6 +42,30 @@ impl CommandOutput {
         self.text = Some(text.into());
         self
     }
+
+    /// Adds a form for people who look at a terminal: elsewhere the lines are what scripts read.
+    pub(crate) fn for_terminals(self, text: impl Into<String>) -> Self {
+        Self { on_terminals: true, ..self.for_people(text) }
+    }
+
+    fn is_text(&self, form: OutputForm) -> bool {
+        match form {
+            OutputForm::Json => false,
+            OutputForm::Text => true,
+            OutputForm::Default => !self.on_terminals || std::io::stdout().is_terminal(),
+        }
+    }
+}
+
+/// In which form results are printed.
+#[derive(Clone, Copy)]
+pub(crate) enum OutputForm {
+    /// The form of the command.
+    Default,
+    /// Lines of JSON.
+    Json,
+    /// Text, where the command has one.
+    Text,
 }
 
 /// Why a command failed; nothing has changed.
@@ -68,12 +95,14 @@ impl From<ConfigError> for CommandError {
 }
 
 /// Prints the result of a command, and gives its exit status.
-pub(crate) fn print(result: Result<CommandOutput, CommandError>, json: bool) -> ExitCode {
+pub(crate) fn print(result: Result<CommandOutput, CommandError>, form: OutputForm) -> ExitCode {
     match result {
-        Ok(CommandOutput { lines, text, status }) => {
+        Ok(output) => {
+            let is_text = output.is_text(form);
+            let CommandOutput { lines, text, status, .. } = output;
             let mut out = std::io::stdout().lock();
             // A closed pipe is no error: the reader may want only the first lines (`| head`).
-            match text.filter(|_| !json) {
+            match text.filter(|_| is_text) {
                 Some(text) => drop(writeln!(out, "{text}")),
                 None => drop(lines.iter().try_for_each(|line| writeln!(out, "{line}"))),
             }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use countersign::rules::{
     self as library, DecisionJournal, Imported, RuleCall, Rules, RulesBuilder, RulesError,
 };
-use countersign::shell;
+use countersign::{shell, show};
 use serde_json::{Map, Value, json};
 
 use crate::output::{CommandError, CommandOutput};
@@ -29,8 +29,8 @@ enum Action {
     Check(SourceArgs),
     /// Say why calls are allowed, asked about or denied
     ///
-    /// Reads JSON lines of {"tool": …, "args": {…}} on stdin, with an optional "server" or "toolset". The tool `shell`
-    /// with the argument `command` is the shell.
+    /// Reads JSON lines of {"tool": …, "args": {…}} on stdin. A tool is named as in rules: `mcp:SERVER/name`, `set:ID/name`
+    /// or a name, or by a plain name with a "server" or "toolset". The tool `shell` with the argument `command` is the shell.
     Explain(SourceArgs),
     /// Find rules that do nothing, or more than they seem to
     Lint(SourceArgs),
@@ -132,7 +132,7 @@ impl RulesArgs {
         match &self.action {
             Action::Check(source) => check(source),
             Action::Explain(source) => explain(&source.load()?),
-            Action::Lint(source) => Ok(lint(&source.load()?, 0)),
+            Action::Lint(source) => Ok(lint(&source.load()?, 0, false)),
             Action::Replay(replay) => replay.run(),
             Action::Diff(diff) => diff.run(),
             Action::Import(import) => import.run(),
@@ -143,7 +143,7 @@ impl RulesArgs {
 
 fn check(source: &SourceArgs) -> Result<CommandOutput, CommandError> {
     match source.builder()?.load() {
-        Ok(rules) => Ok(lint(&rules, 1)),
+        Ok(rules) => Ok(lint(&rules, 1, true)),
         Err(error) => {
             let lines = error.problems().iter().map(|problem| {
                 json!({"kind": "error", "file": problem.file(), "line": problem.line(), "column": problem.column(), "text": problem.text()})
@@ -153,12 +153,20 @@ fn check(source: &SourceArgs) -> Result<CommandOutput, CommandError> {
     }
 }
 
-fn lint(rules: &Rules, status: u8) -> CommandOutput {
+/// The findings, for people behind what was loaded and tested.
+fn lint(rules: &Rules, status: u8, checked: bool) -> CommandOutput {
     let found = library::lint(rules, None);
-    let text: Vec<String> = found.iter().map(ToString::to_string).collect();
-    let text = if found.is_empty() { "no findings".to_owned() } else { text.join("\n") };
+    let mut text: Vec<String> = Vec::new();
+    if checked {
+        text.extend(rules.files().iter().map(|file| show::escape(&file.to_string())));
+    }
+    text.extend(found.iter().map(ToString::to_string));
+    if found.is_empty() {
+        text.push("no findings".to_owned());
+    }
     let status = if found.is_empty() { 0 } else { status };
-    CommandOutput::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text)
+    let lines = found.iter().map(|it| json!(it)).collect();
+    CommandOutput::of(status, lines).for_people(text.join("\n"))
 }
 
 fn explain(rules: &Rules) -> Result<CommandOutput, CommandError> {
@@ -177,12 +185,11 @@ fn explain(rules: &Rules) -> Result<CommandOutput, CommandError> {
             None | Some(Value::Null) => &none,
             Some(args) => args.as_object().ok_or_else(|| bad("`args` has to be an object"))?,
         };
-        let mut seen = RuleCall::new(tool, args);
-        if let Some(server) = call["server"].as_str() {
-            seen = seen.server(server);
-        } else if let Some(toolset) = call["toolset"].as_str() {
-            seen = seen.toolset(toolset);
-        }
+        let seen = match (call["server"].as_str(), call["toolset"].as_str()) {
+            (Some(server), _) => RuleCall::new(tool, args).server(server),
+            (None, Some(toolset)) => RuleCall::new(tool, args).toolset(toolset),
+            (None, None) => RuleCall::named(tool, args),
+        };
         let explanation = rules.explain(&seen);
         texts.push(explanation.to_string());
         lines.push(json!(explanation));

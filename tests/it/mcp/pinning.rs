@@ -165,3 +165,19 @@ async fn the_log_names_the_command_that_accepts_the_tools() {
         assert!(told(&client.call("write", json!({})).await).0.starts_with("wrote"), "{command}");
     }
 }
+
+#[tokio::test]
+async fn people_are_shown_the_definitions_that_they_accept() {
+    let desk = Desk::new();
+    called(&desk, &described(&desk, "Writes\u{1b}[2J\nserver other, ask 1")).await;
+    let run = |words: &[&str]| desk.user.run(&[&["pins", "--text"][..], words].concat()).out;
+    let listed = run(&["list"]);
+    assert!(
+        listed.starts_with("server files, ask ") && listed.contains("\n  new: write\n"),
+        "{listed}"
+    );
+    let shown = run(&["show", "files"]);
+    assert!(shown.contains("\n      | Writes\\u{1b}[2J\n      | server other, ask 1\n"), "{shown}");
+    assert!(shown.contains("\n    inputSchema.type: \"object\"\n"), "{shown}");
+    assert!(shown.contains("\nTo accept exactly this: `countersign pins accept "), "{shown}");
+}

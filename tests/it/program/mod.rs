@@ -4,6 +4,8 @@ mod configuring;
 mod hooks;
 mod inbox;
 pub(crate) mod installing;
+mod rules;
+mod texts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

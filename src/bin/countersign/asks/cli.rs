@@ -10,7 +10,7 @@ use countersign::ledger::AskState;
 
 /// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
-Prints one JSON object per line. Exit statuses:
+Prints one JSON object per line. On a terminal, or with `--text`, `list` and `show` print text. Exit statuses:
   0  done: won, recorded (a quorum is short), claimed, renewed, settled, cancelled, verified
   1  the store cannot be reached or read, or not all of it
   2  bad usage

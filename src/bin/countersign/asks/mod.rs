@@ -9,10 +9,11 @@
 pub(crate) mod cli;
 mod input;
 mod results;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use countersign::deferred::Answer;
@@ -141,13 +142,13 @@ async fn other(ledger: &Ledger, command: AsksCommand) -> Result<CommandOutput, C
             let listed = ledger.list(state, limit).await?;
             let lines = listed.records.iter().map(results::ask);
             let output = results::refused(lines.collect(), &listed.refused);
-            let is_for_people = output.lines.is_empty() && std::io::stdout().is_terminal();
-            Ok(if is_for_people { output.for_people("There are no asks.") } else { output })
+            Ok(output.for_terminals(text::list(&listed, ledger.now().await?)))
         }
         AsksCommand::Show { id } => {
-            let record = ledger.get(&id).await?;
+            let (record, now) = (ledger.get(&id).await?, ledger.now().await?);
             Ok(record.map_or_else(results::unknown, |record| {
-                CommandOutput::new(0, results::ask(&record))
+                let text = text::shown(&record, now);
+                CommandOutput::new(0, results::ask(&record)).for_terminals(text)
             }))
         }
         AsksCommand::Claim { id, worker, lease_s } => {

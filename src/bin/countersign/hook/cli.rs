@@ -1,14 +1,11 @@
 //! The command line of `countersign hook`.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use countersign::hook::Client;
 
 use super::doctor::Doctor;
 use super::install::{Configuration, Install};
-use crate::seconds::limit;
+use super::options::Answering;
 
 const STATUSES: &str = "\
 A client runs `countersign hook CLIENT` before each tool call, with the call on stdin, and reads the answer on stdout. \
@@ -45,38 +42,6 @@ pub(crate) enum HookCommand {
     Uninstall(Configuration),
     /// Check that a client has the hook, and obeys it
     Doctor(Doctor),
-}
-
-/// How a payload on stdin is answered.
-#[derive(Args, Clone, Default)]
-pub(crate) struct Answering {
-    /// A file of rules, any number of times; by default `rules.toml` in the user's configuration directory. Without rules
-    /// every call is asked about
-    #[arg(long, value_name = "FILE")]
-    pub(crate) rules: Vec<PathBuf>,
-    /// The root of the project that paths in rules are relative to; by default the directory of the session
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) root: Option<PathBuf>,
-    /// The store of asks; by default that of the configuration
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
-    /// The time limit of the hook in the client's configuration, in seconds; by default the client's own. The answer is
-    /// given shortly before
-    #[arg(long, value_name = "SECONDS", value_parser = limit)]
-    pub(crate) limit: Option<Duration>,
-    /// What an allowed call is answered with: `silent` leaves it to the client's own rules, `grant` answers for them
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) allow: Allow,
-    /// The event that this hook is configured for, for clients whose payloads do not name it
-    #[arg(long, value_name = "EVENT")]
-    pub(crate) event: Option<String>,
-}
-
-#[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Allow {
-    #[default]
-    Silent,
-    Grant,
 }
 
 impl HookCommand {

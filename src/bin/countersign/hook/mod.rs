@@ -25,8 +25,9 @@ use countersign::hook::{Client, Hook, HookReply};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
-use cli::{Allow, Answering, HookCommand};
+use cli::HookCommand;
 use exit::Exit;
+use options::{Allow, Answering};
 use store::LazyStore;
 
 /// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.

@@ -1,19 +1,52 @@
-//! The options that `install` puts into the command of a client.
+//! The options of `countersign hook CLIENT`, and how `install` puts them into the command of a client.
 //!
 //! A client runs the command in the directory of its session, so that a relative path would mean another file in each of
 //! them, and a mistake would deny every call. Therefore the options are parsed and the rules loaded before anything is
 //! written, and paths are written as absolute ones.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{Parser, ValueEnum as _};
+use clap::{Args, Parser, ValueEnum};
 use countersign::config::{Config, StoreUrl};
 use countersign::ledger::{Ledger, MemoryStore};
 
-use super::cli::{Allow, Answering};
 use super::rules;
 use crate::Context;
 use crate::output::CommandError;
+use crate::seconds::limit;
+
+/// How a payload on stdin is answered.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Answering {
+    /// A file of rules, any number of times; by default `rules.toml` in the user's configuration directory. Without rules
+    /// every call is asked about
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// The root of the project that paths in rules are relative to; by default the directory of the session
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) root: Option<PathBuf>,
+    /// The store of asks; by default that of the configuration
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The time limit of the hook in the client's configuration, in seconds; by default the client's own. The answer is
+    /// given shortly before
+    #[arg(long, value_name = "SECONDS", value_parser = limit)]
+    pub(crate) limit: Option<Duration>,
+    /// What an allowed call is answered with: `silent` leaves it to the client's own rules, `grant` answers for them
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) allow: Allow,
+    /// The event that this hook is configured for, for clients whose payloads do not name it
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) event: Option<String>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Allow {
+    #[default]
+    Silent,
+    Grant,
+}
 
 /// The options of `countersign hook CLIENT`.
 #[derive(Parser)]

@@ -3,6 +3,8 @@
 //! They are accepted by the id of the ask that was shown. Another set of tools has another ask, so what is accepted is
 //! what the person has seen, also where the server has changed its tools meanwhile.
 
+mod text;
+
 use clap::{Args, Subcommand};
 use countersign::config::StoreUrl;
 use countersign::ledger::{Decided, Ledger};
@@ -54,13 +56,20 @@ impl PinsArgs {
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let proposals = Proposal::list(&ledger).await?;
         match self.command {
-            PinsCommand::List => Ok(CommandOutput::of(0, proposals.iter().map(short).collect())),
+            PinsCommand::List => {
+                let lines = proposals.iter().map(short).collect();
+                Ok(CommandOutput::of(0, lines).for_terminals(text::list(&proposals)))
+            }
             PinsCommand::Show { server } => match named(&proposals, &server) {
                 found if found.is_empty() => Ok(CommandOutput::new(
                     7,
                     json!({"result": "nothing_proposed", "server": server}),
                 )),
-                found => Ok(CommandOutput::of(0, found.into_iter().map(whole).collect())),
+                found => {
+                    let text = text::shown(&found);
+                    let lines = found.into_iter().map(whole).collect();
+                    Ok(CommandOutput::of(0, lines).for_terminals(text))
+                }
             },
             PinsCommand::Accept { ask, all: _, who } => {
                 let who = who.unwrap_or_else(|| context.config.principal());

@@ -1,0 +1,86 @@
+//! Proposed tools as text, for people.
+//!
+//! A server begins at the first column and a tool in the third one. What the server wrote is behind the name of its field,
+//! from the fifth column on.
+
+use countersign::ToolCall;
+use countersign::mcp::Proposal;
+use countersign::show::{self, CallView, Limits};
+use serde_json::Value;
+
+/// The width of the text, in columns.
+const WIDTH: usize = 100;
+
+pub(super) fn list(proposals: &[Proposal]) -> String {
+    if proposals.is_empty() {
+        return "No tools have to be accepted.".to_owned();
+    }
+    let mut lines = Vec::new();
+    for proposal in proposals {
+        lines.push(heading(proposal));
+        let mut names = |label: &str, names: Vec<&str>| {
+            let names: Vec<_> = names.into_iter().map(show::escape_name).collect();
+            if !names.is_empty() {
+                lines.extend(show::wrap(&format!("  {label}: "), &names.join(", "), WIDTH));
+            }
+        };
+        names("new", proposal.added().map(|(name, _)| name).collect());
+        names("changed", proposal.changed().map(|(name, _)| name).collect());
+        names("gone", proposal.removed().collect());
+    }
+    lines.push(String::new());
+    lines.push(
+        "`countersign pins show SERVER` shows the definitions, and `countersign pins accept ASK` accepts them."
+            .to_owned(),
+    );
+    lines.join("\n")
+}
+
+pub(super) fn shown(proposals: &[&Proposal]) -> String {
+    let mut lines = Vec::new();
+    for proposal in proposals {
+        lines.push(heading(proposal));
+        for (name, definition) in proposal.added() {
+            lines.push(format!("  new: {}", show::escape_name(name)));
+            lines.extend(fields(definition));
+        }
+        for (name, difference) in proposal.changed() {
+            lines.push(format!("  changed: {}", show::escape_name(name)));
+            lines.extend(fields(difference));
+        }
+        for name in proposal.removed() {
+            lines.push(format!("  gone: {}", show::escape_name(name)));
+        }
+        lines.push(String::new());
+        lines.push(format!("To accept exactly this: `countersign pins accept {}`.", proposal.id()));
+    }
+    lines.join("\n")
+}
+
+fn heading(proposal: &Proposal) -> String {
+    format!("server {}, ask {}", show::escape_name(proposal.server()), proposal.id())
+}
+
+/// All fields of a definition: what is accepted is what was shown.
+fn fields(definition: &Value) -> Vec<String> {
+    let view = CallView::of_call(&ToolCall::new("", "", definition.clone()), Limits::unmasked());
+    let mut lines = Vec::new();
+    for field in &view.args {
+        match field.lines.as_slice() {
+            [line] if field.note.is_empty() => {
+                lines.extend(show::wrap(&format!("    {}: ", field.name), line, WIDTH));
+            }
+            several => {
+                lines.extend(show::wrap(
+                    "    ",
+                    &format!("{}, {}:", field.name, field.note),
+                    WIDTH,
+                ));
+                for line in several {
+                    lines.extend(show::wrap("      | ", line, WIDTH));
+                }
+            }
+        }
+    }
+    lines
+}

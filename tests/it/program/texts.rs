@@ -1,0 +1,128 @@
+//! `countersign asks` and `pins` as text for people, and as JSON for programs.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{User, ended};
+
+/// Parks an ask, and gives its id and fingerprint.
+fn parked(user: &User, ask: &Value) -> (String, String) {
+    let mut command = user.command(&["asks", "park"]);
+    let mut park = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    park.stdin.take().unwrap().write_all(ask.to_string().as_bytes()).unwrap();
+    let line = ended(&park.wait_with_output().unwrap()).lines().remove(0);
+    let text = |name: &str| line[name].as_str().unwrap().to_owned();
+    (text("id"), text("fingerprint"))
+}
+
+#[test]
+fn people_are_shown_what_they_decide_on() {
+    let user = User::new();
+    assert_eq!(user.run(&["asks", "list", "--text"]).out, "There are no asks.\n");
+    let ask = json!({
+        "tool": "mcp:git/push", "args": {"remote": "origin"}, "questions": ["changes a server"],
+        "principal": "ann", "expires_in_s": 600,
+        "quorum": {"approvals": 2, "not_the_requester": true},
+    });
+    let (id, fingerprint) = parked(&user, &ask);
+    let decide = |who: &str| {
+        let words = ["asks", "decide", &id, "--fingerprint", &fingerprint, "--as", who];
+        user.run(&[&words[..], &["--approve"]].concat()).status
+    };
+    assert_eq!(decide("bob"), 0);
+    for words in [&["asks", "list", "--text"][..], &["--text", "asks", "show", &id]] {
+        let text = user.run(words).out;
+        for said in [
+            &format!("ask {id}\n  state: pending, parked 2"),
+            ", expires 2",
+            "\n  requester: ann\n",
+            &format!("\n  fingerprint: {fingerprint}\n"),
+            "\n    mcp:git/push(remote: \"origin\")\n",
+            "asks: changes a server\n",
+            "\n  needs: 2 approvals, none of them the requester's\n",
+            "\n  so far: approve by bob, 2",
+            "--fingerprint FINGERPRINT --as NAME --approve",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+    assert_eq!(decide("eve"), 0);
+    let decided = user.run(&["asks", "show", &id, "--text"]).out;
+    assert!(decided.contains("\n  decision: approve, bob and eve, 2"), "{decided}");
+    assert!(!decided.contains("To decide"), "{decided}");
+}
+
+/// Rule S1: a text of a call is escaped, and looks like no line of the ledger; rule S4: what is left out is said.
+#[test]
+fn a_hostile_call_cannot_write_lines_of_the_ledger_and_nothing_is_left_out_in_silence() {
+    let user = User::new();
+    let long = "x".repeat(900);
+    let ask = json!({
+        "tool": "run\u{1b}[2J", "args": {
+            "text": "one\n  state: decided\u{202e}", "api_key": "9f8e7d6c5b4a", "long": long,
+        },
+        "questions": ["\r  requester: root"], "principal": "an\u{430}\n  state: decided",
+    });
+    let (id, _) = parked(&user, &ask);
+    let listed = user.run(&["asks", "list", "--text"]).out;
+    let shown = user.run(&["asks", "show", &id, "--text"]).out;
+    for text in [&listed, &shown] {
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\r', '\u{430}']), "{text:?}");
+        for label in ["  state: ", "  requester: "] {
+            assert_eq!(text.lines().filter(|line| line.starts_with(label)).count(), 1, "{text}");
+        }
+        assert!(text.contains(r"run\u{1b}[2J") && text.contains(r"an\u{430}\n"), "{text}");
+        assert!(text.contains(r"\{masked: 12 characters}"), "{text}");
+        assert!(
+            text.contains("\n  masked: what looks like a secret; `--json` prints it"),
+            "{text}"
+        );
+    }
+    let left_out = format!("\n  left out: see `countersign asks show {id}`");
+    assert!(listed.contains(&left_out), "{listed}");
+    assert!(!shown.contains("\n  left out: "), "{shown}");
+    assert!(
+        shown.replace("\n      : ", "").contains(&format!("\n      long: \"{long}\"\n")),
+        "{shown}"
+    );
+}
+
+/// Scripts read JSON, as before: text is for terminals, unless it is asked for.
+#[test]
+fn without_a_terminal_the_lines_are_json() {
+    let user = User::new();
+    let (id, _) = parked(&user, &json!({"tool": "push", "args": {}, "questions": ["why"]}));
+    for words in [&["asks", "list"][..], &["asks", "show", &id], &["--json", "asks", "list"]] {
+        assert_eq!(user.run(words).lines()[0]["id"], json!(id));
+    }
+    let both = user.run(&["--json", "--text", "asks", "list"]);
+    assert!(both.status == 2 && both.err.contains("--json"), "{both:?}");
+    assert_eq!(user.run(&["pins", "list"]).out, "");
+    assert_eq!(user.run(&["pins", "list", "--text"]).out, "No tools have to be accepted.\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_it_is_text_unless_json_is_asked_for() {
+    use std::io::Read as _;
+    let user = User::new();
+    let (id, _) = parked(&user, &json!({"tool": "push", "args": {}, "questions": ["why"]}));
+    let on_terminal = |words: &[&str]| {
+        let (mut pty, pts) = pty_process::blocking::open().unwrap();
+        let mut command =
+            pty_process::blocking::Command::new(crate::support::program("countersign"));
+        command = command.args(words).env("HOME", user.home()).env_remove("XDG_STATE_HOME");
+        command = command.env_remove("XDG_CONFIG_HOME").env_remove("COUNTERSIGN_STORE");
+        let mut child = command.spawn(pts).unwrap();
+        // The other end is closed when the program has ended, which is an error on Linux.
+        let mut out = Vec::new();
+        let _ = pty.read_to_end(&mut out);
+        child.wait().unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = on_terminal(&["asks", "list"]);
+    assert!(text.starts_with(&format!("ask {id}\r\n")), "{text}");
+    assert!(on_terminal(&["asks", "show", &id, "--json"]).starts_with('{'));
+}
