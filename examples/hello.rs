@@ -18,7 +18,7 @@ async fn deploy(it: Deployment) -> Result<String, ToolError> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let deploy = tool_fn("deploy", "Deploys a service", deploy);
-    let policy = decide_fn(|_, _| Decision::ask("changes production"));
+    let policy = decide_fn(|_, _| Decision::ask("changes production")).named("policy");
     let turn = Turn::new(FunctionToolset::new().tool(deploy).layered(policy));
 
     // The calls of one model response, from your own loop.

@@ -39,6 +39,10 @@ pub mod guide {
     #[doc = include_str!("../docs/guide/mcp.md")]
     pub mod mcp {}
 
+    #[doc = include_str!("../docs/guide/links.txt")]
+    #[doc = include_str!("../docs/guide/coding-agents.md")]
+    pub mod coding_agents {}
+
     #[cfg(any(not(doctest), feature = "inbox"))]
     #[doc = include_str!("../docs/guide/links.txt")]
     #[doc = include_str!("../docs/guide/surfaces.md")]

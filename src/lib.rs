@@ -11,7 +11,8 @@
 //! layer around tools and say which calls it asks about. Then [asking and answering](docs::guide::asking), for who
 //! answers. [The guide](docs::guide) has a page for each further question: [storing and resuming](docs::guide::resuming),
 //! [several processes](docs::guide::processes), [sub-agents](docs::guide::sub_agents), [rules in a
-//! file](docs::guide::rules), [MCP](docs::guide::mcp), [surfaces](docs::guide::surfaces),
+//! file](docs::guide::rules), [MCP](docs::guide::mcp), [the coding agent you already
+//! run](docs::guide::coding_agents), [surfaces](docs::guide::surfaces),
 //! [production](docs::guide::production), [tests of a policy](docs::guide::testing), and [recipes](docs::guide::recipes).
 //!
 //! **Looking for a type?** A policy is a [`ToolMiddleware`], or a closure in [`decide_fn`] or [`from_fn`]; the

@@ -61,14 +61,17 @@ fn lines(view: &CallView, width: usize) -> Vec<String> {
     for question in &view.questions {
         out.row("  ? ", &format!("{} asks: {}", question.asked_by, question.reason));
         for pin in &question.pins {
-            out.row("      ", &format!("asks again if {} changes", pin.name));
+            out.row(
+                "      ",
+                &format!("an approval counts only while this stays the same: {}", pin.name),
+            );
         }
     }
     for preview in &view.previews {
         out.preview(preview);
     }
     for note in &view.notes {
-        out.field(&format!("# {} says, not checked: ", note.author), &note.field);
+        out.field(&format!("# note by {} (unverified): ", note.author), &note.field);
     }
     out.lines
 }

@@ -401,13 +401,13 @@ mod tests {
                 r#"  mode.tags: ["x", 1]"#,
                 "  ! approved before, but changed since: path",
                 "  ? FileAccess asks: write a.log?",
-                "      asks again if a.log changes",
+                "      an approval counts only while this stays the same: a.log",
                 "  ? FileAccess asks: large",
-                "  # FileAccess says, not checked: approval_description:",
+                "  # note by FileAccess (unverified): approval_description:",
                 "    | Harmless.",
                 r"    | Reads a file.\u{1b}[2J",
-                r#"  # FileAccess says, not checked: risk.level: "none""#,
-                "  # unknown author says, not checked: worker: root",
+                r#"  # note by FileAccess (unverified): risk.level: "none""#,
+                "  # note by unknown author (unverified): worker: root",
             ]
         );
     }
@@ -417,7 +417,7 @@ mod tests {
         let mut requests = DeferredToolRequests::new([], [call(json!({}))]);
         requests.metadata.entry("c1".into()).or_default().insert("task".into(), json!(7));
         let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
-        let text = "write_file()\n  ! executed elsewhere\n  # tool `write_file` says, not checked: task: 7";
+        let text = "write_file()\n  ! executed elsewhere\n  # note by tool `write_file` (unverified): task: 7";
         assert_eq!(view.to_string(), text);
         assert!(CallView::of(&requests, "c2", Limits::default()).is_none());
     }

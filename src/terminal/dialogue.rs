@@ -668,7 +668,7 @@ mod tests {
                 "4. deploy()",
                 "     ! blocked by policy",
                 "     ? Freeze asks: frozen",
-                r#"     # Freeze says, not checked: approval_policy: blocked"#,
+                r#"     # note by Freeze (unverified): approval_policy: blocked"#,
                 "5. scan()",
                 "     ! executed elsewhere",
                 "",
