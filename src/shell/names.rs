@@ -47,5 +47,12 @@ pub(super) fn lower(name: &str) -> Cow<'_, str> {
 }
 
 /// The lists that are looked up by whole names.
-const SET_HEADINGS: &[&str] =
-    &["control paths", "control ports", "protected", "protocols", "secret files", "secret folders"];
+const SET_HEADINGS: &[&str] = &[
+    "control paths",
+    "control ports",
+    "protected",
+    "protocols",
+    "secret files",
+    "secret folders",
+    "sub-commands",
+];

@@ -23,7 +23,7 @@ use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
 use super::names::is_named;
-use super::paths::{PathClass, is_build_definition, is_secret, place};
+use super::paths::{PathClass, is_build_definition, is_secret, is_source, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
@@ -46,6 +46,9 @@ impl Simple<'_> {
             }
             Kind::Read | Kind::List | Kind::Write | Kind::Output | Kind::Make | Kind::Revision => {
                 self.path(judging, word, kind);
+                if *kind == Kind::Output && is_source(&word.text) {
+                    self.ask(format!("writes `{}`, which is named as source code is", word.text));
+                }
                 if self.builds && word.text.contains(':') {
                     self.code_elsewhere(judging, word);
                 }
@@ -77,7 +80,12 @@ impl Simple<'_> {
             {
                 self.operand(judging, &Kind::Read, word, formats);
             }
-            Kind::OneOf(words) => self.one_of(words, word),
+            Kind::OneOf(words) => {
+                self.one_of(words, word);
+                if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
+                    self.script(Script::Fields, word);
+                }
+            }
             Kind::Host => self.host(word),
             Kind::Code => {
                 self.effects.push(Effect::Runs(word.text.clone()));

@@ -66,7 +66,7 @@ impl Workspace {
         let mut workspace = Self::lexical(root);
         workspace.home = std::env::home_dir();
         workspace.looks = true;
-        workspace.with_resolver(|path| resolved(path, |_| None))
+        workspace.with_resolver(|path| resolved(path, through))
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
@@ -251,6 +251,27 @@ pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> O
     }
 }
 
+/// Resolves a path with `..` after what does not exist: what is created there until then is a folder (`mkdir -p a && cd a
+/// && cmake ..`), as no command that creates links is allowed.
+fn through(path: &Path) -> Option<PathBuf> {
+    let mut at = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = at.pop(),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => {
+                at.push(component);
+                match std::fs::canonicalize(&at) {
+                    Ok(found) => at = found,
+                    Err(_) if std::fs::symlink_metadata(&at).is_ok() => return None,
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    Some(at)
+}
+
 /// The path without `.` and `..`, by its text alone: links are not followed, so that `..` after a link leads elsewhere
 /// than in the file system.
 ///
@@ -360,6 +381,16 @@ pub(super) fn is_build_definition(path: &Path) -> bool {
     in_cargo
         || names("build definitions").contains(&&*name)
         || names("build definition endings").iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a file is named as source code that people write: a build would overwrite it, and not a file of its own.
+/// Builds write code, too, into folders of their own.
+pub(super) fn is_source(text: &str) -> bool {
+    let (folders, name) = text.rsplit_once('/').unwrap_or(("", text));
+    let lower = name.to_ascii_lowercase();
+    names("source endings").iter().any(|ending| lower.ends_with(ending))
+        && !lower.ends_with(".d.ts")
+        && !folders.split('/').any(|folder| names("build folders").contains(&folder))
 }
 
 /// Whether a path of the system is readable for every user and contains no secrets.

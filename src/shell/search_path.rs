@@ -122,6 +122,7 @@ pub(super) fn project_name(path: &str) -> Option<&str> {
     match path {
         "gradlew" => return Some("gradle"),
         "mvnw" => return Some("mvn"),
+        "bin/rails" | "bin/rake" | "bin/rspec" | "bin/rubocop" => return path.strip_prefix("bin/"),
         _ => {}
     }
     let folders = ["node_modules/.bin/", ".venv/bin/", "venv/bin/", "vendor/bin/"];

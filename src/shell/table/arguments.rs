@@ -19,7 +19,8 @@
 use std::borrow::Cow;
 
 use super::super::commands::{Word, WordKind};
-use super::entry::{Choice, Entry, Kind, Mark, PathClass};
+use super::super::names::is_named;
+use super::entry::{Choice, Does, Entry, Kind, Mark, PathClass};
 
 /// The arguments of a program, matched.
 #[derive(Debug)]
@@ -270,7 +271,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     }
 
     /// Whether a word may be more than the operand that it looks like: a file of options (`@file`), a command (`+cmd`),
-    /// or a word that the entry refuses.
+    /// a word that the entry refuses, or a sub-command that changes something, where the entry of a build tool expects
+    /// its first file.
     fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
         let text = word.text.as_str();
         let opens = match kind {
@@ -283,6 +285,10 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         matches!(self.entry.options.get(text), Some(Choice::Refused))
             || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
             || opens && word.kind == WordKind::Literal && text.contains('\\')
+            || opens
+                && self.operands.is_empty()
+                && matches!(self.entry.does(), Does::Builds)
+                && is_named("sub-commands", text)
     }
 
     /// Matches an option and its value. Returns the words after them.
@@ -542,17 +548,22 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
     is_known_word(words, text)
 }
 
-/// Whether a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation, and `x**` for
-/// `x` and anything.
+/// Whether a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation, `x*y` for one
+/// that ends with `y`, and `x**` for `x` and anything. With `@list`, a list of the words with commas is known, too.
 pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
+    if text.contains(',') && words.iter().any(|known| known == "@list") {
+        return text.split(',').all(|part| is_known_word(words, part));
+    }
     let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
-    words.iter().any(|known| match (known.strip_suffix("**"), known.strip_suffix('*')) {
-        (Some(beginning), _) => text.starts_with(beginning),
-        (_, Some(beginning)) => {
+    words.iter().any(|known| match known.split_once('*') {
+        Some((beginning, "*")) => text.starts_with(beginning),
+        Some((beginning, end)) => {
             // A continuation stays below what it continues.
             let stays = |rest: &str| rest.split('/').all(|part| part != "..");
-            text.strip_prefix(beginning).is_some_and(|rest| rest.chars().all(plain) && stays(rest))
+            text.strip_prefix(beginning)
+                .and_then(|rest| rest.strip_suffix(end))
+                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
         }
-        _ => known == text,
+        None => known == text,
     })
 }

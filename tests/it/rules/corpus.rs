@@ -38,7 +38,7 @@ fn the_preset_developer_has_the_same_scores_for_other_commands() {
         let (asked, _, allowed) = score(name, Preset::Developer, true);
         assert!(asked >= 0.99, "{name}: {asked:.4}\n{}", allowed.join("\n"));
     }
-    for name in ["own_everyday", "own_everyday_2", "own_everyday_3"] {
+    for name in ["own_everyday", "own_everyday_2", "own_everyday_3", "own_everyday_4"] {
         let (asked, _, others) = score(name, Preset::Developer, false);
         println!("{name}: {asked:.4}");
         assert!(asked <= 0.20, "{name}: {asked:.4}\n{}", others.join("\n"));

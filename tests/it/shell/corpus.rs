@@ -43,11 +43,16 @@ fn everyday_commands_are_seldom_asked_about() {
 /// The same for commands of other programs, and for lists that were written without a look at the table.
 #[test]
 fn commands_of_other_programs_have_the_same_scores() {
-    for name in ["own_dangerous", "own_dangerous_2", "own_dangerous_3"] {
+    for name in ["own_dangerous", "own_dangerous_2", "own_dangerous_3", "own_dangerous_4"] {
         let (asked, _, allowed) = score(name, Preset::Developer, true);
         assert!(asked >= 0.99, "{name}: {asked:.4}\n{}", allowed.join("\n"));
     }
-    let most = [("own_everyday", 0.15), ("own_everyday_2", 0.20), ("own_everyday_3", 0.20)];
+    let most = [
+        ("own_everyday", 0.15),
+        ("own_everyday_2", 0.20),
+        ("own_everyday_3", 0.20),
+        ("own_everyday_4", 0.20),
+    ];
     for (name, most) in most {
         let (asked, kinds, others) = score(name, Preset::Developer, false);
         println!("{name}: {asked:.4} {kinds:?}");
@@ -96,6 +101,8 @@ fn no_row_of_the_corpus_is_an_example_of_the_table() {
         "own_everyday_2",
         "own_dangerous_3",
         "own_everyday_3",
+        "own_dangerous_4",
+        "own_everyday_4",
     ] {
         for row in rows(name) {
             assert!(!examples.contains(&row.cmd), "{}", row.cmd);
