@@ -294,12 +294,35 @@ fn difference(server: &str, known: &Accepted, current: &Accepted, set: &str) -> 
         }
     }
     let removed: Vec<_> = known.keys().filter(|name| !current.contains_key(*name)).collect();
+    let summary = summary(server, &added, &changed, &removed);
     Args::new()
+        // Surfaces show this one first, by its name, and the definitions are long.
+        .with("accept_from_server", summary)
         .with("server", server)
         .with("added", added)
         .with("changed", changed)
         .with("removed", json!(removed))
         .with("set", set)
+}
+
+/// The server and the names of the tools that a person accepts.
+fn summary(
+    server: &str,
+    added: &Map<String, Value>,
+    changed: &Map<String, Value>,
+    removed: &[&String],
+) -> String {
+    let parts: [(_, Vec<_>); 3] = [
+        ("new", added.keys().collect()),
+        ("changed", changed.keys().collect()),
+        ("gone", removed.to_vec()),
+    ];
+    let mut text = server.to_owned();
+    for (what, names) in parts.into_iter().filter(|(_, names)| !names.is_empty()) {
+        let names: Vec<_> = names.into_iter().map(String::as_str).collect();
+        text += &format!("; {} {what}: {}", names.len(), names.join(", "));
+    }
+    text
 }
 
 fn apply(accepted: &mut Accepted, args: &Args) {

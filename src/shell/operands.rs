@@ -80,12 +80,7 @@ impl Simple<'_> {
             {
                 self.operand(judging, &Kind::Read, word, formats);
             }
-            Kind::OneOf(words) => {
-                self.one_of(words, word);
-                if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
-                    self.script(Script::Fields, word);
-                }
-            }
+            Kind::OneOf(words) => self.one_of(words, word),
             Kind::Host => self.host(word),
             Kind::Code => {
                 self.effects.push(Effect::Runs(word.text.clone()));
@@ -249,6 +244,9 @@ impl Simple<'_> {
     fn one_of(&mut self, words: &[String], word: &Word) {
         if !word.literal().is_some_and(|text| is_known_word(words, text)) {
             self.ask(format!("`{}` is not one of the words that are known here", word.text));
+        }
+        if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
+            self.script(Script::Fields, word);
         }
     }
 

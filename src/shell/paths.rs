@@ -251,8 +251,8 @@ pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> O
     }
 }
 
-/// Resolves a path with `..` after what does not exist: what is created there until then is a folder (`mkdir -p a && cd a
-/// && cmake ..`), as no command that creates links is allowed.
+/// Resolves a path with `..` after what does not exist (`mkdir -p a && cd a && cmake ..`). Like any path to what does not
+/// exist, it is judged as if no link were created there before it is used: the commands that create links are not allowed.
 fn through(path: &Path) -> Option<PathBuf> {
     let mut at = PathBuf::new();
     for component in path.components() {

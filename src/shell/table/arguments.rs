@@ -286,7 +286,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
             || opens && word.kind == WordKind::Literal && text.contains('\\')
             || opens
-                && self.operands.is_empty()
+                && !self.had_operand
                 && matches!(self.entry.does(), Does::Builds)
                 && is_named("sub-commands", text)
     }
