@@ -38,6 +38,7 @@ use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
 use crate::call::{RunContext, ToolCall};
 use crate::decision::ToolDecision;
+use crate::show::counted;
 
 /// How many versions of the rules can wait for being accepted.
 const MAX_VERSIONS: usize = 16;
@@ -177,9 +178,8 @@ pub struct LoadedFile {
 
 impl fmt::Display for LoadedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let Self { file, rules, tests } = self;
-        write!(f, "{file}: {rules} rule{}, {tests} test{} passed", plural(*rules), plural(*tests))
+        let (rules, tests) = (counted(self.rules, "rule"), counted(self.tests, "test"));
+        write!(f, "{}: {rules}, {tests} passed", self.file)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -20,6 +20,7 @@ use futures::future::{BoxFuture, Shared};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::paths::{absolute, sqlite_url};
 use crate::project::in_project;
 use crate::signals::told;
 
@@ -170,18 +171,18 @@ impl GuardArgs {
 
 /// What has to be run to accept the server's tools: with the same store as this guard, from any directory.
 fn accepting(store: Option<&StoreUrl>, given: Option<&str>, context: &Context) -> String {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut command = "countersign pins accept --all".to_owned();
     if let Some(file) = &context.config_file {
-        command += &format!(" --config {}", quoted(&absolute(file).to_string_lossy()));
+        let file = absolute(file).unwrap_or_else(|_| file.display().to_string());
+        command += &format!(" --config {}", quoted(&file));
     }
     match store {
         Some(StoreUrl::Memory) => {
             return "its store is in memory, where no other program can accept them".to_owned();
         }
         Some(StoreUrl::Sqlite(path)) => {
-            let path = absolute(path);
-            command += &format!(" --store {}", quoted(&format!("sqlite:{}", path.display())));
+            let url = sqlite_url(path).unwrap_or_else(|_| format!("sqlite:{}", path.display()));
+            command += &format!(" --store {}", quoted(&url));
         }
         // A URL with a password is in no log.
         Some(url) if given != Some(&*url.to_string()) => {

@@ -9,6 +9,7 @@ mod guard;
 mod hook;
 mod inbox;
 mod output;
+mod paths;
 mod pins;
 mod project;
 mod rules;

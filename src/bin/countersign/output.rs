@@ -1,8 +1,9 @@
 //! What commands print, and their exit statuses.
 //!
 //! Lines for programs and a text for people are made from the same values. With `--json`, each line is one object, so
-//! that a reader can begin before the end. Commands that scripts read (`asks`, `pins`) print these lines wherever stdout is
-//! no terminal, and the text on a terminal or with `--text`. Errors are one line on stderr, and never contain the arguments of a call.
+//! that a reader can begin before the end. Commands that scripts read (`asks`, `pins`) print these lines wherever stdout
+//! is no terminal, and the text on a terminal or with `--text`. Errors are one line on stderr, and never contain the
+//! arguments of a call.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -11,6 +12,9 @@ use countersign::config::ConfigError;
 use countersign::error::with_causes;
 use countersign::ledger::LedgerError;
 use serde_json::{Value, json};
+
+/// The width of texts about calls and tools, in columns.
+pub(crate) const WIDTH: usize = 100;
 
 /// The result of a command: the lines to print, and the exit status.
 pub(crate) struct CommandOutput {

@@ -9,8 +9,7 @@ use countersign::show::{self, CallView, Limits};
 use countersign::{Args, ToolCall};
 use serde_json::Value;
 
-/// The width of the text, in columns.
-const WIDTH: usize = 100;
+use crate::output::WIDTH;
 
 /// The end of what is listed: how one decides.
 const DECIDING: &str = "\

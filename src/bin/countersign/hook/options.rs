@@ -14,6 +14,7 @@ use countersign::ledger::{Ledger, MemoryStore};
 use super::rules;
 use crate::Context;
 use crate::output::CommandError;
+use crate::paths::{absolute, sqlite_url};
 use crate::seconds::limit;
 
 /// How a payload on stdin is answered.
@@ -108,7 +109,11 @@ impl Options {
             add("--root", absolute(&root)?);
         }
         if let Some(store) = store {
-            add("--store", store_elsewhere(store)?);
+            let store = match store.parse::<StoreUrl>()? {
+                StoreUrl::Sqlite(path) if path.is_relative() => sqlite_url(&path)?,
+                _ => store,
+            };
+            add("--store", store);
         }
         if allow != Allow::default()
             && let Some(value) = allow.to_possible_value()
@@ -123,27 +128,4 @@ impl Options {
         }
         Ok(words)
     }
-}
-
-/// The URL of a store as it is, or with the absolute path of a file.
-fn store_elsewhere(url: String) -> Result<String, CommandError> {
-    match url.parse::<StoreUrl>()? {
-        // SQLite's own names are no paths, and `file:` URIs have a syntax of their own.
-        StoreUrl::Sqlite(path) if !is_name(&path) => {
-            Ok(if path.is_absolute() { url } else { format!("sqlite:{}", absolute(&path)?) })
-        }
-        _ => Ok(url),
-    }
-}
-
-fn is_name(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    text.starts_with(':') || text.starts_with("file:")
-}
-
-fn absolute(path: &Path) -> Result<String, CommandError> {
-    let problem = |problem: String| CommandError::Usage(format!("`{}`: {problem}", path.display()));
-    let absolute = std::path::absolute(path).map_err(|error| problem(error.to_string()))?;
-    let absolute = absolute.into_os_string().into_string();
-    absolute.map_err(|_| problem("the path is not UTF-8".to_owned()))
 }

@@ -8,8 +8,7 @@ use countersign::mcp::Proposal;
 use countersign::show::{self, CallView, Limits};
 use serde_json::Value;
 
-/// The width of the text, in columns.
-const WIDTH: usize = 100;
+use crate::output::WIDTH;
 
 pub(super) fn list(proposals: &[Proposal]) -> String {
     if proposals.is_empty() {
