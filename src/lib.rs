@@ -171,6 +171,8 @@ mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "rules")]
+mod reader;
+#[cfg(feature = "rules")]
 pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;

@@ -37,9 +37,10 @@ const FLOORS: &[(&str, u32)] = &[
     ("testing", 12),
     ("config", 13),
     ("mcp", 13),
-    ("rules", 13),
-    ("hook", 14),
-    ("docs", 15),
+    ("reader", 13),
+    ("rules", 14),
+    ("hook", 15),
+    ("docs", 16),
 ];
 
 fn root() -> PathBuf {

@@ -35,7 +35,6 @@ mod client;
 mod ending;
 mod install;
 mod key;
-mod patch;
 mod patterns;
 mod payload;
 mod reply;

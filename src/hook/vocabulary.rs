@@ -23,12 +23,13 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::client::Client;
-use super::patch;
 use super::patterns;
 use super::payload::HookCall;
 use super::shells;
 use super::tools::{Kind, known};
 use crate::args::Args;
+use crate::reader::patch;
+use crate::reader::scheme::scheme;
 
 /// A call in the common vocabulary.
 #[derive(Debug, Clone)]
@@ -190,7 +191,7 @@ impl Normal {
 /// harmless files in it. At a NUL or a line break some readers end a path.
 fn doubtful(path: &str) -> Option<String> {
     let expanded = path.starts_with(['~', '@', '$', '%']) || path.trim() != path;
-    let is_url = path.contains("://") || path.starts_with("file:");
+    let is_url = scheme(path).is_some() || path.contains("://");
     (expanded || is_url || path.contains(char::is_control)).then(|| {
         format!("`{}` may be read as another path than it seems to be", path.escape_debug())
     })

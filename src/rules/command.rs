@@ -38,6 +38,7 @@ use super::engine::Engine;
 use super::glob::Glob;
 use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
+use crate::reader::word;
 use crate::shell::{
     Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Stage,
 };
@@ -275,7 +276,7 @@ impl CommandView {
                 directories.push(part.directory());
             }
             for word in part.argv() {
-                for form in operand_forms(word) {
+                for form in word::readings(word) {
                     found.push((form, part.directory().to_owned()));
                 }
             }
@@ -323,43 +324,6 @@ fn is_transparent(part: &Part) -> bool {
     part.decision() == ToolDecision::Allow
         && !part.effects().is_empty()
         && part.effects().iter().all(passes)
-}
-
-/// What a word may stand for as a path: itself, the value of an option, a file after `@` or `:`.
-///
-/// | word | may be the path |
-/// |---|---|
-/// | `--output=.env` | `.env` |
-/// | `-o.env` | `.env` |
-/// | `curl -d @.env` | `.env` |
-/// | `host:.ssh/id` | `.ssh/id` |
-/// | `$HOME/.ssh` | `~/.ssh` |
-///
-/// Reading too much is safe: strict rules speak where any form matches, and rules that allow have conditions on fields.
-fn operand_forms(word: &str) -> Vec<Cow<'_, str>> {
-    let mut forms = vec![Cow::Borrowed(word)];
-    if let Some((_, value)) = word.split_once('=') {
-        forms.push(Cow::Borrowed(value));
-    }
-    if let Some((_, value)) = word.split_once(':') {
-        forms.push(Cow::Borrowed(value));
-    }
-    if let Some((_, value)) = word.split_once('@') {
-        forms.push(Cow::Borrowed(value));
-    }
-    if word.starts_with('-')
-        && !word.starts_with("--")
-        && let Some(value) = word.char_indices().nth(2).and_then(|(at, _)| word.get(at..))
-    {
-        forms.push(Cow::Borrowed(value));
-    }
-    for home in ["$HOME", "${HOME}"] {
-        if let Some(rest) = word.strip_prefix(home) {
-            forms.push(Cow::Owned(format!("~{rest}")));
-        }
-    }
-    forms.retain(|form| !form.is_empty());
-    forms
 }
 
 /// Whether words begin with those of a pattern: by the name of the program without its folder and without regard to

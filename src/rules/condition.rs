@@ -23,8 +23,10 @@ use super::classes::Classes;
 use super::command::CommandView;
 use super::glob::{Glob, MAX_TEXT, PathGlob};
 use super::host::HostPattern;
-use super::seen::Seen;
+use super::seen::{Seen, Sight, TextPlaces};
 use super::truth::{Reading, Truth};
+use crate::reader::argument::Likelihood;
+use crate::reader::prose::TextRole;
 
 /// One condition: a test of one field.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,22 +153,40 @@ impl Condition {
     }
 
     fn any_path(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
-        let all = seen.any_paths();
-        if all.is_empty() {
-            return match reading {
-                Reading::Allowing => Truth::Unknown("there is no text in the arguments"),
-                Reading::Strict => Truth::No,
-            };
-        }
-        reading.over(all.iter().map(|(places, is_glob)| {
-            match places {
-                Ok(places) => reading.over(
-                    places.iter().map(|place| at(&self.test, place, seen, reading, *is_glob)),
-                ),
-                Err(why) => Truth::Unknown(why),
-            }
-        }))
+        paths(&self.test, seen.any_paths(), seen, reading)
     }
+}
+
+/// Whether a test of paths holds for these readings of texts.
+///
+/// A rule that allows has to match every reading that a consumer may make. A strict one speaks about one that is certain,
+/// and asks about one that is only possible (rule X2).
+fn paths(test: &Test, all: &[TextPlaces], seen: &Seen<'_>, reading: Reading) -> Truth {
+    let holds = |it: &TextPlaces| match &it.places {
+        Ok(places) => {
+            let each = places.iter().map(|place| at(test, place, seen, reading, it.is_pattern));
+            reading.over(each)
+        }
+        Err(why) => Truth::Unknown(why),
+    };
+    if reading.allows() {
+        let counts =
+            |it: &&TextPlaces| it.sight != Sight::Strict && it.likelihood != Likelihood::Loose;
+        let mut counted = all.iter().filter(counts).peekable();
+        return match counted.peek() {
+            None => Truth::Unknown("there is no text in the arguments"),
+            Some(_) => Truth::all(counted.map(holds)),
+        };
+    }
+    Truth::any(all.iter().filter(|it| it.sight != Sight::Allowing).map(|it| {
+        match (holds(it), it.likelihood) {
+            (Truth::Yes, Likelihood::Possible | Likelihood::Loose) => {
+                Truth::Unknown("may be read as another path than it seems to be")
+            }
+            (Truth::Unknown(_), Likelihood::Loose) => Truth::No,
+            (answer, _) => answer,
+        }
+    }))
 }
 
 fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Truth {
@@ -193,12 +213,9 @@ fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth 
         Test::Host(hosts) => {
             Truth::any(hosts.iter().map(|host| host.matches(text, reading.allows())))
         }
-        _ => match seen.places_of(text) {
-            Ok(places) => {
-                reading.over(places.iter().map(|place| at(test, place, seen, reading, false)))
-            }
-            Err(why) => Truth::Unknown(why),
-        },
+        _ if text.is_empty() => Truth::Unknown("is empty"),
+        // A rule that names the argument says that it is a path.
+        _ => paths(test, &seen.readings_of(text, TextRole::Named), seen, reading),
     }
 }
 

@@ -543,13 +543,8 @@ impl Evaluation<'_> {
         }
         match value {
             Value::String(text) => {
-                let plain =
-                    text.len() <= 4096 && !text.contains(['\n', '\0']) && !text.contains("://");
-                if plain
-                    && let Ok(places) = self.seen.places_of(text)
-                    && let Some(place) = places.get(1)
-                {
-                    self.ruling.pins.push((format!("path of {name}"), place.display().to_string()));
+                if let Some(place) = self.seen.resolved_place(text) {
+                    self.ruling.pins.push((format!("path of {name}"), place));
                 }
             }
             Value::Array(items) if within => items.iter().enumerate().for_each(|(at, item)| {

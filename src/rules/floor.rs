@@ -12,29 +12,32 @@
 //!
 //! # How a name is found
 //!
-//! Every string of the arguments is looked at, at any depth, as it is written, percent-decoded, with backslashes
-//! turned, and resolved through links; names are compared without regard to case and to trailing dots, as some file
-//! systems do. A folder with a file `HEAD` is a repository for git, so a write of a file of that name asks, too.
+//! The list of names is that of (`shell::protected`), which every door uses. Each string of the arguments is looked
+//! at, at any depth, in every reading that a tool may make of it (`reader::argument`), and where links lead. A folder with
+//! a file `HEAD` is a repository for git, so a write of a file of that name asks, too. Content of a file that a known tool
+//! writes, and text for people, is no path: a script that names `.git/hooks` is not written there.
+//!
+//! Of a command, the targets of redirections are looked at, and every word of a part that does more than reading, unless
+//! the table of programs calls the word an input.
 //!
 //! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
 //! matter of rules.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use super::command::CommandView;
-use super::paths::forms;
 use super::rule_set::RuleSet;
 use super::ruling::{Layer, Spoke};
 use super::seen::Seen;
 use crate::decision::ToolDecision;
-use crate::shell::Part;
-
-/// Names of files and folders that decide what is allowed or what runs.
-const PROTECTED: &str = include_str!("floor.txt");
+use crate::reader::argument::{self, Likelihood, Readings};
+use crate::reader::prose::{self, TextRole};
+use crate::reader::word;
+use crate::shell::protected::{is_head, is_protected};
+use crate::shell::{Effect, Part, RedirectionTarget, lexically_normal};
 
 /// Adds the questions of the floor about a call.
 pub(super) fn speak(
@@ -43,16 +46,14 @@ pub(super) fn speak(
     set: &RuleSet,
     spoke: &mut Vec<Spoke>,
 ) {
-    for (field, view) in views {
+    for (_, view) in views {
         for part in 0..view.parts().len() {
             command(seen, view, part, spoke);
         }
-        if view.refused.is_some() && view.raw_words().iter().any(|word| protected_text(seen, word))
-        {
+        if view.refused.is_some() && view.raw_words().iter().any(|word| leads(seen, word, None)) {
             let reason = "may write what decides what runs or what is allowed".to_owned();
             add(spoke, "floor/protected", reason, Some(view.text.clone()));
         }
-        let _ = field;
     }
     if set.only_reads(&seen.call) {
         return;
@@ -61,16 +62,18 @@ pub(super) fn speak(
         views.iter().any(|(field, _)| field.first().is_some_and(|first| first == name))
     };
     for (name, value) in seen.call.args {
-        if !is_command(name) {
-            strings(value, &mut |text| {
-                if protected_text(seen, text) {
-                    let shown = crate::show::escape(text);
-                    let reason = format!(
-                        "`{shown}` decides what runs or what is allowed, and the tool may write it"
-                    );
-                    add(spoke, "floor/protected", reason, None);
-                }
-            });
+        let mut each = |text: &str, role: TextRole| {
+            if protected_text(seen, text, role) {
+                let shown = crate::show::escape(text);
+                let reason = format!(
+                    "`{shown}` decides what runs or what is allowed, and the tool may write it"
+                );
+                add(spoke, "floor/protected", reason, None);
+            }
+        };
+        each(name, TextRole::Named);
+        if !is_command(name) || !value.is_string() {
+            strings(value, seen.call.tool, prose::role(seen.call.tool, name), &mut each);
         }
     }
 }
@@ -113,13 +116,63 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
         let reason = "`countersign` decides what is allowed, and a person has to run it".to_owned();
         add(spoke, "floor/countersign", reason, Some(view.text_of(number)));
     }
-    // A program that is not in the table may write every file that it names.
-    if !part.reasons().is_empty()
-        && part.argv().iter().skip(1).any(|word| protected_text(seen, word))
-    {
+    if writes_protected(seen, part) {
         let reason = "names what decides what runs or what is allowed".to_owned();
         add(spoke, "floor/protected", reason, Some(view.text_of(number)));
     }
+}
+
+/// Whether a command may write something protected.
+///
+/// A program that is not in the table may write every file that it names, and one that builds may write every word that
+/// the table does not call an input. A redirection writes, whatever the program does.
+fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
+    let targets = part.redirections().iter().filter_map(|it| match it.target() {
+        RedirectionTarget::Write(word)
+        | RedirectionTarget::Append(word)
+        | RedirectionTarget::WriteAll(word) => Some(word.text()),
+        RedirectionTarget::Read(_)
+        | RedirectionTarget::HereString(_)
+        | RedirectionTarget::HereDocument(_)
+        | RedirectionTarget::Duplicate(_) => None,
+    });
+    let written = part.effects().iter().any(|effect| match effect {
+        Effect::Writes(path) => protected_place(seen, path),
+        _ => false,
+    });
+    if written || targets.into_iter().any(|word| leads(seen, word, Some(part))) {
+        return true;
+    }
+    let only_reads = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Reads(_)
+                | Effect::Lists(_)
+                | Effect::ChangesDirectory(_)
+                | Effect::RevealsEnvironment
+                | Effect::Wraps(_)
+                | Effect::Queries(_)
+        )
+    };
+    if part.reasons().is_empty() && part.effects().iter().all(only_reads) {
+        return false;
+    }
+    let mut words = part.argv().iter().skip(1);
+    words.any(|word| leads(seen, word, Some(part)) && !is_input(seen, part, word))
+}
+
+/// Whether the table says that a command without reasons only reads the file that a word names.
+fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
+    if !part.reasons().is_empty() {
+        return false;
+    }
+    let Ok(places) = seen.places().of(word, part.directory()) else { return false };
+    let reads = |place: &PathBuf| {
+        part.effects()
+            .iter()
+            .any(|it| matches!(it, Effect::Reads(path) | Effect::Lists(path) if path == place))
+    };
+    places.iter().any(reads)
 }
 
 /// Whether `git` works outside of the root, by its directory or by an option.
@@ -155,85 +208,75 @@ fn git_elsewhere(seen: &Seen<'_>, part: &Part) -> bool {
     false
 }
 
-fn strings(value: &Value, each: &mut impl FnMut(&str)) {
+fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str, TextRole)) {
     match value {
-        Value::String(text) => each(text),
-        Value::Array(items) => items.iter().for_each(|item| strings(item, each)),
+        Value::String(text) => each(text, role),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, tool, role, each)),
         Value::Object(map) => map.iter().for_each(|(name, value)| {
-            each(name);
-            strings(value, each);
+            each(name, TextRole::Named);
+            let role = if role == TextRole::Named { prose::role(tool, name) } else { role };
+            strings(value, tool, role, each);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Whether a text is the path of something protected, as it is written or as it is resolved.
-fn protected_text(seen: &Seen<'_>, text: &str) -> bool {
-    if text.is_empty() || text.len() > 4096 || text.contains(['\n', '\0']) {
+/// Whether a text of the arguments is the path of something protected, in any reading that a tool may make.
+fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
+    if text.is_empty() {
         return false;
     }
-    let is_url = text.contains("://") && !text.starts_with("file:");
-    if is_url {
+    if argument::is_plain(text) {
+        return leads(seen, text, None);
+    }
+    let Readings { all, is_address, .. } = argument::readings(text, role);
+    // A folder of the text of several lines does not exist, unless a program shortens it away.
+    let is_text = role != TextRole::Named || text.trim().matches('\n').count() > 1;
+    all.iter().filter(|it| it.likelihood != Likelihood::Loose).any(|reading| {
+        let normal = lexically_normal(Path::new(&*reading.text));
+        let first = normal.components().next().map(|it| it.as_os_str().to_string_lossy());
+        // An address stays one, unless a program that takes it for a path leads out of its scheme.
+        let stays = is_address && first.is_some_and(|it| it.ends_with(':'));
+        let folder =
+            |part: Component<'_>| part.as_os_str().to_string_lossy().contains(['\n', '\r']);
+        !stays && !(is_text && normal.components().any(folder)) && leads(seen, &reading.text, None)
+    })
+}
+
+/// Whether a text is the path of something protected: as it is written, behind an option or `=`, and as it is resolved.
+/// Words of a command are relative to the directories that it may run in.
+fn leads(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
+    let Some(part) = part else { return leads_from(seen, text, seen.directories()) };
+    word::readings(text).iter().any(|text| leads_from(seen, text, part.directories()))
+}
+
+fn leads_from(seen: &Seen<'_>, text: &str, directories: &[PathBuf]) -> bool {
+    if text.is_empty() || text.contains('\0') {
         return false;
     }
-    if is_protected(Path::new(text)) {
-        return true;
-    }
-    if text.contains(['%', '\\']) || text.starts_with("file:") {
-        let other = forms(text);
-        if other.iter().any(|form| is_protected(Path::new(&**form))) {
-            return true;
-        }
-    }
-    let own = &seen.engine.protected;
-    if !seen.places().looks() && own.is_empty() {
-        return false;
-    }
-    let Ok(places) = seen.places_of(text) else { return false };
     let root = seen.places().root();
-    places.iter().any(|place| {
-        // The names above the root are not the agent's choice: a workspace may be below a folder of that name.
-        is_protected(place.strip_prefix(root).unwrap_or(place))
-            || own.iter().any(|known| {
-                place.starts_with(known)
-                    || (known.starts_with(place) && place != root && !root.starts_with(place))
-            })
-    })
-}
-
-/// Whether a path leads to something protected, by the names in it, without regard to case.
-fn is_protected(path: &Path) -> bool {
-    let mut last = None;
-    for component in path.components() {
-        let Component::Normal(name) = component else { continue };
-        let Some(name) = name.to_str() else { continue };
-        // Some file systems ignore dots and spaces at the end of a name.
-        let name = name.trim_end_matches(['.', ' ']);
-        if is_protected_name(name) {
-            return true;
-        }
-        last = Some(name);
-    }
-    // Git takes a folder with this file for a repository, and runs what its settings name.
-    last == Some("HEAD")
-}
-
-fn is_protected_name(name: &str) -> bool {
-    let git = name
-        .len()
-        .checked_sub(4)
-        .and_then(|at| name.get(at..))
-        .is_some_and(|end| end.eq_ignore_ascii_case(".git"));
-    if git || name.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("git~1")) {
+    let path = Path::new(text);
+    // The names above the root are not the agent's choice: a workspace may be below a folder of that name.
+    let inside = path.strip_prefix(root).unwrap_or(path);
+    if is_protected(inside) || is_head(inside) {
         return true;
     }
-    names().iter().any(|known| known.eq_ignore_ascii_case(name))
+    if !seen.places().looks() && seen.engine.protected.is_empty() {
+        return false;
+    }
+    directories.iter().any(|directory| match seen.places().of(text, directory) {
+        Ok(places) => places.iter().any(|place| protected_place(seen, place)),
+        Err(_) => false,
+    })
 }
 
-fn names() -> &'static [&'static str] {
-    static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
-    NAMES.get_or_init(|| {
-        let lines = PROTECTED.lines().filter(|line| !line.starts_with('#'));
-        lines.flat_map(str::split_whitespace).collect()
-    })
+/// Whether a place is protected, by the names on its way or as one that the user has named.
+fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
+    let root = seen.places().root();
+    let inside = place.strip_prefix(root).unwrap_or(place);
+    is_protected(inside)
+        || seen.engine.protected.iter().any(|known| {
+            place.starts_with(known)
+                || (known.starts_with(place) && place != root && !root.starts_with(place))
+        })
 }

@@ -1,21 +1,12 @@
-//! Patterns over the host of a URL, which is parsed as browsers parse it.
-//!
-//! Hosts are compared after the parser that browsers use, as each of these is not what it looks like:
-//!
-//! | text | host |
-//! |---|---|
-//! | `https://example.com@evil.org/` | `evil.org` |
-//! | `https://example.com.evil.org/` | `evil.org`'s |
-//! | `https:\\example.com` | `example.com`, for some programs |
-//! | `HTTPS://EXAMPLE.COM.` | `example.com` |
+//! Patterns over the host of a URL, which the reader parses as browsers do.
 //!
 //! A rule that allows takes only a plain web address on its default port, or the one that is written: user names, other
-//! schemes and characters that programs read differently are unknown. A strict rule also takes a text without a scheme
-//! for an address, since a tool may add one.
-
-use url::Url;
+//! schemes and characters that programs read differently are unknown. For a strict rule they are unknown, too, unless the
+//! host is the one that it names: `http://ok.com\@evil.org` is `ok.com` for a browser, and `evil.org` for curl. A strict
+//! rule also takes a text without a scheme for an address, since a tool may add one.
 
 use super::truth::Truth;
+use crate::reader::host;
 
 /// A pattern over hosts: `example.com`, `*.example.com` (every name below it), `*`; with a port if one is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +38,10 @@ impl HostPattern {
             }
             _ => (text, None),
         };
-        let plain = |name: &str| {
-            let url = Url::parse(&format!("https://{name}/")).ok()?;
-            url.host_str().filter(|host| url.path() == "/" && !host.contains('*')).map(fold)
-        };
         let host = match name.strip_prefix("*.") {
             _ if name == "*" => HostNames::Any,
-            Some(rest) => HostNames::Below(plain(rest).ok_or_else(|| invalid(text))?),
-            None => HostNames::Exactly(plain(name).ok_or_else(|| invalid(text))?),
+            Some(rest) => HostNames::Below(host::plain(rest).ok_or_else(|| invalid(text))?),
+            None => HostNames::Exactly(host::plain(name).ok_or_else(|| invalid(text))?),
         };
         Ok(Self { host, port, text: text.to_owned() })
     }
@@ -64,45 +51,31 @@ impl HostPattern {
     }
 
     /// Whether the pattern matches the host of a URL. A rule that allows requires a plain web address on the written
-    /// or the default port; other rules also match what only looks like an address.
+    /// or the default port; other rules also match a text that only looks like an address.
     pub(super) fn matches(&self, text: &str, allows: bool) -> Truth {
-        let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
-        let parsed = match Url::parse(text) {
-            Ok(url) if url.has_host() => Ok(url),
-            Ok(_) | Err(_) if !allows => Url::parse(&format!("https://{text}")),
-            other => other,
+        let read = match host::read(text, !allows) {
+            Ok(read) => read,
+            Err(why) => return Truth::Unknown(why),
         };
-        let Ok(url) = parsed else { return Truth::Unknown("is no URL") };
-        let Some(host) = url.host_str().map(fold) else { return Truth::Unknown("has no host") };
         let named = match &self.host {
             HostNames::Any => true,
-            HostNames::Exactly(name) => host == *name,
-            HostNames::Below(name) => host
+            HostNames::Exactly(name) => read.host == *name,
+            HostNames::Below(name) => read
+                .host
                 .strip_suffix(name.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         };
         let port = match self.port {
-            Some(port) => url.port_or_known_default() == Some(port),
-            None => !allows || url.port().is_none(),
+            Some(port) => read.known_port == Some(port),
+            None => !allows || read.port.is_none(),
         };
-        if !named || !port {
-            return Truth::No;
+        match read.doubt {
+            None => Truth::of(named && port),
+            Some(_) if !allows && named && port => Truth::Yes,
+            Some(_) if allows && !(named && port) => Truth::No,
+            Some(why) => Truth::Unknown(why),
         }
-        if allows && text.contains(odd) {
-            return Truth::Unknown("has characters that programs read differently");
-        }
-        if allows && !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
-            return Truth::Unknown("is no web address");
-        }
-        if allows && (!url.username().is_empty() || url.password().is_some()) {
-            return Truth::Unknown("has a user name in it");
-        }
-        Truth::Yes
     }
-}
-
-fn fold(host: &str) -> String {
-    host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn invalid(text: &str) -> String {

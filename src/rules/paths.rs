@@ -15,13 +15,10 @@
 //! What a file system does between this look and the tool's own opening of the file is not known here; the question is
 //! bound to what was resolved.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use crate::shell::{self, lexically_normal};
-
-/// The longest text that is taken for a path.
-const MAX_PATH: usize = 4096;
+use crate::reader::argument::MAX_PATH;
+use crate::shell::{self, lexically_normal, resolved};
 
 /// The directories that paths are relative to.
 #[derive(Debug, Clone)]
@@ -77,9 +74,6 @@ impl Places {
         if text.is_empty() {
             return Err("is empty");
         }
-        if text.len() > MAX_PATH {
-            return Err("is too long for a path");
-        }
         if text.contains('\0') {
             return Err("contains a NUL");
         }
@@ -93,14 +87,23 @@ impl Places {
             }
             _ => directory.join(text),
         };
-        let mut places = vec![lexically_normal(&written)];
+        let normal = lexically_normal(&written);
+        if normal.as_os_str().len() > MAX_PATH {
+            return Err("is too long for a path");
+        }
+        let mut places = vec![normal];
         if self.looks {
-            let Some(resolved) = existing(&written) else {
-                return Err("cannot be resolved to a file");
-            };
-            let resolved = lexically_normal(&resolved);
-            if !places.contains(&resolved) {
-                places.push(resolved);
+            // The kernel follows a link before `..`, and a program that shortens paths by their text does not.
+            let shortened = text.contains("..").then(|| lexically_normal(&written));
+            let given = (written.as_os_str().len() <= MAX_PATH).then_some(&written);
+            for path in given.into_iter().chain(&shortened) {
+                let Some(resolved) = existing(path) else {
+                    return Err("cannot be resolved to a file");
+                };
+                let resolved = lexically_normal(&resolved);
+                if !places.contains(&resolved) {
+                    places.push(resolved);
+                }
             }
         }
         Ok(places)
@@ -109,56 +112,5 @@ impl Places {
 
 /// Resolves a path. `..` after what does not exist leads where its text says.
 fn existing(path: &Path) -> Option<PathBuf> {
-    shell::resolved(path, |path| existing(&lexically_normal(path)))
-}
-
-/// The text with `%2e` and the like decoded, if that makes a difference.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return None;
-    }
-    let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    let out = String::from_utf8_lossy(&out).into_owned();
-    (out != text).then_some(out)
-}
-
-/// The forms in which a string may be used as a path: as it is, without `file:`, and percent-decoded, twice over.
-///
-/// Twice, as a value may be decoded by a client and again by a server. A third time is not looked for: each round makes
-/// a rule slower, and what needs three rounds is asked about by the default.
-pub(super) fn forms(text: &str) -> Vec<Cow<'_, str>> {
-    let mut forms = vec![Cow::Borrowed(text)];
-    if let Some(rest) = text.strip_prefix("file:") {
-        let path = rest
-            .strip_prefix("//")
-            .map_or(rest, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or(rest));
-        forms.push(Cow::Borrowed(path));
-    }
-    if text.contains('\\') {
-        forms.push(Cow::Owned(text.replace('\\', "/")));
-    }
-    for at in 0..forms.len() {
-        let mut current = forms.get(at).map(|form| form.to_string()).unwrap_or_default();
-        for _ in 0..2 {
-            let Some(decoded) = percent_decoded(&current) else { break };
-            forms.push(Cow::Owned(decoded.clone()));
-            current = decoded;
-        }
-    }
-    forms
+    resolved(path, |path| existing(&lexically_normal(path)))
 }

@@ -17,17 +17,38 @@ use serde_json::Value;
 use super::call::RuleCall;
 use super::command::CommandView;
 use super::engine::Engine;
-use super::paths::{Places, forms};
+use super::paths::Places;
+use crate::reader::argument::{self, Likelihood, TextReading};
+use crate::reader::prose::{self, TextRole};
+use crate::reader::word;
 use crate::shell::lexically_normal;
 
 /// The fields in which tools take the directory that they work in.
 const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
 
-/// The places that one text stands for, and whether the text is a pattern that a shell expands.
-pub(super) type TextPlaces = (Result<Vec<PathBuf>, &'static str>, bool);
-
 /// The places that a text of the arguments stands for, which several rules look at.
 type KnownPlaces = Result<Rc<[PathBuf]>, &'static str>;
+
+/// The places of one reading of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TextPlaces {
+    pub(super) places: KnownPlaces,
+    pub(super) likelihood: Likelihood,
+    /// Whether a program may expand the text as a pattern.
+    pub(super) is_pattern: bool,
+    /// Which rules look at it.
+    pub(super) sight: Sight,
+}
+
+/// Which rules look at a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    All,
+    /// An address, or another text that is certainly no path: a rule that allows paths is silent about it.
+    Allowing,
+    /// The name of an argument, or content: a rule that allows paths is not about it.
+    Strict,
+}
 
 /// Of how many texts the places are kept. Looking for a text among those of a long list would take too long.
 const MAX_KNOWN: usize = 16;
@@ -160,24 +181,85 @@ impl<'a> Seen<'a> {
         self.view(&[field.to_owned()])
     }
 
+    /// The readings of a text of the arguments, each with its places.
+    pub(super) fn readings_of(&self, text: &str, role: TextRole) -> Vec<TextPlaces> {
+        let mut found = Vec::new();
+        self.read(text, role, &mut found);
+        found
+    }
+
+    /// Where a text of one line leads, if its links lead elsewhere than its text: as a `file:` URL, too.
+    pub(super) fn resolved_place(&self, text: &str) -> Option<String> {
+        if text.len() > argument::MAX_PATH || text.contains(['\n', '\0']) {
+            return None;
+        }
+        let resolved = |text: &str| {
+            let places = self.places_of(text).ok()?;
+            places.get(1).map(|place| place.display().to_string())
+        };
+        if !text.contains(':') {
+            return resolved(text);
+        }
+        let readings = argument::readings(text, TextRole::Prose).all;
+        readings
+            .iter()
+            .filter(|it| it.likelihood == Likelihood::Certain)
+            .find_map(|it| resolved(&it.text))
+    }
+
+    fn read(&self, text: &str, role: TextRole, found: &mut Vec<TextPlaces>) {
+        let readings = argument::readings(text, role);
+        let sight = if role == TextRole::Content { Sight::Strict } else { Sight::All };
+        for reading in &readings.all {
+            let TextReading { text, likelihood, is_pattern } = reading;
+            let places = self.places_of(text);
+            // Content that is no path to any file system is not about one.
+            if role == TextRole::Content && places.is_err() {
+                continue;
+            }
+            add(
+                TextPlaces { places, likelihood: *likelihood, is_pattern: *is_pattern, sight },
+                found,
+            );
+        }
+        let unread = |why, sight| TextPlaces {
+            places: Err(why),
+            likelihood: Likelihood::Possible,
+            is_pattern: false,
+            sight,
+        };
+        if let Some(why) = readings.unreadable.filter(|_| role != TextRole::Content) {
+            add(unread(why, Sight::All), found);
+        }
+        if readings.is_address {
+            add(unread("is an address, and no path", Sight::Allowing), found);
+        }
+    }
+
     /// The places that any string of the arguments stands for, at any depth, and any operand of a command.
     pub(super) fn any_paths(&self) -> &[TextPlaces] {
         self.any_paths.get_or_init(|| {
             let mut found = Vec::new();
-            for value in self.call.args.values() {
-                self.strings(value, &mut found);
+            let command = self.engine.shell_field(&self.call);
+            for (name, value) in self.call.args {
+                // The name of an argument may be one of a file. Plain words are the names of arguments.
+                if name.contains(['.', '/', '\\', '%', '~']) {
+                    self.name(name, &mut found);
+                }
+                // The text of a command is read as a shell reads it.
+                if command != Some(name) || !value.is_string() {
+                    self.strings(value, prose::role(self.call.tool, name), &mut found);
+                }
             }
             if let Some(view) = self.shell() {
                 for (text, directory) in view.operands() {
                     let is_glob = text.contains(['*', '?', '[']);
-                    for form in forms(&text) {
-                        self.add(&form, &directory, is_glob, &mut found);
-                    }
+                    self.word(&text, &directory, is_glob, &mut found);
                 }
                 for word in view.raw_words() {
-                    for form in forms(&word) {
+                    for form in word::readings(&word) {
                         for directory in self.directories() {
-                            self.add(&form, directory, form.contains(['*', '?', '[']), &mut found);
+                            self.word(&form, directory, form.contains(['*', '?', '[']), &mut found);
                         }
                     }
                 }
@@ -186,35 +268,48 @@ impl<'a> Seen<'a> {
         })
     }
 
-    fn strings(&self, value: &Value, found: &mut Vec<TextPlaces>) {
+    fn strings(&self, value: &Value, role: TextRole, found: &mut Vec<TextPlaces>) {
         match value {
-            Value::String(text) => {
-                for form in forms(text) {
-                    for directory in self.directories() {
-                        self.add(&form, directory, false, found);
-                    }
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.strings(item, found)),
+            Value::String(text) if text.is_empty() => {}
+            Value::String(text) => self.read(text, role, found),
+            Value::Array(items) => items.iter().for_each(|item| self.strings(item, role, found)),
             Value::Object(map) => {
                 for (name, value) in map {
-                    self.add(name, self.places().root(), false, found);
-                    self.strings(value, found);
+                    self.name(name, found);
+                    let role = if role == TextRole::Named {
+                        prose::role(self.call.tool, name)
+                    } else {
+                        role
+                    };
+                    self.strings(value, role, found);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn add(&self, text: &str, directory: &Path, is_glob: bool, found: &mut Vec<TextPlaces>) {
-        // A text that cannot be the path of a file is skipped.
-        if text.is_empty() || text.len() > 4096 || text.contains('\0') {
-            return;
+    /// The name of an argument, for rules that deny: some tools take a map from files to content.
+    fn name(&self, name: &str, found: &mut Vec<TextPlaces>) {
+        if !name.is_empty() {
+            let places = self.places().of(name, self.places().root()).map(Rc::from);
+            let likelihood = Likelihood::Certain;
+            add(TextPlaces { places, likelihood, is_pattern: false, sight: Sight::Strict }, found);
         }
-        let place = (self.places().of(text, directory), is_glob);
-        // Comparing with all of very many would take too long.
-        if found.len() > 256 || !found.contains(&place) {
-            found.push(place);
+    }
+
+    /// A word of a command, which is relative to the directory that the command runs in.
+    fn word(&self, text: &str, directory: &Path, is_pattern: bool, found: &mut Vec<TextPlaces>) {
+        if !text.is_empty() {
+            let places = self.places().of(text, directory).map(Rc::from);
+            let likelihood = Likelihood::Certain;
+            add(TextPlaces { places, likelihood, is_pattern, sight: Sight::All }, found);
         }
+    }
+}
+
+fn add(place: TextPlaces, found: &mut Vec<TextPlaces>) {
+    // Comparing with all of very many would take too long.
+    if found.len() > 256 || !found.contains(&place) {
+        found.push(place);
     }
 }

@@ -84,6 +84,7 @@ mod operands;
 mod parser;
 mod paths;
 mod preset;
+pub(crate) mod protected;
 mod redirections;
 mod scripts;
 mod search_path;

@@ -50,7 +50,6 @@ pub(super) fn lower(name: &str) -> Cow<'_, str> {
 const SET_HEADINGS: &[&str] = &[
     "control paths",
     "control ports",
-    "protected",
     "protocols",
     "secret files",
     "secret folders",

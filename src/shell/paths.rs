@@ -22,6 +22,7 @@ use std::sync::Arc;
 use super::commands::Word;
 use super::globs::{fits, is_glob};
 use super::names::{is_named, lower, names};
+use super::protected::is_protected;
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
@@ -361,17 +362,6 @@ fn is_secret_file(name: &str) -> bool {
         || lower.starts_with(".env.")
         || lower.starts_with("id_rsa")
         || lower.starts_with("id_ed25519")
-}
-
-/// Whether a path, relative to the root, decides what runs there or what an agent may do.
-pub(super) fn is_protected(inner: &Path) -> bool {
-    let named = |component: Component<'_>| {
-        let name = component.as_os_str().to_string_lossy();
-        let ending = name.len().checked_sub(4).and_then(|at| name.get(at..));
-        is_named("protected", &name)
-            || ending.is_some_and(|ending| ending.eq_ignore_ascii_case(".git"))
-    };
-    inner.components().any(named)
 }
 
 /// Whether a file defines the build of the workspace, and with it the code that a build runs.

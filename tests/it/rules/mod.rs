@@ -7,6 +7,7 @@ mod granting;
 mod layering;
 mod loading;
 mod properties;
+mod reading;
 mod tools;
 
 use countersign::decision::ToolDecision;

@@ -1,0 +1,388 @@
+//! The readings of a string in the arguments of a tool.
+//!
+//! Who reads the string is not known: a program in Python or JavaScript, a server that takes URIs, one that parses what
+//! looks like JSON. So each reading of these is returned, with how likely it is:
+//!
+//! | text | reading | likelihood |
+//! |---|---|---|
+//! | `src/lib.rs` | itself | certain |
+//! | `FILE:///etc/x`, `file:etc/x`, `file:\\\etc\x` | `/etc/x`, and `etc/x` | certain |
+//! | `%2eenv`, `%252eenv` | `.env` | certain: decoded once or twice |
+//! | `x\.env` | `x/.env` | certain |
+//! | `" .env"`, `.env.` | `.env` | possible |
+//! | `["a", ".env"]` | `a`, `.env` | possible: some servers parse a text where they expect a list |
+//! | `path=.env`, `@.env`, `-f.env` | `.env` | possible |
+//! | `README.md .env`, `HEAD:.env` | `.env` | loose: for rules that deny only |
+//! | `https://host/x` | none | an address: no path |
+//! | `a://x` | itself | cannot be read: the scheme is not known |
+//!
+//! A string of several lines that is no patch is a text. As a path it has one reading, itself, and its lines are no paths
+//! of their own: two of three files of source code have a line that would lead out of the workspace.
+
+use std::borrow::Cow;
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::is_nfc;
+
+use super::patch;
+use super::prose::TextRole;
+use super::scheme::{Scheme, scheme};
+use crate::shell::lexically_normal;
+
+/// The longest path that a file system takes, after a program has shortened it.
+pub(crate) const MAX_PATH: usize = 4096;
+
+/// The longest text that is parsed as JSON.
+const MAX_JSON: usize = 64 * 1024;
+
+/// How many readings a text has at most. With more, it cannot be read.
+const MAX_READINGS: usize = 256;
+
+/// How likely it is that a consumer makes a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Likelihood {
+    /// A consumer of this kind makes it.
+    Certain,
+    /// Some consumers make it. A rule that denies asks.
+    Possible,
+    /// It is a guess at a part of the text. A rule that denies asks, and a rule that allows need not match it.
+    Loose,
+}
+
+/// One reading of a text, as a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TextReading<'t> {
+    pub(crate) text: Cow<'t, str>,
+    pub(crate) likelihood: Likelihood,
+    /// Whether a program may expand it as a pattern.
+    pub(crate) is_pattern: bool,
+}
+
+/// The readings of a text, and why others may be missing.
+#[derive(Debug, Default)]
+pub(crate) struct Readings<'t> {
+    pub(crate) all: Vec<TextReading<'t>>,
+    /// Why the text cannot be read whole: rules that allow are silent then.
+    pub(crate) unreadable: Option<&'static str>,
+    /// Whether the text is an address and no path: rules that allow a path are silent.
+    pub(crate) is_address: bool,
+}
+
+/// Whether a text has one reading, itself, if its words are left aside.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let odd = |byte: u8| {
+        !byte.is_ascii()
+            || byte.is_ascii_control()
+            || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~')
+    };
+    !text.bytes().any(odd)
+        && !text.starts_with(['[', '{', '-', ' ', '"'])
+        && !text.ends_with([' ', '.'])
+}
+
+/// Whether a plain text has words: parts that a rule that denies looks at by themselves.
+fn has_words(text: &str) -> bool {
+    text.contains([' ', ',', ';', '#', '?', '{', '|', '\'', '"'])
+}
+
+/// Whether a program may expand a text as a pattern. `[id]` is the name of a folder in many projects; `[e]` and `[a-z]`
+/// are patterns.
+fn is_pattern(text: &str, role: TextRole) -> bool {
+    let is_set = |rest: &str| {
+        let inside = rest.split(']').next().unwrap_or_default();
+        inside.len() < rest.len()
+            && (inside.chars().count() == 1
+                || inside.contains('-')
+                || inside.starts_with(['!', '^']))
+    };
+    let wild = |part: &str| part.contains(['*', '?']) || part.split('[').skip(1).any(is_set);
+    // A pattern for names that begins with a wildcard is about their ends: `*.json` looks for no file in particular.
+    let named = |part: &str| part.chars().take_while(|c| !matches!(c, '*' | '?' | '[')).count() > 1;
+    match role {
+        TextRole::Named => wild(text),
+        TextRole::Pattern => {
+            text.split('/').next_back().is_some_and(|part| wild(part) && named(part))
+        }
+        TextRole::Prose | TextRole::Content => false,
+    }
+}
+
+/// The readings of a text.
+pub(crate) fn readings(text: &str, role: TextRole) -> Readings<'_> {
+    let mut found = ArgumentReader { role, readings: Readings::default() };
+    if text.contains('\0') {
+        found.readings.unreadable = Some("contains a NUL");
+        found.add(Cow::Owned(text.replace('\0', "")), Likelihood::Possible);
+        let cut = text.split('\0').next().unwrap_or_default();
+        found.add(Cow::Borrowed(cut), Likelihood::Possible);
+        return found.readings;
+    }
+    if text.trim_matches(['\n', '\r']).contains(['\n', '\r']) {
+        found.lines(text);
+    } else if role == TextRole::Content {
+        found.add(Cow::Borrowed(text), Likelihood::Certain);
+    } else {
+        found.line(text);
+    }
+    if found.readings.all.len() > MAX_READINGS {
+        found.readings.all.truncate(MAX_READINGS);
+        found.readings.unreadable = Some("may be read in too many ways");
+    }
+    found.readings
+}
+
+struct ArgumentReader<'t> {
+    role: TextRole,
+    readings: Readings<'t>,
+}
+
+impl<'t> ArgumentReader<'t> {
+    fn add(&mut self, text: Cow<'t, str>, likelihood: Likelihood) {
+        if text.is_empty() || self.readings.all.len() > MAX_READINGS {
+            return;
+        }
+        let is_pattern = is_pattern(&text, self.role);
+        let known = self.readings.all.iter_mut().find(|known| known.text == text);
+        match known {
+            Some(known) => known.likelihood = known.likelihood.min(likelihood),
+            None => self.readings.all.push(TextReading { text, likelihood, is_pattern }),
+        }
+    }
+
+    /// A text of several lines: the names in its headers if it is a patch, and the whole as one path.
+    fn lines(&mut self, text: &'t str) {
+        if self.role != TextRole::Content {
+            for name in patch::headers(text) {
+                self.add(Cow::Owned(name), Likelihood::Certain);
+            }
+            self.json(text);
+        }
+        // A program that shortens `x⏎/../y` to `y` does it by the text, and refuses what stays longer than any path.
+        let normal = lexically_normal(std::path::Path::new(text));
+        if normal.as_os_str().len() <= MAX_PATH {
+            self.add(Cow::Borrowed(text), Likelihood::Certain);
+        }
+        if let Some(known) = scheme(text).filter(|it| self.role == TextRole::Named && it.is_file())
+        {
+            self.url(&known);
+        }
+    }
+
+    fn line(&mut self, text: &'t str) {
+        self.add(Cow::Borrowed(text), Likelihood::Certain);
+        if is_plain(text) && text.len() <= MAX_PATH {
+            return self.parts(text);
+        }
+        if text.len() > MAX_PATH
+            && lexically_normal(std::path::Path::new(text)).as_os_str().len() > MAX_PATH
+        {
+            self.json(text);
+            if self.role != TextRole::Prose {
+                self.readings.unreadable.get_or_insert("is too long for a path");
+            }
+            return;
+        }
+        match scheme(text) {
+            Some(known) if known.is_file() => self.url(&known),
+            Some(known) if known.is_registered => self.readings.is_address = true,
+            Some(_) if self.role == TextRole::Prose => {}
+            Some(_) => self.readings.unreadable = Some("has a scheme that is not known"),
+            None => {}
+        }
+        let trimmed = text
+            .trim_matches(|c: char| c.is_whitespace() || c.is_control())
+            .trim_end_matches(['.', ' ']);
+        if trimmed != text {
+            self.add(Cow::Borrowed(trimmed), Likelihood::Possible);
+        }
+        if !is_nfc(text) {
+            self.add(Cow::Owned(text.nfc().collect()), Likelihood::Possible);
+        }
+        self.json(text);
+        self.alternatives(text);
+        self.turned();
+        if !self.readings.is_address {
+            self.parts(text);
+        }
+        self.decoded();
+    }
+
+    /// The paths of a `file:` URL: as browsers read it, from the root, and as Python does, which also knows relative ones.
+    fn url(&mut self, known: &Scheme<'_>) {
+        let rest = known.rest.replace('\\', "/");
+        let below = rest.trim_start_matches('/');
+        let mut paths = vec![format!("/{below}")];
+        match rest.len() - below.len() {
+            0 => paths.push(rest),
+            2 => {
+                // A host comes first, unless the reader takes it for a folder.
+                let path = below.find('/').and_then(|at| below.get(at..));
+                paths = vec![path.unwrap_or("/").to_owned(), below.to_owned()];
+            }
+            _ => {}
+        }
+        for path in paths {
+            let end = path.find(['?', '#']).unwrap_or(path.len());
+            if let Some(cut) = path.get(..end).filter(|cut| cut.len() < path.len()) {
+                self.add(Cow::Owned(cut.trim_end().to_owned()), Likelihood::Certain);
+            }
+            self.add(Cow::Owned(path.trim().to_owned()), Likelihood::Certain);
+        }
+    }
+
+    /// Each reading with backslashes as slashes.
+    fn turned(&mut self) {
+        for at in 0..self.readings.all.len() {
+            let Some(known) = self.readings.all.get(at).filter(|it| it.text.contains('\\')) else {
+                continue;
+            };
+            let (turned, likelihood) = (known.text.replace('\\', "/"), known.likelihood);
+            self.add(Cow::Owned(turned), likelihood);
+        }
+    }
+
+    /// Each reading percent-decoded, once and twice, as a value may be decoded by a client and again by a server. A third
+    /// time is not looked for: each round makes a rule slower, and three are asked about by the default.
+    fn decoded(&mut self) {
+        for at in 0..self.readings.all.len() {
+            let Some(known) = self.readings.all.get(at).filter(|it| it.text.contains('%')) else {
+                continue;
+            };
+            let (mut current, likelihood) = (known.text.to_string(), known.likelihood);
+            for _ in 0..2 {
+                match percent_decoded(&current) {
+                    None => break,
+                    Some(Ok(decoded)) => current = decoded,
+                    Some(Err(())) => {
+                        self.readings.unreadable = Some("has a code that is no character");
+                        break;
+                    }
+                }
+                if current.contains('\0') {
+                    self.readings.unreadable = Some("contains a NUL");
+                    current = current.split('\0').next().unwrap_or_default().to_owned();
+                }
+                self.add(Cow::Owned(current.replace('\\', "/")), likelihood);
+                self.add(Cow::Owned(current.clone()), likelihood);
+                if let Some(known) = scheme(&current) {
+                    match known.is_file() {
+                        true => self.url(&known),
+                        false => self.readings.is_address |= known.is_registered,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The texts in a value that is JSON in a string: some servers parse what looks like a list or an object.
+    fn json(&mut self, text: &str) {
+        let trimmed = text.trim();
+        if !trimmed.starts_with(['[', '{', '"']) || self.role == TextRole::Content {
+            return;
+        }
+        if trimmed.len() > MAX_JSON {
+            self.readings.unreadable = Some("is too long to be read as JSON");
+            return;
+        }
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(trimmed) else { return };
+        self.values(&value, 0);
+    }
+
+    fn values(&mut self, value: &serde_json::Value, depth: usize) {
+        use serde_json::Value;
+        match value {
+            _ if depth > 16 => self.readings.unreadable = Some("is nested too deeply"),
+            Value::String(text) => {
+                let inner = readings(text, self.role);
+                self.readings.unreadable = self.readings.unreadable.or(inner.unreadable);
+                self.readings.is_address |= inner.is_address;
+                for reading in inner.all {
+                    let likelihood = reading.likelihood.max(Likelihood::Possible);
+                    self.add(Cow::Owned(reading.text.into_owned()), likelihood);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.values(item, depth + 1)),
+            Value::Object(map) => map.iter().for_each(|(name, item)| {
+                self.add(Cow::Owned(name.clone()), Likelihood::Loose);
+                self.values(item, depth + 1);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The alternatives of a pattern in braces: `{.env,x}`.
+    fn alternatives(&mut self, text: &str) {
+        if self.role == TextRole::Prose || !text.contains(',') {
+            return;
+        }
+        let Some((before, rest)) = text.split_once('{') else { return };
+        let Some((inside, after)) = rest.split_once('}') else { return };
+        for part in inside.split([',', '{']) {
+            self.add(
+                Cow::Owned(format!("{before}{part}{}", after.replace('}', ""))),
+                Likelihood::Possible,
+            );
+        }
+    }
+
+    /// The parts of a text that may be a path by themselves: values behind `=` and `@`, and, loosely, the words.
+    fn parts(&mut self, text: &'t str) {
+        if self.role == TextRole::Prose || self.role == TextRole::Content {
+            return;
+        }
+        let behind = |at: usize| Cow::Borrowed(text.get(at..).unwrap_or_default());
+        for (at, separator) in text.match_indices(['=', '@']).take(16) {
+            // `src/@types/x` and `src/a=b` are names of files.
+            let is_first =
+                at == 0 || separator == "=" && !text.get(..at).is_some_and(|it| it.contains('/'));
+            let likelihood = if is_first { Likelihood::Possible } else { Likelihood::Loose };
+            self.add(behind(at + 1), likelihood);
+        }
+        if text.starts_with('-') && !text.starts_with("--") {
+            let at = text.char_indices().nth(2).map_or(text.len(), |(at, _)| at);
+            self.add(behind(at), Likelihood::Possible);
+        }
+        if !has_words(text) && !text.contains(':') {
+            return;
+        }
+        let end = text.find(['?', '#']).unwrap_or(text.len());
+        self.add(Cow::Borrowed(text.get(..end).unwrap_or_default()), Likelihood::Loose);
+        for (at, _) in text.match_indices(':').take(8) {
+            self.add(Cow::Borrowed(text.get(at + 1..).unwrap_or_default()), Likelihood::Loose);
+            self.add(Cow::Borrowed(text.get(..at).unwrap_or_default()), Likelihood::Loose);
+        }
+        for part in text.split([' ', ',', ';', '\t', '|', '\'', '"']).take(32) {
+            self.add(Cow::Borrowed(part), Likelihood::Loose);
+            if let Some((_, value)) = part.split_once(['=', '@', ':']) {
+                self.add(Cow::Borrowed(value), Likelihood::Loose);
+            }
+        }
+    }
+}
+
+/// The text with `%2e` and the like decoded, if that makes a difference. The error is a code that is no character.
+fn percent_decoded(text: &str) -> Option<Result<String, ()>> {
+    if !text.contains('%') {
+        return None;
+    }
+    let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    match String::from_utf8(out) {
+        Ok(out) => (out != text).then_some(Ok(out)),
+        Err(_) => Some(Err(())),
+    }
+}

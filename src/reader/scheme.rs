@@ -1,0 +1,139 @@
+//! The scheme of a text that may be a URL.
+//!
+//! A browser strips blanks at the ends, drops tabs and line breaks anywhere, and takes a scheme in any case; Python does
+//! most of that. A text with a colon need not be a URL: `TODO: fix`, `12:30` and `HEAD:src/lib.rs` are none.
+
+use std::borrow::Cow;
+
+/// Schemes that are registered, or that every client of the web knows.
+const REGISTERED: &[&str] = &[
+    "about",
+    "acct",
+    "blob",
+    "cap",
+    "chrome",
+    "cid",
+    "coap",
+    "coaps",
+    "content",
+    "data",
+    "dict",
+    "dns",
+    "file",
+    "filesystem",
+    "ftp",
+    "ftps",
+    "geo",
+    "git",
+    "gopher",
+    "http",
+    "https",
+    "imap",
+    "irc",
+    "ircs",
+    "jar",
+    "javascript",
+    "ldap",
+    "ldaps",
+    "magnet",
+    "mailto",
+    "nfs",
+    "nntp",
+    "news",
+    "pop",
+    "resource",
+    "rsync",
+    "rtsp",
+    "sftp",
+    "sip",
+    "sips",
+    "sms",
+    "smb",
+    "ssh",
+    "svn",
+    "tel",
+    "telnet",
+    "tftp",
+    "urn",
+    "view-source",
+    "vscode",
+    "ws",
+    "wss",
+    "xmpp",
+];
+
+/// A text split at its scheme.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scheme<'t> {
+    /// The scheme, in lower case.
+    pub(crate) name: String,
+    /// What follows the colon, without tabs and line breaks.
+    pub(crate) rest: Cow<'t, str>,
+    /// Whether the scheme is a registered one.
+    pub(crate) is_registered: bool,
+}
+
+impl Scheme<'_> {
+    /// Whether the text is the URL of a file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.name == "file"
+    }
+}
+
+/// The scheme of a text, as the most generous reader finds it: a registered one, or any that `/`, `\` or `..` follows.
+///
+/// `data: 5 rows` is prose and has none, as a blank follows the colon; `file: x` is a path for some readers.
+pub(crate) fn scheme(text: &str) -> Option<Scheme<'_>> {
+    let text = text.trim_matches(|c: char| c.is_ascii_control() || c.is_whitespace());
+    let drops = |c: char| matches!(c, '\t' | '\n' | '\r');
+    let (before, rest) = text.split_once(':')?;
+    let name: String =
+        before.chars().filter(|c| !drops(*c)).collect::<String>().to_ascii_lowercase();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(plain) {
+        return None;
+    }
+    let rest = match rest.contains(drops) {
+        true => Cow::Owned(rest.chars().filter(|c| !drops(*c)).collect()),
+        false => Cow::Borrowed(rest),
+    };
+    let is_registered = REGISTERED.contains(&name.as_str());
+    let leads = rest.starts_with(['/', '\\']) || rest.starts_with("..");
+    let is_prose = rest.is_empty() || rest.starts_with(char::is_whitespace) && name != "file";
+    (leads || is_registered && !is_prose).then_some(Scheme { name, rest, is_registered })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scheme;
+
+    #[test]
+    fn a_text_has_a_scheme_where_some_reader_takes_it_for_a_url() {
+        for text in [
+            "https://a",
+            "FILE:///etc",
+            " file:x",
+            "fi\tle:x",
+            "a://b",
+            "a:/b",
+            "c:\\x",
+            "x:../y",
+            "mailto:a@b",
+        ] {
+            assert!(scheme(text).is_some(), "{text}");
+        }
+        for text in [
+            "TODO: fix",
+            "12:30",
+            "HEAD:src/lib.rs",
+            "data: 5 rows",
+            "src/a.rs:3",
+            "é:/x",
+            "",
+            ":",
+            "git: fatal",
+        ] {
+            assert!(scheme(text).is_none(), "{text}");
+        }
+    }
+}

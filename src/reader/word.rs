@@ -1,0 +1,46 @@
+//! The readings of a word of a command: itself, the value of an option, a file after `@` or `:`.
+
+use std::borrow::Cow;
+
+/// What a word may stand for as a path.
+///
+/// | word | may be the path |
+/// |---|---|
+/// | `--output=.env` | `.env` |
+/// | `-o.env` | `.env` |
+/// | `curl -d @.env` | `.env` |
+/// | `host:.ssh/id` | `.ssh/id` |
+/// | `$HOME/.ssh` | `~/.ssh` |
+/// | `file:///etc/x` | `/etc/x` |
+///
+/// Reading too much is safe: strict rules speak where any form matches, and rules that allow have conditions on fields.
+pub(crate) fn readings(word: &str) -> Vec<Cow<'_, str>> {
+    let mut found = vec![Cow::Borrowed(word)];
+    if !word.contains(['=', ':', '@', '$', '-', ',']) {
+        return found;
+    }
+    for separator in ['=', ':', '@', ','] {
+        found.extend(
+            word.match_indices(separator)
+                .take(8)
+                .filter_map(|(at, it)| word.get(at + it.len()..))
+                .map(Cow::Borrowed),
+        );
+    }
+    if word.contains(',') {
+        found.extend(word.split(',').take(16).map(Cow::Borrowed));
+    }
+    if word.starts_with('-')
+        && !word.starts_with("--")
+        && let Some(value) = word.char_indices().nth(2).and_then(|(at, _)| word.get(at..))
+    {
+        found.push(Cow::Borrowed(value));
+    }
+    for home in ["$HOME", "${HOME}"] {
+        if let Some((_, rest)) = word.split_once(home) {
+            found.push(Cow::Owned(format!("~{rest}")));
+        }
+    }
+    found.retain(|form| !form.is_empty());
+    found
+}
