@@ -85,6 +85,7 @@ mod parser;
 mod paths;
 mod preset;
 mod redirections;
+mod scanners;
 mod scripts;
 mod search_path;
 mod simple;

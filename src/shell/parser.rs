@@ -17,6 +17,7 @@ use super::commands::{
 };
 use super::dialect::Dialect;
 use super::lexer::{Lexer, Stop};
+use super::scanners;
 
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_COMMANDS: usize = 256;
@@ -60,6 +61,8 @@ pub(super) struct Parser<'a> {
     /// The pipelines that were parsed completely, for [`Refused::read`].
     read: Commands,
     commands: usize,
+    /// How many substitutions the position is in.
+    substitutions: usize,
 }
 
 pub(super) type Parsed<T> = Result<T, Stop>;
@@ -82,7 +85,12 @@ pub(super) fn is_reserved(word: &Word) -> bool {
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
-        Self { lexer: Lexer::new(text, dialect), read: Commands::default(), commands: 0 }
+        Self {
+            lexer: Lexer::new(text, dialect),
+            read: Commands::default(),
+            commands: 0,
+            substitutions: 0,
+        }
     }
 
     pub(super) fn parse(mut self) -> Result<Commands, Refused> {
@@ -234,9 +242,6 @@ impl<'a> Parser<'a> {
                 None => self.simple(depth).map(Stage::Simple),
             };
         }
-        if self.lexer.starts_with("((") {
-            return Err(self.lexer.stop("`((` is not analysed"));
-        }
         let commands = self.parenthesised(depth, "(")?;
         Ok(Stage::Subshell { commands, redirections: self.redirections(depth)? })
     }
@@ -253,10 +258,29 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses a substitution from its `$(` or `<(` to its end, which has to be where every shell finds it.
+    fn substitution(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
+        let start = self.lexer.at();
+        self.substitutions += 1;
+        let commands = self.parenthesised(depth, opening)?;
+        self.substitutions -= 1;
+        let inside = start + opening.len()..self.lexer.at().saturating_sub(1);
+        match scanners::ends_alike(self.lexer.text(), &inside, self.lexer.comments()) {
+            true => Ok(commands),
+            false => Err(Stop::new(start, "older shells may end this substitution elsewhere")),
+        }
+    }
+
     /// Parses a list between parentheses.
+    ///
+    /// A second parenthesis right behind the first makes it arithmetic for some shells, also in a process substitution:
+    /// they look for its end with another scanner, which knows no comments and no here-documents.
     fn parenthesised(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
         self.lexer.no_open_documents()?;
         self.lexer.eat(opening);
+        if self.lexer.peek() == Some('(') {
+            return Err(self.lexer.stop(format!("`{opening}(` is not analysed")));
+        }
         let commands = self.list(depth + 1, ListEnd::Parenthesis)?;
         if commands.pipelines.is_empty() {
             return Err(self.lexer.stop("parentheses without a command"));
@@ -342,7 +366,10 @@ impl<'a> Parser<'a> {
     pub(super) fn words(&mut self, depth: usize, words: &mut Vec<Word>) -> Parsed<()> {
         let start = self.lexer.at();
         if self.lexer.starts_with("<(") {
-            let inner = self.parenthesised(depth, "<(")?;
+            if !self.lexer.after_separator() {
+                return Err(self.lexer.stop("a process substitution within a word"));
+            }
+            let inner = self.substitution(depth, "<(")?;
             let mut word = Word::synthetic(self.lexer.slice(start));
             word.kind = WordKind::Process;
             word.substitutions.push(inner);
@@ -356,10 +383,18 @@ impl<'a> Parser<'a> {
         let mut word = self.lexer.begin_word()?;
         // The lexer stops at each `$(`, since the text inside is a list of commands again.
         while self.lexer.continue_word(&mut word)? {
-            let inner = self.parenthesised(depth, "$(")?;
+            let inner = self.substitution(depth, "$(")?;
             word.substitution(inner);
         }
-        self.lexer.end_word(word, words)
+        let before = words.len();
+        self.lexer.end_word(word, words)?;
+        match words.get(before) {
+            // For the scanner of Bash 4, its branches begin wherever the word stands.
+            Some(word) if self.substitutions > 0 && !word.quoted && word.text == "case" => {
+                Err(Stop::new(start, "the word `case` in a substitution: quote it"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn redirection(&mut self, depth: usize) -> Parsed<Option<Redirection>> {
