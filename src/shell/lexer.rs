@@ -16,6 +16,10 @@
 //! | `echo x &` | a job continues after the command | refused |
 //! | `!x` | history, in an interactive shell | refused, except `! ` before a pipeline |
 //! | `a\`⏎`b` | one word or two, by where it stands | refused in the middle of a word |
+//! | `(\`⏎`(`, `<((` | arithmetic in `bash`, with a scanner of its own | refused |
+//! | `''~ann`, `$x~ann` | `zsh` replaces it by a home | refused |
+//! | `p x=~/y` | `bash` replaces it by the home | refused |
+//! | `1&>y` | a word in `bash`, a descriptor in `zsh` | refused |
 //!
 //! # Here-documents
 //!
@@ -173,7 +177,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn before(&self) -> Option<char> {
+    pub(super) fn before(&self) -> Option<char> {
         self.text.get(..self.at).unwrap_or_default().chars().next_back()
     }
 

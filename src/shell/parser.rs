@@ -63,6 +63,10 @@ pub(super) struct Parser<'a> {
     commands: usize,
     /// How many substitutions the position is in.
     substitutions: usize,
+    /// How many here-documents the innermost substitution has so far.
+    documents: usize,
+    /// Where the last word ended.
+    word_end: usize,
 }
 
 pub(super) type Parsed<T> = Result<T, Stop>;
@@ -83,6 +87,23 @@ pub(super) fn is_reserved(word: &Word) -> bool {
     !word.quoted && RESERVED.contains(&word.text.as_str())
 }
 
+/// Whether these commands are one pipeline of simple commands.
+fn is_one_pipeline(commands: &Commands) -> bool {
+    let simple =
+        |pipeline: &Pipeline| pipeline.stages.iter().all(|stage| matches!(stage, Stage::Simple(_)));
+    matches!(commands.pipelines.as_slice(), [only] if simple(only))
+}
+
+/// Whether Bash takes the word at this place for the name of a job, since it is the first one that is left. Quotes do not
+/// help.
+fn is_job(words: &[Word], at: usize) -> bool {
+    let (Some(before), Some(word)) = (words.get(..at), words.get(at)) else { return false };
+    let may_vanish = |word: &Word| word.kind == WordKind::Expansion && !word.quoted;
+    let begins =
+        word.text.starts_with('%') || word.kind == WordKind::Expansion && word.text.contains('%');
+    begins && before.iter().all(may_vanish)
+}
+
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
         Self {
@@ -90,6 +111,8 @@ impl<'a> Parser<'a> {
             read: Commands::default(),
             commands: 0,
             substitutions: 0,
+            documents: 0,
+            word_end: usize::MAX,
         }
     }
 
@@ -262,8 +285,14 @@ impl<'a> Parser<'a> {
     fn substitution(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
         let start = self.lexer.at();
         self.substitutions += 1;
+        let outside = std::mem::take(&mut self.documents);
         let commands = self.parenthesised(depth, opening)?;
+        let documents = std::mem::replace(&mut self.documents, outside);
         self.substitutions -= 1;
+        // Bash 5.2 writes the commands down anew, and loses a separator behind a document, or a whole line.
+        if documents > 0 && !is_one_pipeline(&commands) {
+            return Err(Stop::new(start, "a here-document in a substitution with other commands"));
+        }
         let inside = start + opening.len()..self.lexer.at().saturating_sub(1);
         match scanners::ends_alike(self.lexer.text(), &inside, self.lexer.comments()) {
             true => Ok(commands),
@@ -332,6 +361,9 @@ impl<'a> Parser<'a> {
         let at = self.lexer.at();
         let before = command.words.len();
         self.words(depth, &mut command.words)?;
+        if is_job(&command.words, before) {
+            return Err(Stop::new(at, "`%` begins the name of a job"));
+        }
         let [word] = command.words.get(before..).unwrap_or_default() else {
             if first {
                 return Err(Stop::new(at, "a brace in the place of a program is not analysed"));
@@ -341,9 +373,6 @@ impl<'a> Parser<'a> {
         if first && is_reserved(word) {
             let why = format!("`{}` begins a compound command, which is not analysed", word.text);
             return Err(Stop { at, why });
-        }
-        if first && self.lexer.text().get(at..).is_some_and(|text| text.starts_with('%')) {
-            return Err(Stop::new(at, "`%` begins the name of a job"));
         }
         if self.lexer.peek() == Some('(') {
             return Err(self.lexer.stop("`(` after a word is not analysed"));
@@ -366,7 +395,8 @@ impl<'a> Parser<'a> {
     pub(super) fn words(&mut self, depth: usize, words: &mut Vec<Word>) -> Parsed<()> {
         let start = self.lexer.at();
         if self.lexer.starts_with("<(") {
-            if !self.lexer.after_separator() {
+            // The blank before it may be an escaped one.
+            if !self.lexer.after_separator() || self.word_end == start {
                 return Err(self.lexer.stop("a process substitution within a word"));
             }
             let inner = self.substitution(depth, "<(")?;
@@ -374,6 +404,7 @@ impl<'a> Parser<'a> {
             word.kind = WordKind::Process;
             word.substitutions.push(inner);
             word.span = start..self.lexer.at();
+            self.word_end = self.lexer.at();
             if self.lexer.is_word_start() {
                 return Err(self.lexer.stop("a process substitution within a word"));
             }
@@ -388,6 +419,7 @@ impl<'a> Parser<'a> {
         }
         let before = words.len();
         self.lexer.end_word(word, words)?;
+        self.word_end = self.lexer.at();
         match words.get(before) {
             // For the scanner of Bash 4, its branches begin wherever the word stands.
             Some(word) if self.substitutions > 0 && !word.quoted && word.text == "case" => {
@@ -405,6 +437,7 @@ impl<'a> Parser<'a> {
             "<<" => {
                 // The lexer reads the body ahead, and skips it at the next line break.
                 let body = self.lexer.here_document()?;
+                self.documents += 1;
                 return Ok(Some(Redirection { fd, target: RedirectionTarget::HereDocument(body) }));
             }
             _ => {
