@@ -31,10 +31,16 @@ pub(super) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
+/// How long a part of a pattern may be before it is taken for a secret's. A name has at most 255 bytes.
+const MAX_PART: usize = 1024;
+
 /// Whether a pattern could match the name of a secret, and is specific enough that this is likely intended: `*.pem` and
 /// `.e*`, but not `*` and `*.json`.
 pub(super) fn may_be_secret(glob: &str) -> bool {
     glob.split('/').filter(|part| is_glob(part)).any(|part| {
+        if part.len() > MAX_PART {
+            return true;
+        }
         let pieces = pieces(part);
         let letters = pieces.iter().filter(|piece| matches!(piece, GlobPart::Is(_))).count();
         let begins = pieces.first().is_some_and(|piece| *piece != GlobPart::Any);

@@ -16,6 +16,10 @@
 //! | `echo x &` | a job continues after the command | refused |
 //! | `!x` | history, in an interactive shell | refused, except `! ` before a pipeline |
 //! | `a\`⏎`b` | one word or two, by where it stands | refused in the middle of a word |
+//! | `(\`⏎`(`, `<((` | arithmetic in `bash`, with a scanner of its own | refused |
+//! | `''~ann`, `$x~ann` | `zsh` replaces it by a home | refused |
+//! | `p x=~/y` | `bash` replaces it by the home | refused |
+//! | `1&>y` | a word in `bash`, a descriptor in `zsh` | refused |
 //!
 //! # Here-documents
 //!
@@ -119,6 +123,10 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    pub(super) fn comments(&self) -> &[Range<usize>] {
+        &self.comments
+    }
+
     pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.comments)
     }
@@ -144,7 +152,17 @@ impl<'a> Lexer<'a> {
                     if self.at == start && start > 0 && !self.after_separator() {
                         return Err(self.stop("a line is continued in the middle of a word"));
                     }
+                    let joins = self.at == start && start > 0 && !self.after_blank();
                     self.at += 2;
+                    // A shell that joins the lines first reads `(` and `(` as `((`.
+                    if joins
+                        && matches!(
+                            self.peek(),
+                            Some('(' | ')' | ';' | '|' | '&' | '<' | '>' | '#' | '\\')
+                        )
+                    {
+                        return Err(self.stop("a line is continued in the middle of an operator"));
+                    }
                     if !matches!(self.peek(), Some(' ' | '\t')) && self.resume.is_some() {
                         return Err(self.stop("a continued line before a here-document"));
                     }
@@ -159,13 +177,22 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    pub(super) fn before(&self) -> Option<char> {
+        self.text.get(..self.at).unwrap_or_default().chars().next_back()
+    }
+
+    fn after_blank(&self) -> bool {
+        self.before().is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
+    }
+
     /// Whether the character before the position ends a word, so that `#` begins a comment here.
-    fn after_separator(&self) -> bool {
-        let before = self.text.get(..self.at).unwrap_or_default();
-        before
-            .chars()
-            .next_back()
-            .is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '|' | '&' | '('))
+    pub(super) fn after_separator(&self) -> bool {
+        self.after_blank() || self.before().is_some_and(|c| matches!(c, ';' | '|' | '&' | '('))
+    }
+
+    /// Whether the value of an assignment begins at this offset.
+    pub(super) fn is_assigned(&self, start: usize) -> bool {
+        self.text.get(..start).is_some_and(|before| before.ends_with('='))
     }
 
     /// Skips blanks, comments and line breaks. Returns whether there was a line break.

@@ -86,6 +86,7 @@ mod paths;
 mod preset;
 pub(crate) mod protected;
 mod redirections;
+mod scanners;
 mod scripts;
 mod search_path;
 mod simple;

@@ -17,6 +17,7 @@ use super::commands::{
 };
 use super::dialect::Dialect;
 use super::lexer::{Lexer, Stop};
+use super::scanners;
 
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_COMMANDS: usize = 256;
@@ -60,6 +61,12 @@ pub(super) struct Parser<'a> {
     /// The pipelines that were parsed completely, for [`Refused::read`].
     read: Commands,
     commands: usize,
+    /// How many substitutions the position is in.
+    substitutions: usize,
+    /// How many here-documents the innermost substitution has so far.
+    documents: usize,
+    /// Where the last word ended.
+    word_end: usize,
 }
 
 pub(super) type Parsed<T> = Result<T, Stop>;
@@ -80,9 +87,33 @@ pub(super) fn is_reserved(word: &Word) -> bool {
     !word.quoted && RESERVED.contains(&word.text.as_str())
 }
 
+/// Whether these commands are one pipeline of simple commands.
+fn is_one_pipeline(commands: &Commands) -> bool {
+    let simple =
+        |pipeline: &Pipeline| pipeline.stages.iter().all(|stage| matches!(stage, Stage::Simple(_)));
+    matches!(commands.pipelines.as_slice(), [only] if simple(only))
+}
+
+/// Whether Bash takes the word at this place for the name of a job, since it is the first one that is left. Quotes do not
+/// help.
+fn is_job(words: &[Word], at: usize) -> bool {
+    let (Some(before), Some(word)) = (words.get(..at), words.get(at)) else { return false };
+    let may_vanish = |word: &Word| word.kind == WordKind::Expansion && !word.quoted;
+    let begins =
+        word.text.starts_with('%') || word.kind == WordKind::Expansion && word.text.contains('%');
+    begins && before.iter().all(may_vanish)
+}
+
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
-        Self { lexer: Lexer::new(text, dialect), read: Commands::default(), commands: 0 }
+        Self {
+            lexer: Lexer::new(text, dialect),
+            read: Commands::default(),
+            commands: 0,
+            substitutions: 0,
+            documents: 0,
+            word_end: usize::MAX,
+        }
     }
 
     pub(super) fn parse(mut self) -> Result<Commands, Refused> {
@@ -234,9 +265,6 @@ impl<'a> Parser<'a> {
                 None => self.simple(depth).map(Stage::Simple),
             };
         }
-        if self.lexer.starts_with("((") {
-            return Err(self.lexer.stop("`((` is not analysed"));
-        }
         let commands = self.parenthesised(depth, "(")?;
         Ok(Stage::Subshell { commands, redirections: self.redirections(depth)? })
     }
@@ -253,10 +281,35 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses a substitution from its `$(` or `<(` to its end, which has to be where every shell finds it.
+    fn substitution(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
+        let start = self.lexer.at();
+        self.substitutions += 1;
+        let outside = std::mem::take(&mut self.documents);
+        let commands = self.parenthesised(depth, opening)?;
+        let documents = std::mem::replace(&mut self.documents, outside);
+        self.substitutions -= 1;
+        // Bash 5.2 writes the commands down anew, and loses a separator behind a document, or a whole line.
+        if documents > 0 && !is_one_pipeline(&commands) {
+            return Err(Stop::new(start, "a here-document in a substitution with other commands"));
+        }
+        let inside = start + opening.len()..self.lexer.at().saturating_sub(1);
+        match scanners::ends_alike(self.lexer.text(), &inside, self.lexer.comments()) {
+            true => Ok(commands),
+            false => Err(Stop::new(start, "older shells may end this substitution elsewhere")),
+        }
+    }
+
     /// Parses a list between parentheses.
+    ///
+    /// A second parenthesis right behind the first makes it arithmetic for some shells, also in a process substitution:
+    /// they look for its end with another scanner, which knows no comments and no here-documents.
     fn parenthesised(&mut self, depth: usize, opening: &str) -> Parsed<Commands> {
         self.lexer.no_open_documents()?;
         self.lexer.eat(opening);
+        if self.lexer.peek() == Some('(') {
+            return Err(self.lexer.stop(format!("`{opening}(` is not analysed")));
+        }
         let commands = self.list(depth + 1, ListEnd::Parenthesis)?;
         if commands.pipelines.is_empty() {
             return Err(self.lexer.stop("parentheses without a command"));
@@ -308,6 +361,9 @@ impl<'a> Parser<'a> {
         let at = self.lexer.at();
         let before = command.words.len();
         self.words(depth, &mut command.words)?;
+        if is_job(&command.words, before) {
+            return Err(Stop::new(at, "`%` begins the name of a job"));
+        }
         let [word] = command.words.get(before..).unwrap_or_default() else {
             if first {
                 return Err(Stop::new(at, "a brace in the place of a program is not analysed"));
@@ -317,9 +373,6 @@ impl<'a> Parser<'a> {
         if first && is_reserved(word) {
             let why = format!("`{}` begins a compound command, which is not analysed", word.text);
             return Err(Stop { at, why });
-        }
-        if first && self.lexer.text().get(at..).is_some_and(|text| text.starts_with('%')) {
-            return Err(Stop::new(at, "`%` begins the name of a job"));
         }
         if self.lexer.peek() == Some('(') {
             return Err(self.lexer.stop("`(` after a word is not analysed"));
@@ -342,11 +395,16 @@ impl<'a> Parser<'a> {
     pub(super) fn words(&mut self, depth: usize, words: &mut Vec<Word>) -> Parsed<()> {
         let start = self.lexer.at();
         if self.lexer.starts_with("<(") {
-            let inner = self.parenthesised(depth, "<(")?;
+            // The blank before it may be an escaped one.
+            if !self.lexer.after_separator() || self.word_end == start {
+                return Err(self.lexer.stop("a process substitution within a word"));
+            }
+            let inner = self.substitution(depth, "<(")?;
             let mut word = Word::synthetic(self.lexer.slice(start));
             word.kind = WordKind::Process;
             word.substitutions.push(inner);
             word.span = start..self.lexer.at();
+            self.word_end = self.lexer.at();
             if self.lexer.is_word_start() {
                 return Err(self.lexer.stop("a process substitution within a word"));
             }
@@ -356,10 +414,19 @@ impl<'a> Parser<'a> {
         let mut word = self.lexer.begin_word()?;
         // The lexer stops at each `$(`, since the text inside is a list of commands again.
         while self.lexer.continue_word(&mut word)? {
-            let inner = self.parenthesised(depth, "$(")?;
+            let inner = self.substitution(depth, "$(")?;
             word.substitution(inner);
         }
-        self.lexer.end_word(word, words)
+        let before = words.len();
+        self.lexer.end_word(word, words)?;
+        self.word_end = self.lexer.at();
+        match words.get(before) {
+            // For the scanner of Bash 4, its branches begin wherever the word stands.
+            Some(word) if self.substitutions > 0 && !word.quoted && word.text == "case" => {
+                Err(Stop::new(start, "the word `case` in a substitution: quote it"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn redirection(&mut self, depth: usize) -> Parsed<Option<Redirection>> {
@@ -370,6 +437,7 @@ impl<'a> Parser<'a> {
             "<<" => {
                 // The lexer reads the body ahead, and skips it at the next line break.
                 let body = self.lexer.here_document()?;
+                self.documents += 1;
                 return Ok(Some(Redirection { fd, target: RedirectionTarget::HereDocument(body) }));
             }
             _ => {

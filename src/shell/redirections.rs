@@ -22,6 +22,10 @@ impl Lexer<'_> {
             {
                 return Err(self.stop("this redirection is not analysed"));
             }
+            // To zsh the digit is a descriptor, and to Bash a word.
+            if self.before().is_some_and(|c| c.is_ascii_digit()) {
+                return Err(self.stop("`&>` behind a digit is not analysed"));
+            }
             self.at += 2;
             return Ok(Some((None, "&>")));
         }
@@ -64,7 +68,8 @@ impl Lexer<'_> {
             _ => return Err(self.stop("`>&` to anything but 1 or 2 is not analysed")),
         };
         self.at += 1;
-        if self.is_word_start() || matches!(self.peek(), Some('<' | '>')) {
+        if self.is_word_start() || matches!(self.peek(), Some('<' | '>')) || self.starts_with("&>")
+        {
             return Err(self.stop("`>&` to anything but 1 or 2 is not analysed"));
         }
         Ok(fd)

@@ -30,12 +30,22 @@ pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
         return given;
     }
     let Some(parts) = parts_of(word) else {
-        given.parameters.retain(|name| bindings.iter().all(|one| one.name != *name));
+        without_values(bindings, &mut given, word);
         return given;
     };
     put_values(bindings, &mut given, word, parts);
     given
 }
+
+/// Leaves the text of a word as it is written, with the variables that the text does not set.
+fn without_values(bindings: &[Binding], given: &mut Word, word: &Word) {
+    let other = |name: &&String| bindings.iter().all(|one| one.name != **name);
+    given.parameters = word.parameters.iter().filter(other).cloned().collect();
+}
+
+/// How long a word with its values may be. Each variable may hold the one before several times, so that a short text can
+/// stand for more than any memory holds.
+const MAX_LENGTH: usize = 4096;
 
 /// Replaces the text of a word by its parts, with the values that are known.
 fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Vec<TextPart<'_>>) {
@@ -65,6 +75,9 @@ fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Ve
                     _ => {}
                 }
                 text.push_str(&value.text);
+                if text.len() > MAX_LENGTH {
+                    return without_values(bindings, given, word);
+                }
             }
             value => {
                 let whole = word.text == written && !word.split;

@@ -27,6 +27,8 @@ const MAX_WORDS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct OpenWord {
     text: String,
+    /// How many bytes of the text stand for what a shell puts there.
+    expanded: usize,
     start: usize,
     kind: WordKind,
     quoted: bool,
@@ -61,10 +63,14 @@ impl Lexer<'_> {
                 kind = WordKind::Tilde;
             }
             (Some('~'), _) => return Err(self.stop("only `~` and `~/` are analysed")),
+            (Some('#'), _) if !self.is_assigned(self.at) => {
+                return Err(self.stop("`#` at the beginning of a word"));
+            }
             _ => {}
         }
         Ok(OpenWord {
             text: String::new(),
+            expanded: 0,
             start: self.at,
             kind,
             quoted: false,
@@ -101,8 +107,9 @@ impl Lexer<'_> {
                 }
                 '`' => return Err(self.stop("a backtick is not analysed: write `$(…)`")),
                 '{' | '}' => self.brace(word)?,
-                '=' if word.text.is_empty() && !self.is_lone_equals(word) => {
-                    return Err(self.stop("`=` at the beginning of a word"));
+                '~' | '=' if self.at > word.start => {
+                    self.check_name_of_file(word)?;
+                    self.plain(word, next);
                 }
                 _ if is_text(next) => self.run_of_text(word),
                 _ => self.plain(word, next),
@@ -114,8 +121,22 @@ impl Lexer<'_> {
         }
     }
 
-    fn is_lone_equals(&self, word: &OpenWord) -> bool {
-        self.at == word.start && matches!(self.peek_second(), Some(' ' | '\t'))
+    /// Refuses a `~` or `=` that some shell replaces although it is not the first character: behind nothing but quotes
+    /// and expansions that may be empty, behind braces, and behind a `:` or `=` of an assignment.
+    ///
+    /// To Bash an argument such as `p x=~/y` is an assignment, too; so is one to `zsh` where it follows `export`.
+    fn check_name_of_file(&self, word: &OpenWord) -> Result<(), Stop> {
+        let is_tilde = self.peek() == Some('~');
+        let assigns = self.is_assigned(word.start) || word.text.contains('=');
+        let after_colon = word.text.ends_with(':') || word.kind == WordKind::Expansion;
+        let replaced = word.text.len() == word.expanded
+            || assigns && after_colon
+            || is_tilde && (word.text.ends_with('=') || !word.braces.is_empty());
+        match replaced {
+            true if is_tilde => Err(self.stop("`~` that some shells replace: quote it")),
+            true => Err(self.stop("`=` at the beginning of a word")),
+            false => Ok(()),
+        }
     }
 
     fn plain(&mut self, word: &mut OpenWord, next: char) {
@@ -225,6 +246,7 @@ impl Lexer<'_> {
             }
             Some('(') => {
                 word.text.push_str("$(…)");
+                word.expanded += "$(…)".len();
                 return Ok(true);
             }
             Some('{') => match name(rest.get(1..).unwrap_or_default()) {
@@ -254,6 +276,7 @@ impl Lexer<'_> {
         self.at += 1 + length;
         word.text.push_str(self.slice(start));
         if length > 0 {
+            word.expanded += 1 + length;
             let parameter = rest.get(..length).unwrap_or_default().trim_matches(['{', '}']);
             word.kind = WordKind::Expansion;
             word.split |= !word.in_double_quotes;
@@ -317,10 +340,11 @@ impl Lexer<'_> {
             words.push(word);
             return Ok(());
         }
-        let count = braces.iter().map(|(_, list)| list.len()).product();
-        if !matches!(word.kind, WordKind::Literal | WordKind::Glob) || count > MAX_ALTERNATIVES {
+        let count = number_of_words(&braces);
+        let known = matches!(word.kind, WordKind::Literal | WordKind::Glob);
+        let Some(count) = count.filter(|_| known) else {
             return Err(Stop::new(word.span.start, "this use of braces is not analysed"));
-        }
+        };
         self.words += count;
         let glob = braces.iter().any(|(_, list)| list.iter().any(|one| is_glob(one)));
         for number in 0..count {
@@ -338,6 +362,16 @@ impl Lexer<'_> {
 
 /// How many words the braces of one word may stand for.
 const MAX_ALTERNATIVES: usize = 64;
+
+/// How many lists in braces one word may have.
+const MAX_LISTS: usize = 16;
+
+/// How many words these lists stand for, unless they are too many.
+fn number_of_words(braces: &[(usize, Vec<String>)]) -> Option<usize> {
+    let product =
+        braces.iter().try_fold(1_usize, |number, (_, list)| number.checked_mul(list.len()));
+    product.filter(|number| *number <= MAX_ALTERNATIVES && braces.len() <= MAX_LISTS)
+}
 
 /// The words that `{a,b}` or `{1..3}` stands for. `None` for any other text in braces, which shells may leave as it is.
 fn alternatives(inside: &str) -> Option<Vec<String>> {

@@ -8,8 +8,11 @@ mod judging;
 mod parsing;
 mod properties;
 mod readings;
+mod scanners;
 #[cfg(unix)]
 mod shells;
+#[cfg(unix)]
+mod texts;
 #[cfg(unix)]
 mod tool;
 

@@ -1,5 +1,7 @@
 //! What holds for every text.
 
+use std::time::{Duration, Instant};
+
 use countersign::shell::{Commands, Dialect, Preset};
 use proptest::prelude::*;
 
@@ -85,6 +87,24 @@ fn piece() -> impl Strategy<Value = String> {
         "|&",
         "$f",
         "read -r f",
+        "<((",
+        ">((",
+        "=((",
+        "$((",
+        "((",
+        "))",
+        "case x in ",
+        "x)",
+        ";;",
+        "esac",
+        "<<E\n",
+        "\nE\n",
+        "~root",
+        "''~",
+        "x=",
+        ":~",
+        "{1..64}",
+        "\\\n",
     ];
     prop_oneof![
         8 => proptest::sample::select(known.to_vec()).prop_map(str::to_owned),
@@ -94,7 +114,11 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    proptest::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat())
+    let repeated = (proptest::collection::vec(piece(), 1..4), 1_usize..400);
+    prop_oneof![
+        9 => proptest::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat()),
+        1 => repeated.prop_map(|(pieces, times)| pieces.concat().repeat(times)),
+    ]
 }
 
 /// Writes a word so that every shell gives it back as it is.
@@ -105,14 +129,17 @@ fn quoted(word: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Nothing panics, and every text is either read or refused.
+    /// Nothing panics, every text is either read or refused, and neither time nor the number of words grows beyond a limit.
     #[test]
     fn parsing_and_judging_are_total(text in text()) {
         for dialect in [Dialect::Sh, Dialect::Bash, Dialect::Zsh] {
+            let start = Instant::now();
             let parsed = Commands::parse(&text, dialect);
             let judgement = classifier(Preset::Developer).judge(&text, dialect);
             match parsed {
                 Ok(commands) => {
+                    let words: usize = commands.simple_commands().map(|one| one.words().len()).sum();
+                    prop_assert!(words <= 4_096 + 64, "{}", words);
                     for command in commands.simple_commands() {
                         prop_assert!(text.get(command.span()).is_some());
                     }
@@ -122,6 +149,7 @@ proptest! {
                     prop_assert!(refused.at() <= text.len());
                 }
             }
+            prop_assert!(start.elapsed() < Duration::from_secs(5), "{:?}", text);
         }
     }
 
