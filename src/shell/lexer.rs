@@ -266,7 +266,16 @@ impl<'a> Lexer<'a> {
         if name.starts_with(|c: char| c.is_ascii_digit()) && after.starts_with(['=', '+', '[']) {
             return Err(self.stop("an assignment to a positional parameter is not analysed"));
         }
-        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        if name.is_empty() {
+            // To zsh the empty name is one, too.
+            let word = rest.split([' ', '\t', '\n']).next().unwrap_or_default();
+            let indexed = word.starts_with('[') && (word.contains("]=") || word.contains("]+="));
+            return match word.starts_with("+=") || indexed {
+                true => Err(self.stop("an assignment without a name")),
+                false => Ok(None),
+            };
+        }
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(None);
         }
         match rest.get(name.len()..).and_then(|rest| rest.chars().next()) {

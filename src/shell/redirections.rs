@@ -16,10 +16,8 @@ impl Lexer<'_> {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let operator = rest.get(digits..).unwrap_or_default();
         if self.dialect.has_extensions() && digits == 0 && operator.starts_with("&>") {
-            if operator.starts_with("&>>")
-                || operator.starts_with("&>|")
-                || operator.starts_with("&>&")
-            {
+            let after = operator.get(2..).unwrap_or_default();
+            if after.starts_with(['<', '>', '&', '|', '!', '(']) {
                 return Err(self.stop("this redirection is not analysed"));
             }
             // To zsh the digit is a descriptor, and to Bash a word.

@@ -10,7 +10,7 @@
 //! )" '; rm x #'
 //! ```
 //!
-//! So we scan each substitution once more as they do, and refuse it if one of the scanners ends it elsewhere:
+//! So we scan each substitution as they do, too, and refuse it if one of the scanners ends it elsewhere:
 //!
 //! | scanner | comments | quotes |
 //! |---|---|---|

@@ -41,6 +41,12 @@ pub(super) struct OpenWord {
 }
 
 impl OpenWord {
+    /// Adds what is written for something that the shell puts there.
+    fn expands_to(&mut self, written: &str) {
+        self.text.push_str(written);
+        self.expanded += written.len();
+    }
+
     pub(super) fn substitution(&mut self, commands: Commands) {
         self.kind = WordKind::Expansion;
         self.split |= !self.in_double_quotes;
@@ -226,13 +232,6 @@ impl Lexer<'_> {
     fn dollar(&mut self, word: &mut OpenWord) -> Result<bool, Stop> {
         let start = self.at;
         let rest = self.rest().get(1..).unwrap_or_default();
-        let name = |text: &str| -> usize {
-            let first = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-            if !first {
-                return 0;
-            }
-            text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
-        };
         let length = match rest.chars().next() {
             None | Some(' ' | '\t' | '\n') => 0,
             Some('"') if word.in_double_quotes => 0,
@@ -245,11 +244,10 @@ impl Lexer<'_> {
                 return Ok(false);
             }
             Some('(') => {
-                word.text.push_str("$(…)");
-                word.expanded += "$(…)".len();
+                word.expands_to("$(…)");
                 return Ok(true);
             }
-            Some('{') => match name(rest.get(1..).unwrap_or_default()) {
+            Some('{') => match name_length(rest.get(1..).unwrap_or_default()) {
                 length
                     if length > 0
                         && rest.get(length + 1..).is_some_and(|rest| rest.starts_with('}')) =>
@@ -259,7 +257,7 @@ impl Lexer<'_> {
                 _ => return Err(self.stop("only `${NAME}` is analysed")),
             },
             Some('?' | '#' | '$' | '@' | '*' | '0'..='9') => 1,
-            Some(_) => match name(rest) {
+            Some(_) => match name_length(rest) {
                 0 => return Err(self.stop("this use of `$` is not analysed")),
                 length if rest.get(length..).is_some_and(|rest| rest.starts_with('[')) => {
                     return Err(Stop::new(start + length, "an array is not analysed"));
@@ -274,9 +272,10 @@ impl Lexer<'_> {
             },
         };
         self.at += 1 + length;
-        word.text.push_str(self.slice(start));
-        if length > 0 {
-            word.expanded += 1 + length;
+        if length == 0 {
+            word.text.push_str(self.slice(start));
+        } else {
+            word.expands_to(self.slice(start));
             let parameter = rest.get(..length).unwrap_or_default().trim_matches(['{', '}']);
             word.kind = WordKind::Expansion;
             word.split |= !word.in_double_quotes;
@@ -412,6 +411,14 @@ fn with_alternatives(text: &str, braces: &[(usize, Vec<String>)], number: usize)
         left /= count;
     }
     out
+}
+
+/// How long the name of a variable is that a text begins with.
+fn name_length(text: &str) -> usize {
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return 0;
+    }
+    text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
 }
 
 /// Whether a character is plain text wherever it is in a word without quotes.
