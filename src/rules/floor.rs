@@ -239,7 +239,8 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
         let stays = is_address && first.is_some_and(|it| it.ends_with(':'));
         let folder =
             |part: Component<'_>| part.as_os_str().to_string_lossy().contains(['\n', '\r']);
-        !stays && !(is_text && normal.components().any(folder)) && leads(seen, &reading.text, None)
+        let is_no_path = stays || is_text && normal.components().any(folder);
+        !is_no_path && leads(seen, &reading.text, None)
     })
 }
 

@@ -22,7 +22,7 @@ struct ProtectedNames {
 }
 
 impl ProtectedNames {
-    fn add(&mut self, name: String) {
+    fn add(&mut self, name: &str) {
         let parts = || name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         if let Some(end) = name.strip_prefix('*') {
             self.ends.push(end.to_owned());
@@ -34,7 +34,7 @@ impl ProtectedNames {
             if self.whole.len() <= name.len() {
                 self.whole.resize(name.len() + 1, Vec::new());
             }
-            self.whole.get_mut(name.len()).into_iter().for_each(|same| same.push(name.clone()));
+            self.whole.get_mut(name.len()).into_iter().for_each(|same| same.push(name.to_owned()));
         }
     }
 
@@ -49,7 +49,7 @@ fn names() -> &'static ProtectedNames {
     NAMES.get_or_init(|| {
         let mut names = ProtectedNames::default();
         let lines = LIST.lines().filter(|line| !line.starts_with(['#', '[']));
-        lines.flat_map(str::split_whitespace).for_each(|name| names.add(name.to_lowercase()));
+        lines.flat_map(str::split_whitespace).for_each(|name| names.add(&name.to_lowercase()));
         names
     })
 }

@@ -166,6 +166,8 @@ proptest! {
     /// Whatever words are quoted, they come out as they went in, and the verdict does not depend on the quoting.
     #[test]
     fn quoted_words_are_read_back(words in proptest::collection::vec("[ -~]{0,12}", 1..6)) {
+        // Bash takes such a word for the name of a job, with quotes around it, too.
+        prop_assume!(!words[0].starts_with('%'));
         let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let commands = Commands::parse(&text.join(" "), Dialect::Sh).unwrap();
         let argv: Vec<_> = commands.simple_commands().map(|command| command.argv().unwrap().join("\0")).collect();
