@@ -246,10 +246,14 @@ impl<'a> Seen<'a> {
                 if name.contains(['.', '/', '\\', '%', '~']) {
                     self.name(name, &mut found);
                 }
-                // The text of a command is read as a shell reads it.
-                if command != Some(name) || !value.is_string() {
-                    self.strings(value, prose::role(self.call.tool, name), &mut found);
-                }
+                // A shell reads the text of a command, below. As one path it is only looked at by rules that deny, from
+                // each directory of the call.
+                let is_command = command == Some(name) && value.is_string();
+                let role = match is_command {
+                    true => TextRole::Content,
+                    false => prose::role(self.call.tool, name),
+                };
+                self.strings(value, role, &mut found);
             }
             if let Some(view) = self.shell() {
                 for (text, directory) in view.operands() {
