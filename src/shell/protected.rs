@@ -83,6 +83,7 @@ fn begins<'p>(mut rest: impl Iterator<Item = Component<'p>>, known: &[String]) -
 
 /// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
 /// Without a folder, only the exact name counts, as `head` is a word like any other.
+#[cfg(any(feature = "rules", test))]
 pub(crate) fn is_head(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).map(plain) else {
         return false;
