@@ -48,10 +48,13 @@ pub(super) fn lower(name: &str) -> Cow<'_, str> {
 
 /// The lists that are looked up by whole names.
 const SET_HEADINGS: &[&str] = &[
+    "build files",
+    "build folders",
     "control paths",
     "control ports",
     "protocols",
     "secret files",
     "secret folders",
+    "source folders",
     "sub-commands",
 ];

@@ -8,6 +8,7 @@
 //! | text | the shell expands a variable into it that may be a secret, or it names a secret |
 //! | read, list | the place is secret; for reading, outside of the workspace |
 //! | write, output | the place is not in the workspace, or decides what runs |
+//! | output | it would replace what is no work of a build (see `outputs`) |
 //! | revision | as read, and the part after the colon is a path, too |
 //! | host | it is not this machine |
 //! | script | the script may run programs, or read or write other files |
@@ -23,7 +24,8 @@ use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
 use super::names::is_named;
-use super::paths::{PathClass, is_build_definition, is_secret, is_source, place};
+use super::outputs::replaced;
+use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
@@ -44,14 +46,10 @@ impl Simple<'_> {
                 self.path(judging, word, &Kind::Read);
                 self.path(judging, word, &Kind::Output);
             }
-            Kind::Read | Kind::List | Kind::Write | Kind::Output | Kind::Make | Kind::Revision => {
+            Kind::Output => self.output(judging, word),
+            Kind::Read | Kind::List | Kind::Write | Kind::Make | Kind::Revision => {
                 self.path(judging, word, kind);
-                if *kind == Kind::Output && is_source(&word.text) {
-                    self.ask(format!("writes `{}`, which is named as source code is", word.text));
-                }
-                if self.builds && word.text.contains(':') {
-                    self.code_elsewhere(judging, word);
-                }
+                self.code_behind(judging, word);
             }
             Kind::Local => {
                 if word.text.contains([':', '@']) {
@@ -65,6 +63,8 @@ impl Simple<'_> {
                 self.here(word);
                 self.path(judging, word, &Kind::Read);
             }
+            Kind::FromTo => self.from_to(judging, word),
+            Kind::Report => self.report(judging, word),
             Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
             Kind::Shell => self.shell(judging, word),
             Kind::Assignment => {
@@ -75,10 +75,8 @@ impl Simple<'_> {
             }
             Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
-            Kind::OneOf(words)
-                if words.iter().any(|known| known == "@path") && word.text.contains(['/', '.']) =>
-            {
-                self.operand(judging, &Kind::Read, word, formats);
+            Kind::OneOf(words) if self.is_path_among(words, word) => {
+                self.any_path(judging, word, formats);
             }
             Kind::OneOf(words) => self.one_of(words, word),
             Kind::Host => self.host(word),
@@ -87,6 +85,85 @@ impl Simple<'_> {
                 self.ask(format!("runs the code `{}`", word.text));
             }
         }
+    }
+
+    /// Judges a file or folder that a build writes.
+    ///
+    /// Some programs take more than a path: `IN:OUT`, `FORMAT:OUT`, `key=OUT`. What follows is judged as well.
+    fn output(&mut self, judging: &Judging<'_>, word: &Word) {
+        let inner = word.text.match_indices([':', '=']).map(|(at, mark)| at + mark.len());
+        let inner = inner.map(|from| word.tail(from)).filter(|word| !word.text.is_empty());
+        for word in std::iter::once(word.clone()).chain(inner) {
+            let before = self.reasons.len();
+            self.path(judging, &word, &Kind::Output);
+            if self.reasons.len() == before
+                && let Some(why) = self.replaces(judging, &word)
+            {
+                self.ask(format!("writes `{}`, which {why}", word.text));
+            }
+            if self.reasons.len() > before {
+                break;
+            }
+        }
+        self.code_behind(judging, word);
+    }
+
+    /// Asks about code of other places in a list of paths (`a:b`), for a program that runs what is there.
+    fn code_behind(&mut self, judging: &Judging<'_>, word: &Word) {
+        if self.builds && word.text.contains(':') {
+            self.code_elsewhere(judging, word);
+        }
+    }
+
+    /// Judges a path whose part in the program is not described. It is read, and a program that builds may write it.
+    fn any_path(&mut self, judging: &Judging<'_>, word: &Word, formats: bool) {
+        self.path(judging, word, &Kind::Read);
+        self.code_behind(judging, word);
+        if formats {
+            self.path(judging, word, &Kind::Output);
+        } else if self.builds && !self.inputs {
+            self.output(judging, word);
+        }
+    }
+
+    /// Why a person should know before a place is written.
+    fn replaces(&self, judging: &Judging<'_>, word: &Word) -> Option<&'static str> {
+        let workspace = &judging.settings.workspace;
+        if word.kind == WordKind::Glob {
+            return Some("may stand for files that exist");
+        }
+        let found = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
+        found.flatten().find_map(|found| match place(&found, workspace.root()) {
+            PathClass::Stream => None,
+            _ => replaced(&found, workspace.root(), workspace.looks()),
+        })
+    }
+
+    /// Judges `IN:OUT`, or `IN` alone.
+    fn from_to(&mut self, judging: &Judging<'_>, word: &Word) {
+        let (from, to) = word.text.split_once(':').unwrap_or((&word.text, ""));
+        self.path(judging, &Word { text: from.to_owned(), ..word.clone() }, &Kind::Read);
+        if !to.is_empty() {
+            self.output(judging, &word.tail(from.len() + 1));
+        }
+    }
+
+    /// Judges the name of a form, or `NAME:FILE`.
+    fn report(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.free_text(judging, word);
+        if let Some(at) = word.text.find([':', '=']) {
+            self.output(judging, &word.tail(at + 1));
+        }
+    }
+
+    /// Whether a word is a path, where one of some words or a path is expected: a word that is not written out in the
+    /// list, and has a slash or a point or begins as the list's names of folders do.
+    fn is_path_among(&self, words: &[String], word: &Word) -> bool {
+        let written_out = words.contains(&word.text);
+        let folder = self.builds && is_known_word(words, &word.text);
+        words.iter().any(|known| known == "@path")
+            && !written_out
+            && (word.text.contains(['/', '.']) || folder)
     }
 
     fn free_text(&mut self, judging: &Judging<'_>, word: &Word) {

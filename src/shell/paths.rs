@@ -122,6 +122,11 @@ impl Workspace {
         self
     }
 
+    /// Whether files of this machine are examined: never in a [`lexical`](Self::lexical) workspace.
+    pub(super) fn looks(&self) -> bool {
+        self.looks
+    }
+
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -371,16 +376,6 @@ pub(super) fn is_build_definition(path: &Path) -> bool {
     in_cargo
         || names("build definitions").contains(&&*name)
         || names("build definition endings").iter().any(|ending| name.ends_with(ending))
-}
-
-/// Whether a file is named as source code that people write: a build would overwrite it, and not a file of its own.
-/// Builds write code, too, into folders of their own.
-pub(super) fn is_source(text: &str) -> bool {
-    let (folders, name) = text.rsplit_once('/').unwrap_or(("", text));
-    let lower = name.to_ascii_lowercase();
-    names("source endings").iter().any(|ending| lower.ends_with(ending))
-        && !lower.ends_with(".d.ts")
-        && !folders.split('/').any(|folder| names("build folders").contains(&folder))
 }
 
 /// Whether a path of the system is readable for every user and contains no secrets.

@@ -57,6 +57,8 @@ pub(super) struct Simple<'a> {
     pub(super) builds: bool,
     /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
     pub(super) inert: bool,
+    /// Whether the paths among its operands are only read, for a program that builds.
+    pub(super) inputs: bool,
     /// Whether the program shows no content of its operands.
     pub(super) hides_content: bool,
     /// A variable that names places in which the program finds code of the workspace.
@@ -118,6 +120,7 @@ impl<'a> Simple<'a> {
             inside: true,
             builds: false,
             inert: false,
+            inputs: false,
             hides_content: false,
             code_in: None,
             program: None,
@@ -364,6 +367,7 @@ impl<'a> Simple<'a> {
             self.ask(format!("`{name}` may run what it reads from its input"));
         }
         self.inert = matched.entry.is(Mark::Inert);
+        self.inputs = matched.entry.is(Mark::Inputs);
         self.hides_content = matched.entry.hides_content();
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);

@@ -276,7 +276,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
         let text = word.text.as_str();
         let opens = match kind {
-            Kind::Read | Kind::Local | Kind::List | Kind::Here => true,
+            Kind::Read | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
             Kind::OneOf(words) => {
                 words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
             }

@@ -45,6 +45,10 @@ pub(in crate::shell) enum Kind {
     Write,
     /// A file or directory that a build or a formatter may write in the workspace.
     Output,
+    /// A file that is read, or `IN:OUT`: one that is read, and one that a build writes.
+    FromTo,
+    /// The name of a form, or `NAME:FILE`: with the file that a build writes in this form.
+    Report,
     /// A directory that is created.
     Make,
     /// A revision of a repository, or a path in it.
@@ -149,6 +153,8 @@ pub(in crate::shell) enum Mark {
     Repository,
     /// Only prints, compares or searches for its texts, so that a URL in one is not opened.
     Inert,
+    /// Reads the paths among its operands, and writes none of them.
+    Inputs,
     /// Runs the program of its first word, which it fetches where the workspace has not installed it. If it is
     /// installed, nothing more is needed.
     Installed,
@@ -225,6 +231,22 @@ impl Entry {
         self.is(Mark::Inert) && self.operands.iter().all(|slot| slot.kind == Kind::Text)
     }
 
+    /// Takes the texts of options that are named as outputs (`--out-dir`, `--dest`) for outputs, if the program builds.
+    pub(super) fn name_outputs(&mut self) {
+        if self.does != Does::Builds {
+            return;
+        }
+        let beginnings = self.beginnings.iter_mut().map(|(name, choice)| (&*name, choice));
+        for (name, choice) in self.options.iter_mut().chain(beginnings) {
+            if let Choice::Value(kind, _) | Choice::Optional(kind) | Choice::Last(kind) = choice
+                && *kind == Kind::Text
+                && is_output(name)
+            {
+                *kind = Kind::Output;
+            }
+        }
+    }
+
     /// Whether words after `--` may be options of the program that this one runs.
     pub(super) fn passes_options_on(&self) -> bool {
         matches!(self.does, Does::Builds | Does::Formats)
@@ -280,5 +302,31 @@ impl Entry {
         for (sub, entry) in &self.subs {
             entry.collect_examples(&format!("{name} {sub}"), found);
         }
+    }
+}
+
+/// Whether the name of an option says that its value is an output: `--out`, `-outputdir`, `--output-path`, `--destDir`.
+fn is_output(option: &str) -> bool {
+    let mut words = vec![String::new()];
+    for c in option.trim_start_matches('-').chars() {
+        if matches!(c, '-' | '_' | '.') || c.is_ascii_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && !matches!(c, '-' | '_' | '.')
+        {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    let writes = |word: &String| {
+        word.starts_with("out")
+            || word.starts_with("dest")
+            || matches!(&**word, "dist" | "report" | "reports")
+    };
+    let ends = ["dir", "directory", "path", "file", "folder", "root"];
+    match words.as_slice() {
+        [only] => writes(only),
+        [.., last] => ends.contains(&last.as_str()) && words.iter().any(writes) || last == "out",
+        [] => false,
     }
 }

@@ -248,6 +248,7 @@ impl Reader<'_> {
     /// Adds the current entry to the table.
     fn finish(&mut self) {
         let mut entry = std::mem::take(&mut self.entry);
+        entry.name_outputs();
         entry.digest = Sha256::digest(&self.text).into();
         entry.hex = OnceLock::new();
         entry.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
@@ -342,6 +343,8 @@ fn kind(word: &str) -> Result<Kind, String> {
         "list" => Kind::List,
         "write" => Kind::Write,
         "output" => Kind::Output,
+        "from-to" => Kind::FromTo,
+        "report" => Kind::Report,
         "make" => Kind::Make,
         "revision" => Kind::Revision,
         "directory" => Kind::Directory,
@@ -383,6 +386,7 @@ fn mark(word: &str) -> Result<Mark, String> {
         "posix" => Mark::Posix,
         "repository" => Mark::Repository,
         "inert" => Mark::Inert,
+        "inputs" => Mark::Inputs,
         "installed" => Mark::Installed,
         "no-help" => Mark::NoHelp,
         _ => return Err(format!("`{word}` is not a mark")),

@@ -5,6 +5,8 @@ mod compounds;
 mod corpus;
 mod fetching;
 mod judging;
+#[cfg(unix)]
+mod outputs;
 mod parsing;
 mod properties;
 mod readings;
