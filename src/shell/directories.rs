@@ -79,8 +79,8 @@ impl Simple<'_> {
     }
 
     /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's
-    /// own: the settings of another repository may run programs.
-    pub(super) fn repository(&mut self, judging: &Judging<'_>) {
+    /// own: the settings of another repository may run programs. Returns whether those of the workspace's own do.
+    pub(super) fn repository(&mut self, judging: &Judging<'_>) -> bool {
         let workspace = &judging.settings.workspace;
         let known = |directory: &Path| {
             directory == workspace.root()
@@ -90,6 +90,7 @@ impl Simple<'_> {
         if !self.here.iter().all(|directory| known(directory)) {
             self.ask("uses the repository of another directory, whose settings may run programs");
         }
+        *judging.git_runs.get_or_init(|| workspace.repository_runs())
     }
 }
 

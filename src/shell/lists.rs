@@ -18,6 +18,7 @@
 use std::path::PathBuf;
 
 use super::commands::{Commands, Join, Pipeline, Stage};
+use super::forms::feeds;
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
 use super::values::{command_with_values, is_count, redirections_with_values, with_values};
@@ -90,7 +91,10 @@ impl Judging<'_> {
         let mut went: Option<Went> = None;
         // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
         let alone = pipeline.stages.len() == 1 && !pipeline.negated;
-        for stage in &pipeline.stages {
+        let fed = self.fed;
+        for (number, stage) in pipeline.stages.iter().enumerate() {
+            // Each stage but the first reads what the one before it prints.
+            self.fed = fed || number > 0;
             match stage {
                 Stage::Simple(command) => {
                     let with_values;
@@ -102,15 +106,18 @@ impl Judging<'_> {
                             &with_values
                         }
                     };
-                    let left = Simple::new(command, here, lines).judge(self);
+                    let mut simple = Simple::new(command, here, lines);
+                    simple.fed = self.fed;
+                    let left = simple.judge(self);
                     lines = left.lines;
                     if let Some(directories) = left.directories {
                         went = Some(Went { directories, certain: alone && left.is_cd });
                     }
                 }
                 Stage::Subshell { commands, redirections } => {
-                    self.list(commands, here);
                     let redirections = redirections_with_values(&mut self.bindings, redirections);
+                    self.fed |= feeds(&redirections);
+                    self.list(commands, here);
                     Simple::redirections_only(&redirections, here).judge(self);
                     lines = Lines::Unknown;
                 }
@@ -128,6 +135,7 @@ impl Judging<'_> {
                 }
             }
         }
+        self.fed = fed;
         (went, lines)
     }
 

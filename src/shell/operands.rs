@@ -289,7 +289,11 @@ impl Simple<'_> {
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
             let inner = path_of(&word.text, kind);
-            let texts = [Some(word.text.as_str()), (inner != word.text).then_some(inner)];
+            // `1,5:src/lib.rs` and `:name:src/lib.rs` are parts of a file.
+            let last = word.text.rsplit(':').next().filter(|_| *kind == Kind::Revision);
+            let inner = (inner != word.text).then_some(inner);
+            let last = last.filter(|last| !last.is_empty() && *last != word.text);
+            let texts = [Some(word.text.as_str()), inner, last.filter(|last| Some(*last) != inner)];
             let places = texts.into_iter().flatten().map(|text| workspace.places(text, here));
             let Some(places) = places.collect::<Option<Vec<_>>>() else {
                 return self

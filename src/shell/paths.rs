@@ -129,6 +129,11 @@ impl Workspace {
         &self.directory
     }
 
+    /// Whether files of this machine are examined.
+    pub(super) fn looks(&self) -> bool {
+        self.looks
+    }
+
     /// Whether it is certain that no repository begins between a directory and the root. Never certain in a
     /// [`lexical`](Self::lexical) workspace.
     pub(super) fn is_no_repository(&self, directory: &Path) -> bool {

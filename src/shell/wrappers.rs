@@ -31,7 +31,7 @@ impl Simple<'_> {
     ) {
         if *kind == Kind::RunAppended {
             self.input = match (self.input, matched.nul) {
-                (Lines::NulPaths, true) => Lines::NulPaths,
+                (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
                 (Lines::Paths, false) => Lines::Paths,
                 _ => Lines::Unknown,
             };
@@ -46,6 +46,12 @@ impl Simple<'_> {
             self.ask(format!(
                 "`{name}` runs a program with paths that are not known to be in the workspace"
             ));
+        }
+        if *kind == Kind::RunEach
+            && !shows_no_content(judging, words)
+            && self.prints_links(judging, matched)
+        {
+            self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
         }
         // Each word that is replaced becomes one path; a word that only contains it could become any path.
         let whole = |word: &Word| word.text == replaced;
@@ -69,7 +75,10 @@ impl Simple<'_> {
             Lines::NulPaths => {}
             // What comes from the pipe could be printed by `cat` as well.
             _ if entry.only_prints() => {}
-            Lines::Paths if entry.hides_content() => {}
+            Lines::Paths | Lines::NulLinks if entry.hides_content() => {}
+            Lines::NulLinks => self.ask(format!(
+                "`{name}` gets paths from its input that may be links to other places: write `-type f`"
+            )),
             Lines::Paths => self.ask(format!(
                 "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
             )),
@@ -94,6 +103,8 @@ impl Simple<'_> {
         self.effects.push(Effect::Wraps(runs));
         let mut inner = Simple::of_words(words, &[], &self.here, self.input);
         inner.appended = self.appended || *kind == Kind::RunAppended;
+        // `xargs` has read its input already.
+        inner.fed = self.fed && *kind != Kind::RunAppended;
         inner.wrapped_by = Some(name.to_owned());
         // Substitutions in these words were judged with the outer command.
         judging.depth += 1;
@@ -118,6 +129,7 @@ impl Simple<'_> {
         judging.depth += 1;
         // The other shell has none of this shell's variables.
         let bindings = std::mem::take(&mut judging.bindings);
+        let fed = std::mem::replace(&mut judging.fed, self.fed);
         match Commands::parse(text, dialect) {
             Ok(commands) => {
                 judging.list(&commands, &self.here);
@@ -128,6 +140,14 @@ impl Simple<'_> {
             }
         }
         judging.bindings = bindings;
+        judging.fed = fed;
         judging.depth -= 1;
     }
+}
+
+/// Whether a program shows no content of the files that it is given.
+fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal);
+    let entry = name.and_then(|name| judging.settings.programs.get(name));
+    entry.is_some_and(Entry::hides_content)
 }

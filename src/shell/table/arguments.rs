@@ -27,6 +27,14 @@ use super::entry::{Choice, Does, Entry, Kind, Mark, PathClass};
 pub(in crate::shell) struct Matched<'t, 'w> {
     /// The entry of the program, or of its sub-command.
     pub(in crate::shell) entry: &'t Entry,
+    /// What this form of the program does.
+    pub(in crate::shell) does: &'t Does,
+    /// What the program does in each of its forms.
+    pub(in crate::shell) always: Always<'t>,
+    /// Whether links that are found below the operands are followed.
+    pub(in crate::shell) follows: bool,
+    /// Whether the paths that are printed are those of plain files, and no links.
+    pub(in crate::shell) files: bool,
     /// The operands and the values of options, in order.
     pub(in crate::shell) operands: Vec<Argument<'t, 'w>>,
     /// The words of other commands that the program runs.
@@ -41,6 +49,30 @@ pub(in crate::shell) struct Matched<'t, 'w> {
     pub(in crate::shell) nul: bool,
     /// Whether the only argument asks for help or the version.
     pub(in crate::shell) help: bool,
+}
+
+/// What a program does in each of its forms, as its entry and those of its sub-commands say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::shell) struct Always<'t> {
+    /// Whether it runs code of the workspace before it looks at its arguments.
+    pub(in crate::shell) launches: bool,
+    /// Whether it takes its input for text.
+    pub(in crate::shell) reads_text: bool,
+    /// A service that it talks to.
+    pub(in crate::shell) talks: Option<&'t str>,
+    /// Files of the workspace in which a host may stand that it talks to.
+    pub(in crate::shell) registry: &'t [String],
+}
+
+impl<'t> Always<'t> {
+    fn add(&mut self, entry: &'t Entry) {
+        self.launches |= entry.is(Mark::Launcher);
+        self.reads_text |= entry.forms.stdin;
+        self.talks = entry.forms.talks.as_deref().or(self.talks);
+        if !entry.forms.registry.is_empty() {
+            self.registry = &entry.forms.registry;
+        }
+    }
 }
 
 /// An operand, or the value of an option.
@@ -81,15 +113,30 @@ pub(in crate::shell) fn matched<'t, 'w>(
         only_operands: false,
         had_operand: false,
         option_for_operand: false,
+        in_sub_command: false,
+        only_files: None,
+        always: Always::default(),
     };
+    reading.always.add(entry);
     let help = match args {
-        [only] if !entry.is(Mark::NoHelp) => matches!(only.literal(), Some("--help" | "--version")),
-        _ => false,
+        [only] if !entry.is(Mark::NoHelp) => {
+            let option = only.literal().filter(|text| matches!(*text, "--help" | "--version"));
+            // Somebody has looked at what this form does, and nothing else is done then.
+            if option.is_some_and(|option| entry.forms.help.iter().any(|(it, _)| it == option)) {
+                reading.always = Always::default();
+            }
+            option.and_then(|option| entry.helps(option))
+        }
+        _ => None,
     };
-    if !help {
-        let read = reading.all(args).and_then(|()| reading.check_needs(installed));
-        read.map_err(|unmatched| (unmatched, reading.entry))?;
-    }
+    let does = match help {
+        Some(does) => does,
+        None => {
+            let read = reading.all(args).and_then(|()| reading.check_needs(installed));
+            let does = read.and_then(|()| reading.does());
+            does.map_err(|unmatched| (unmatched, reading.entry))?
+        }
+    };
     let entry = reading.entry;
     let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));
     let whole_lines = reading.seen.iter().all(|option| {
@@ -99,11 +146,15 @@ pub(in crate::shell) fn matched<'t, 'w>(
         paths: whole_lines && (entry.is(Mark::Paths) || given(&entry.paths)),
         whole_lines,
         nul: given(&entry.nul),
+        follows: given(&entry.forms.follows),
+        files: reading.prints_files(),
         entry: reading.entry,
+        does,
+        always: reading.always,
         operands: reading.operands,
         inner: reading.inner,
         formats: reading.formats,
-        help,
+        help: help.is_some(),
     })
 }
 
@@ -120,6 +171,11 @@ struct ArgumentReading<'t, 'w> {
     had_operand: bool,
     /// Whether an option has taken the place of the first operand.
     option_for_operand: bool,
+    /// Whether the entry is that of a sub-command.
+    in_sub_command: bool,
+    /// Whether all options about the kind of files say that only plain ones are printed.
+    only_files: Option<bool>,
+    always: Always<'t>,
 }
 
 impl<'t, 'w> ArgumentReading<'t, 'w> {
@@ -205,6 +261,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         match word.literal().and_then(|name| self.entry.subs.get(name)) {
             Some(sub) => {
                 self.entry = sub;
+                self.in_sub_command = true;
+                self.always.add(sub);
                 self.seen.clear();
                 Ok(true)
             }
@@ -453,8 +511,40 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         self.seen.push(name.to_owned());
+        let wanted = |one: &&String| one.split_once('=').is_some_and(|(option, _)| option == name);
+        let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();
+        if wanted.peek().is_some() {
+            let fits = wanted.any(|one| one.ends_with(&format!("={}", word.text)));
+            self.only_files = Some(fits && self.only_files != Some(false));
+        }
         self.operands.push(Argument { kind, word, late });
         Ok(())
+    }
+
+    /// What this form of the program does. An error for a program without operands of which nobody has said it.
+    fn does(&self) -> Result<&'t Does, Unmatched> {
+        let entry: &'t Entry = self.entry;
+        let names = self.had_operand
+            || self.option_for_operand
+            || !self.inner.is_empty()
+            || !entry.needs.is_empty();
+        match names {
+            true => Ok(&entry.does),
+            false => {
+                entry.bare(self.in_sub_command).ok_or_else(|| Unmatched::SubCommand(String::new()))
+            }
+        }
+    }
+
+    /// Whether the paths that are printed are those of plain files.
+    fn prints_files(&self) -> bool {
+        let files = &self.entry.forms.files;
+        let taken_back = files.iter().filter_map(|one| one.strip_prefix('!')).any(|option| {
+            self.seen.iter().any(|seen| seen == option)
+                || self.operands.iter().any(|one| one.word.text == option)
+        });
+        let always = files.iter().any(|one| one == "*");
+        (always || self.only_files == Some(true)) && !taken_back
     }
 
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.

@@ -28,6 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("services.txt", include_str!("../programs/services.txt")),
     ("packages.txt", include_str!("../programs/packages.txt")),
     ("asked.txt", include_str!("../programs/asked.txt")),
+    ("forms.txt", include_str!("../programs/forms.txt")),
 ];
 
 /// The table of programs that a [`Classifier`](super::Classifier) knows. Cheap to clone.

@@ -5,6 +5,7 @@ mod compounds;
 mod corpus;
 mod fetching;
 mod judging;
+mod lab;
 mod parsing;
 mod properties;
 mod readings;
