@@ -18,7 +18,6 @@ use super::bindings::{Binding, Value, is_free_name};
 use super::commands::{
     Commands, Compound, CompoundKind, Pipeline, SimpleCommand, Stage, Word, WordKind,
 };
-use super::forms::feeds;
 use super::globs::is_glob;
 use super::judgement::{Effect, Part, Reason};
 use super::simple::{Judging, Lines, Simple};
@@ -42,7 +41,7 @@ impl Judging<'_> {
     ) -> Option<Vec<PathBuf>> {
         let redirections = redirections_with_values(&mut self.bindings, &compound.redirections);
         Simple::redirections_only(&redirections, here).judge(self);
-        let fed = feeds(&redirections);
+        let fed = redirections.iter().any(|one| one.target.feeds());
         self.fed |= fed;
         let input = if fed { Lines::Unknown } else { input };
         let ends = match (&compound.kind, compound.lists.as_slice()) {

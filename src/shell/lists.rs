@@ -18,7 +18,6 @@
 use std::path::PathBuf;
 
 use super::commands::{Commands, Join, Pipeline, Stage};
-use super::forms::feeds;
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
 use super::values::{command_with_values, is_count, redirections_with_values, with_values};
@@ -116,7 +115,7 @@ impl Judging<'_> {
                 }
                 Stage::Subshell { commands, redirections } => {
                     let redirections = redirections_with_values(&mut self.bindings, redirections);
-                    self.fed |= feeds(&redirections);
+                    self.fed |= redirections.iter().any(|one| one.target.feeds());
                     self.list(commands, here);
                     Simple::redirections_only(&redirections, here).judge(self);
                     lines = Lines::Unknown;

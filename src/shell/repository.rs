@@ -10,31 +10,29 @@
 
 use std::path::{Path, PathBuf};
 
-use super::forms::bounded;
 use super::paths::Workspace;
+use super::registries::bounded;
 
 /// How many files of configuration may include each other.
 const MAX_FILES: usize = 16;
 
-impl Workspace {
-    /// Whether commands that read the repository of the workspace may run programs that its settings name. Never in a
-    /// [`lexical`](Self::lexical) workspace.
-    pub(super) fn repository_runs(&self) -> bool {
-        if !self.looks() {
-            return false;
-        }
-        let start = self.start().ancestors();
-        let Some(git) = start.map(|at| at.join(".git")).find(|git| git.exists()) else {
-            return false;
-        };
-        let Some((own, common)) = folders_of(&git) else { return true };
-        let hook = common.join("hooks/post-index-change").exists();
-        hook || runs_programs(vec![
-            own.join("config"),
-            own.join("config.worktree"),
-            common.join("config"),
-        ])
+/// Whether commands that read the repository of the workspace may run programs that its settings name. Never in a
+/// [`lexical`](Workspace::lexical) workspace.
+pub(super) fn runs_programs(workspace: &Workspace) -> bool {
+    if !workspace.looks() {
+        return false;
     }
+    let start = workspace.start().ancestors();
+    let Some(git) = start.map(|at| at.join(".git")).find(|git| git.exists()) else {
+        return false;
+    };
+    let Some((own, common)) = folders_of(&git) else { return true };
+    let hook = common.join("hooks/post-index-change").exists();
+    hook || any_names_program(vec![
+        own.join("config"),
+        own.join("config.worktree"),
+        common.join("config"),
+    ])
 }
 
 /// The folder of a working tree's repository, and the one that all of its working trees share. `None` if they cannot be
@@ -54,7 +52,7 @@ fn folders_of(git: &Path) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// Whether one of these files, or one that they include, names a program.
-fn runs_programs(mut open: Vec<PathBuf>) -> bool {
+fn any_names_program(mut open: Vec<PathBuf>) -> bool {
     let mut read = Vec::new();
     while let Some(path) = open.pop() {
         if read.contains(&path) {
@@ -91,7 +89,7 @@ fn includes(text: &str) -> Option<Vec<String>> {
     let mut section = String::new();
     for line in text.lines() {
         let mut line = line.trim();
-        // A line that goes on could hide a key.
+        // A continued line could hide a key.
         if line.ends_with('\\') {
             return None;
         }
@@ -150,7 +148,7 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
 }
 
 /// The arguments of a program, with those that keep git from running what a repository's settings name, where it only
-/// reads. They stand in front of the given ones, so that an option which somebody has written still counts.
+/// reads. They stand in front of the given ones, so that an option of the caller still counts.
 ///
 /// Filters are left as they are: without them, git would show every file of theirs as changed.
 pub(super) fn without_programs<'a>(program: &str, args: &[&'a str]) -> Vec<&'a str> {

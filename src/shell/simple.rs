@@ -32,9 +32,9 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind};
 use super::environment;
-use super::forms::feeds;
 use super::judgement::{Effect, Part, Reason};
 use super::preset::{ClassifierSettings, Preset};
+use super::registries::names_host;
 use super::search_path::{ProgramFile, installed_name, project_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use crate::decision::ToolDecision;
@@ -158,7 +158,7 @@ impl<'a> Simple<'a> {
         let fed = std::mem::replace(&mut judging.fed, self.fed);
         self.substitutions(judging);
         judging.fed = fed;
-        self.fed |= feeds(self.redirections);
+        self.fed |= self.redirections.iter().any(|one| one.target.feeds());
         for assignment in self.assignments {
             self.assignment(assignment);
         }
@@ -363,10 +363,6 @@ impl<'a> Simple<'a> {
         directories.for_each(|one| self.directory(judging, &one.word));
         let formats = matched.formats || *matched.does == Does::Formats;
         self.builds = formats || *matched.does == Does::Builds;
-        let input = matched.operands.iter().any(|one| one.word.text == "-");
-        if *matched.does == Does::Builds && input {
-            self.ask(format!("`{name}` may run what it reads from its input"));
-        }
         self.input(name, matched);
         if matched.follows {
             self.followed(judging, name, matched);
@@ -456,6 +452,16 @@ impl<'a> Simple<'a> {
                 self.effects.push(Effect::Other(what.clone()));
                 self.ask(format!("`{name}` {what}"));
             }
+        }
+    }
+
+    fn queries(&mut self, judging: &Judging<'_>, name: &str, who: &str, registry: &[String]) {
+        self.effects.push(Effect::Queries(who.to_owned()));
+        if let Some((file, host)) = names_host(&judging.settings.workspace, registry, &self.here) {
+            self.effects.push(Effect::Sends(host.unwrap_or_else(|| file.clone())));
+            self.ask(format!("`{name}` talks to a host that `{file}` of the workspace names"));
+        } else if judging.settings.preset == Preset::Reader {
+            self.ask(format!("`{name}` talks to {who}"));
         }
     }
 

@@ -8,13 +8,16 @@
 //! these words are known to be paths in the workspace, one to a word: a word that only *contains* `{}` could become any
 //! path, and paths that are split at blanks could become any words.
 //!
+//! A program that is given code as its input may run it (`echo CODE | tsx`). So only one that the table calls a reader of
+//! text may follow a pipe, or have a here-document or a file as its input.
+//!
 //! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
 use super::commands::{Commands, Word};
 use super::dialect::Dialect;
 use super::judgement::Effect;
 use super::simple::{Judging, Left, Lines, Simple};
-use super::table::{Entry, Kind, Matched};
+use super::table::{Does, Entry, Kind, Matched};
 
 /// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
@@ -64,6 +67,17 @@ impl Simple<'_> {
         };
         let words: Vec<Word> = words.iter().map(path).collect();
         self.inner(judging, name, kind, &words, left);
+    }
+
+    /// Asks about a program that gets input and may do what it says.
+    pub(super) fn input(&mut self, name: &str, matched: &Matched<'_, '_>) {
+        // A program that runs another hands its input on, and that one is judged by itself.
+        let is_judged = !matched.inner.is_empty() || matches!(matched.does, Does::Asks(_));
+        let named = matched.operands.iter().any(|one| one.word.text == "-");
+        let fed = self.fed && !matched.always.reads_text && !is_judged;
+        if fed || named && *matched.does == Does::Builds {
+            self.ask(format!("`{name}` may run what it reads from its input"));
+        }
     }
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.

@@ -219,6 +219,30 @@ pub(in crate::shell) struct Forms {
     pub(super) files: Vec<String>,
 }
 
+/// What a program does in each of its forms, as its entry and those of its sub-commands say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::shell) struct Always<'t> {
+    /// Whether it runs code of the workspace before it looks at its arguments.
+    pub(in crate::shell) launches: bool,
+    /// Whether it takes its input for text.
+    pub(in crate::shell) reads_text: bool,
+    /// A service that it talks to.
+    pub(in crate::shell) talks: Option<&'t str>,
+    /// Files of the workspace in which a host may stand that it talks to.
+    pub(in crate::shell) registry: &'t [String],
+}
+
+impl<'t> Always<'t> {
+    pub(super) fn add(&mut self, entry: &'t Entry) {
+        self.launches |= entry.is(Mark::Launcher);
+        self.reads_text |= entry.forms.stdin;
+        self.talks = entry.forms.talks.as_deref().or(self.talks);
+        if !entry.forms.registry.is_empty() {
+            self.registry = &entry.forms.registry;
+        }
+    }
+}
+
 /// A SHA-256 digest of lines of the table.
 pub(in crate::shell) type Digest = [u8; 32];
 

@@ -533,3 +533,55 @@ fn links_out_of_the_workspace_are_not_followed_unasked() {
     }
     judged(&developer(), "cat src/link.rs", Ask);
 }
+
+/// A list that adds to entries leaves out a program that nothing describes, so a slip in a name would go unseen.
+#[test]
+fn every_program_whose_forms_are_described_is_in_the_table() {
+    let programs = countersign::shell::Programs::built_in();
+    let known: std::collections::HashSet<&str> = programs.names().collect();
+    let text = include_str!("../../../src/shell/programs/forms.txt");
+    let headers = text.lines().filter_map(|line| line.strip_prefix("[+"));
+    let names = headers.flat_map(|it| it.split([']', ' ']).next().unwrap().split('|'));
+    let unknown: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
+    assert_eq!(unknown, [""; 0]);
+}
+
+#[test]
+fn an_entry_that_says_nothing_about_a_form_does_not_allow_it() {
+    let judge = |table: &str, text: &str| {
+        let programs = countersign::shell::Programs::built_in().with(table).unwrap();
+        let developer = classifier(Preset::Developer).with_programs(programs);
+        developer.judge(text, Dialect::Bash).decision()
+    };
+    let reads = "[frob]\noperands: read...\nflags: -v";
+    let builds = "[frob]\ndoes: builds\noperands: read...\nflags: -v";
+    let commands = "[frob]\nflags: -v\n[frob show]\noperands: read...";
+    assert_eq!(judge(reads, "frob -v"), Allow);
+    for table in [builds, commands] {
+        assert_eq!(judge(table, "frob"), Ask, "{table}");
+        assert_eq!(judge(table, "frob -v"), Ask, "{table}");
+        assert_eq!(judge(&format!("{table}\n[+frob]\nbare: builds"), "frob -v"), Allow);
+    }
+    assert_eq!(judge("[frob]", "frob"), Ask);
+    for table in [reads, builds] {
+        assert_eq!(judge(table, "cat a | frob a"), Ask, "{table}");
+        assert_eq!(judge(table, "frob a < a"), Ask, "{table}");
+        assert_eq!(judge(&format!("{table}\nstdin: text"), "cat a | frob a"), Allow);
+        assert_eq!(judge(&format!("{table}\n[+frob]\nstdin: text"), "cat a | frob a"), Allow);
+    }
+    let error =
+        |table: &str| countersign::shell::Programs::built_in().with(table).unwrap_err().to_string();
+    assert_eq!(error("[+ls]\nflags: -x"), "programs, line 2: `flags` cannot be added to an entry");
+    assert_eq!(
+        error("[x]\nstdin: code"),
+        "programs, line 2: `code` is not what a program takes its input for"
+    );
+    assert_eq!(
+        error("[x]\nbare: asks x"),
+        "programs, line 2: `asks x` is not what a program does without operands"
+    );
+    assert_eq!(
+        error("[x]\nhelp: reads -h"),
+        "programs, line 2: `-h` is neither `--help` nor `--version`"
+    );
+}
