@@ -36,7 +36,7 @@ use crate::decision::ToolDecision;
 use crate::reader::argument::{self, Likelihood, Readings};
 use crate::reader::prose::{self, TextRole};
 use crate::reader::word;
-use crate::shell::protected::{is_head, is_protected};
+use crate::shell::protected::{is_protected, plain};
 use crate::shell::{Effect, Part, RedirectionTarget, lexically_normal};
 
 /// Adds the questions of the floor about a call.
@@ -280,4 +280,29 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
             place.starts_with(known)
                 || (known.starts_with(place) && place != root && !root.starts_with(place))
         })
+}
+
+/// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
+/// Without a folder, only the exact name counts, as `head` is a word like any other.
+fn is_head(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()).map(plain) else {
+        return false;
+    };
+    name == "HEAD" || name.eq_ignore_ascii_case("HEAD") && path.components().count() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::is_head;
+
+    #[test]
+    fn a_head_makes_a_folder_a_repository_and_the_word_alone_does_not() {
+        for (path, expected) in
+            [("HEAD", true), ("x/head", true), ("x/HEAD.", true), ("head", false)]
+        {
+            assert_eq!(is_head(Path::new(path)), expected, "{path}");
+        }
+    }
 }

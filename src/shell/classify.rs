@@ -1,5 +1,6 @@
 //! The classifier, which judges commands part by part.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::commands::Commands;
@@ -145,8 +146,14 @@ impl Classifier {
     /// Judges commands that were parsed before.
     #[must_use]
     pub fn classify(&self, commands: &Commands) -> Judgement {
-        let mut judging =
-            Judging { settings: &self.settings, parts: Vec::new(), depth: 0, bindings: Vec::new() };
+        let mut judging = Judging {
+            settings: &self.settings,
+            parts: Vec::new(),
+            depth: 0,
+            bindings: Vec::new(),
+            fed: false,
+            git_runs: OnceCell::new(),
+        };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.

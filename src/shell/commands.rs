@@ -501,6 +501,15 @@ impl RedirectionTarget {
             Self::Duplicate(_) | Self::HereDocument(_) => None,
         }
     }
+
+    /// Whether the command gets its input from here. `/dev/null` is empty.
+    pub(super) fn feeds(&self) -> bool {
+        match self {
+            Self::Read(word) => word.literal() != Some("/dev/null"),
+            Self::HereString(_) | Self::HereDocument(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// The kind of a word, which says what the shell will do with it.

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::commands::{Word, WordKind};
 use super::judgement::Effect;
+use super::links::lead_out;
 use super::lists::MAX_DIRECTORIES;
+use super::repository::runs_programs;
 use super::simple::{Judging, Simple};
-use super::table::Matched;
+use super::table::{Kind, Matched};
 
 impl Simple<'_> {
     pub(super) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
@@ -79,8 +81,8 @@ impl Simple<'_> {
     }
 
     /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's
-    /// own: the settings of another repository may run programs.
-    pub(super) fn repository(&mut self, judging: &Judging<'_>) {
+    /// own: the settings of another repository may run programs. Returns whether those of the workspace's own do.
+    pub(super) fn repository(&mut self, judging: &Judging<'_>) -> bool {
         let workspace = &judging.settings.workspace;
         let known = |directory: &Path| {
             directory == workspace.root()
@@ -90,6 +92,45 @@ impl Simple<'_> {
         if !self.here.iter().all(|directory| known(directory)) {
             self.ask("uses the repository of another directory, whose settings may run programs");
         }
+        *judging.git_runs.get_or_init(|| runs_programs(workspace))
+    }
+
+    /// Asks about a program that follows links, if one of them leads out of the workspace.
+    pub(super) fn followed(
+        &mut self,
+        judging: &Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+    ) {
+        if self.has_links_out(judging, matched) {
+            self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
+        }
+    }
+
+    /// Whether the paths that a program prints may be those of links that lead out of the workspace.
+    pub(super) fn prints_links(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
+        !matched.files && self.has_links_out(judging, matched)
+    }
+
+    /// Whether a link below the operands of a command, or below its directory if it has none, leads out.
+    fn has_links_out(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
+        let workspace = &judging.settings.workspace;
+        if !workspace.looks() {
+            return false;
+        }
+        let named = matched.operands.iter().filter(|one| {
+            matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
+        });
+        let mut bases: Vec<PathBuf> = Vec::new();
+        for here in self.here.iter() {
+            let texts = named.clone().filter_map(|one| one.word.literal());
+            let places = texts.filter_map(|text| workspace.places(text, here));
+            bases.extend(places.map(|[_, resolved]| resolved).filter(|place| place.is_dir()));
+        }
+        if bases.is_empty() {
+            bases.extend_from_slice(&self.here);
+        }
+        lead_out(workspace, bases)
     }
 }
 

@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 use super::commands::{
     Commands, Join, Pipeline, Redirection, RedirectionTarget, SimpleCommand, Stage, Word,
 };
+use super::repository::without_programs;
 
 /// The output and the exit status of a command.
 ///
@@ -309,7 +310,8 @@ impl RunningPipeline<'_> {
         output: OutputTarget,
     ) -> io::Result<Child> {
         let mut process = Command::new(name);
-        process.args(command.words.iter().skip(1).map(Word::text)).current_dir(&self.directory);
+        let args: Vec<&str> = command.words.iter().skip(1).map(Word::text).collect();
+        process.args(without_programs(name, &args)).current_dir(&self.directory);
         process.envs(
             command.assignments.iter().map(|one| (one.name.as_str(), one.value.text.as_str())),
         );

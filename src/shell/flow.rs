@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value, is_free_name};
 use super::commands::{
-    Commands, Compound, CompoundKind, Pipeline, Redirection, RedirectionTarget, SimpleCommand,
-    Stage, Word, WordKind,
+    Commands, Compound, CompoundKind, Pipeline, SimpleCommand, Stage, Word, WordKind,
 };
 use super::globs::is_glob;
 use super::judgement::{Effect, Part, Reason};
@@ -42,7 +41,9 @@ impl Judging<'_> {
     ) -> Option<Vec<PathBuf>> {
         let redirections = redirections_with_values(&mut self.bindings, &compound.redirections);
         Simple::redirections_only(&redirections, here).judge(self);
-        let input = if reads_elsewhere(&redirections) { Lines::Unknown } else { input };
+        let fed = redirections.iter().any(|one| one.target.feeds());
+        self.fed |= fed;
+        let input = if fed { Lines::Unknown } else { input };
         let ends = match (&compound.kind, compound.lists.as_slice()) {
             (CompoundKind::Group | CompoundKind::If, lists) => self.one_after_another(lists, here),
             (CompoundKind::For { variable, words }, [body]) => {
@@ -290,18 +291,6 @@ fn read_of(condition: &Commands) -> Option<Vec<String>> {
     let (&"read", ["-r", names @ ..] | names) = words.split_first()? else { return None };
     let known = known && redirections.is_empty() && !names.is_empty() && names.len() <= 8;
     known.then(|| names.iter().map(|name| (*name).to_owned()).collect())
-}
-
-/// Whether the commands read something else than the output of the command before.
-fn reads_elsewhere(redirections: &[Redirection]) -> bool {
-    redirections.iter().any(|one| {
-        matches!(
-            one.target,
-            RedirectionTarget::Read(_)
-                | RedirectionTarget::HereString(_)
-                | RedirectionTarget::HereDocument(_)
-        )
-    })
 }
 
 /// Whether a shell leaves the text of a variable as it is where it is not quoted.

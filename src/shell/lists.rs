@@ -90,7 +90,10 @@ impl Judging<'_> {
         let mut went: Option<Went> = None;
         // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
         let alone = pipeline.stages.len() == 1 && !pipeline.negated;
-        for stage in &pipeline.stages {
+        let fed = self.fed;
+        for (number, stage) in pipeline.stages.iter().enumerate() {
+            // Each stage but the first reads what the one before it prints.
+            self.fed = fed || number > 0;
             match stage {
                 Stage::Simple(command) => {
                     let with_values;
@@ -102,15 +105,18 @@ impl Judging<'_> {
                             &with_values
                         }
                     };
-                    let left = Simple::new(command, here, lines).judge(self);
+                    let mut simple = Simple::new(command, here, lines);
+                    simple.fed = self.fed;
+                    let left = simple.judge(self);
                     lines = left.lines;
                     if let Some(directories) = left.directories {
                         went = Some(Went { directories, certain: alone && left.is_cd });
                     }
                 }
                 Stage::Subshell { commands, redirections } => {
-                    self.list(commands, here);
                     let redirections = redirections_with_values(&mut self.bindings, redirections);
+                    self.fed |= redirections.iter().any(|one| one.target.feeds());
+                    self.list(commands, here);
                     Simple::redirections_only(&redirections, here).judge(self);
                     lines = Lines::Unknown;
                 }
@@ -128,6 +134,7 @@ impl Judging<'_> {
                 }
             }
         }
+        self.fed = fed;
         (went, lines)
     }
 

@@ -63,7 +63,7 @@ impl Simple<'_> {
                 self.here(word);
                 self.path(judging, word, &Kind::Read);
             }
-            Kind::FromTo => self.from_to(judging, word),
+            Kind::FromTo => self.judge_from_to(judging, word),
             Kind::Report => self.report(judging, word),
             Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
             Kind::Shell => self.shell(judging, word),
@@ -140,7 +140,7 @@ impl Simple<'_> {
     }
 
     /// Judges `IN:OUT`, or `IN` alone.
-    fn from_to(&mut self, judging: &Judging<'_>, word: &Word) {
+    fn judge_from_to(&mut self, judging: &Judging<'_>, word: &Word) {
         let (from, to) = word.text.split_once(':').unwrap_or((&word.text, ""));
         self.path(judging, &Word { text: from.to_owned(), ..word.clone() }, &Kind::Read);
         if !to.is_empty() {
@@ -366,7 +366,11 @@ impl Simple<'_> {
         for number in 0..self.here.len() {
             let Some(here) = self.here.get(number) else { return };
             let inner = path_of(&word.text, kind);
-            let texts = [Some(word.text.as_str()), (inner != word.text).then_some(inner)];
+            // `1,5:src/lib.rs` and `:name:src/lib.rs` are parts of a file.
+            let last = word.text.rsplit(':').next().filter(|_| *kind == Kind::Revision);
+            let inner = (inner != word.text).then_some(inner);
+            let last = last.filter(|last| !last.is_empty() && *last != word.text);
+            let texts = [Some(word.text.as_str()), inner, last.filter(|last| Some(*last) != inner)];
             let places = texts.into_iter().flatten().map(|text| workspace.places(text, here));
             let Some(places) = places.collect::<Option<Vec<_>>>() else {
                 return self

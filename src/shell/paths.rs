@@ -122,17 +122,17 @@ impl Workspace {
         self
     }
 
-    /// Whether files of this machine are examined: never in a [`lexical`](Self::lexical) workspace.
-    pub(super) fn looks(&self) -> bool {
-        self.looks
-    }
-
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
     pub(super) fn start(&self) -> &Path {
         &self.directory
+    }
+
+    /// Whether files of this machine are examined: never in a [`lexical`](Self::lexical) workspace.
+    pub(super) fn looks(&self) -> bool {
+        self.looks
     }
 
     /// Whether it is certain that no repository begins between a directory and the root. Never certain in a

@@ -81,18 +81,8 @@ fn begins<'p>(mut rest: impl Iterator<Item = Component<'p>>, known: &[String]) -
     })
 }
 
-/// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
-/// Without a folder, only the exact name counts, as `head` is a word like any other.
-#[cfg(any(feature = "rules", test))]
-pub(crate) fn is_head(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()).map(plain) else {
-        return false;
-    };
-    name == "HEAD" || name.eq_ignore_ascii_case("HEAD") && path.components().count() > 1
-}
-
 /// The name without what some file systems ignore: dots and blanks at the end, and the name of a stream.
-fn plain(name: &str) -> &str {
+pub(crate) fn plain(name: &str) -> &str {
     let name = match name.split_once(':') {
         Some((before, stream)) if stream.starts_with([':', '$']) || before.starts_with('.') => {
             before
@@ -126,7 +116,7 @@ fn folded(name: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{LIST, is_head, is_protected};
+    use super::{LIST, is_protected};
 
     #[test]
     fn every_part_of_the_list_has_a_client_a_version_and_a_date() {
@@ -170,10 +160,5 @@ mod tests {
         ] {
             assert!(!is_protected(Path::new(path)), "{path}");
         }
-        assert!(
-            is_head(Path::new("HEAD"))
-                && is_head(Path::new("x/head"))
-                && !is_head(Path::new("head"))
-        );
     }
 }

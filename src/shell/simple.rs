@@ -25,6 +25,7 @@
 //! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use super::commands::{Assignment, Redirection, RedirectionTarget, SimpleCommand,
 use super::environment;
 use super::judgement::{Effect, Part, Reason};
 use super::preset::{ClassifierSettings, Preset};
+use super::registries::names_host;
 use super::search_path::{ProgramFile, installed_name, project_name};
 use super::table::{Does, Entry, Kind, Mark, Matched, Unmatched, matched};
 use crate::decision::ToolDecision;
@@ -48,6 +50,8 @@ pub(super) struct Simple<'a> {
     pub(super) input: Lines,
     /// Whether it receives more operands from its standard input, as under `xargs`.
     pub(super) appended: bool,
+    /// Whether its standard input is something that the text gives it: a pipe, a file, a here-document.
+    pub(super) fed: bool,
     pub(super) wrapped_by: Option<String>,
     pub(super) effects: Vec<Effect>,
     pub(super) reasons: Vec<Reason>,
@@ -114,6 +118,7 @@ impl<'a> Simple<'a> {
             here: Cow::Borrowed(here),
             input,
             appended: false,
+            fed: false,
             wrapped_by: None,
             effects: Vec::new(),
             reasons: Vec::new(),
@@ -153,7 +158,10 @@ impl<'a> Simple<'a> {
 
     pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
         let mut left = Left { lines: Lines::Unknown, directories: None, is_cd: false };
+        let fed = std::mem::replace(&mut judging.fed, self.fed);
         self.substitutions(judging);
+        judging.fed = fed;
+        self.fed |= self.redirections.iter().any(|one| one.target.feeds());
         for assignment in self.assignments {
             self.assignment(assignment);
         }
@@ -292,12 +300,11 @@ impl<'a> Simple<'a> {
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
-                    && (matched.help
-                        || !matches!(matched.entry.does(), Does::Builds | Does::Formats)) =>
+                    && (matched.help || !matches!(matched.does, Does::Builds | Does::Formats)) =>
             {
                 self.not_installed(given);
             }
-            Ok(matched) if matched.help => {}
+            Ok(matched) if matched.help => self.does(judging, name, &matched, false),
             Ok(matched) => self.matched(judging, name, &matched, left),
             Err((unmatched, described)) => {
                 self.unmatched(name, described, &unmatched, args);
@@ -357,14 +364,11 @@ impl<'a> Simple<'a> {
     ) {
         let directories = matched.operands.iter().filter(|one| *one.kind == Kind::Directory);
         directories.for_each(|one| self.directory(judging, &one.word));
-        if matched.entry.is(Mark::Repository) {
-            self.repository(judging);
-        }
-        let formats = matched.formats || *matched.entry.does() == Does::Formats;
-        self.builds = formats || *matched.entry.does() == Does::Builds;
-        let input = matched.operands.iter().any(|one| one.word.text == "-");
-        if *matched.entry.does() == Does::Builds && input {
-            self.ask(format!("`{name}` may run what it reads from its input"));
+        let formats = matched.formats || *matched.does == Does::Formats;
+        self.builds = formats || *matched.does == Does::Builds;
+        self.input(name, matched);
+        if matched.follows {
+            self.followed(judging, name, matched);
         }
         self.inert = matched.entry.is(Mark::Inert);
         self.inputs = matched.entry.is(Mark::Inputs);
@@ -402,8 +406,10 @@ impl<'a> Simple<'a> {
             let filters = matched.entry.is(Mark::Filter) && !reads && matched.whole_lines;
             left.lines = match (matched.paths, self.input, matched.nul) {
                 (true, _, false) => Lines::Paths,
+                (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
                 (true, _, true) => Lines::NulPaths,
-                (_, Lines::Paths, false) | (_, Lines::NulPaths, true) if filters => self.input,
+                (_, Lines::Paths, false) if filters => self.input,
+                (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
                 _ => Lines::Unknown,
             };
         }
@@ -429,26 +435,37 @@ impl<'a> Simple<'a> {
                 self.ask(format!("`{name}` rewrites files outside of the workspace"));
             }
         }
-        match matched.entry.does() {
-            Does::Reads | Does::Formats => {}
-            Does::Builds => {
-                self.effects.push(Effect::RunsWorkspace);
-                if reader {
-                    self.ask(format!("`{name}` runs code of the workspace"));
-                } else if outside {
-                    self.ask(format!("`{name}` runs outside of the workspace"));
-                }
+        let in_git = matched.entry.is(Mark::Repository) && self.repository(judging);
+        let launches = matched.always.launches || *matched.does == Does::Builds;
+        if launches || in_git {
+            self.effects.push(Effect::RunsWorkspace);
+            if reader {
+                let why = if launches { "" } else { ", which `.git/config` names" };
+                self.ask(format!("`{name}` runs code of the workspace{why}"));
+            } else if outside {
+                self.ask(format!("`{name}` runs outside of the workspace"));
             }
-            Does::Queries(who) => {
-                self.effects.push(Effect::Queries(who.clone()));
-                if reader {
-                    self.ask(format!("`{name}` talks to {who}"));
-                }
-            }
+        }
+        if let Some(who) = matched.always.talks {
+            self.queries(judging, name, who, matched.always.registry);
+        }
+        match matched.does {
+            Does::Reads | Does::Formats | Does::Builds => {}
+            Does::Queries(who) => self.queries(judging, name, who, matched.always.registry),
             Does::Asks(what) => {
                 self.effects.push(Effect::Other(what.clone()));
                 self.ask(format!("`{name}` {what}"));
             }
+        }
+    }
+
+    fn queries(&mut self, judging: &Judging<'_>, name: &str, who: &str, registry: &[String]) {
+        self.effects.push(Effect::Queries(who.to_owned()));
+        if let Some((file, host)) = names_host(&judging.settings.workspace, registry, &self.here) {
+            self.effects.push(Effect::Sends(host.unwrap_or_else(|| file.clone())));
+            self.ask(format!("`{name}` talks to a host that `{file}` of the workspace names"));
+        } else if judging.settings.preset == Preset::Reader {
+            self.ask(format!("`{name}` talks to {who}"));
         }
     }
 
@@ -485,6 +502,8 @@ pub(super) enum Lines {
     Paths,
     /// The same, with NUL after each path.
     NulPaths,
+    /// The same, and a path may be that of a link that leads out of the workspace.
+    NulLinks,
     Unknown,
 }
 
@@ -505,4 +524,8 @@ pub(super) struct Judging<'a> {
     pub(super) depth: usize,
     /// The variables that the text has set, the latest last.
     pub(super) bindings: Vec<Binding>,
+    /// Whether the standard input of the commands that are judged now is something that the text gives them.
+    pub(super) fed: bool,
+    /// Whether reading the workspace's repository may run programs, once it was looked at.
+    pub(super) git_runs: OnceCell<bool>,
 }

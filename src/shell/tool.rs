@@ -24,8 +24,10 @@ pub struct ShellArgs {
 /// Anything that a shell would have to expand (globs, parameters, substitutions, `~`) is refused before any program
 /// starts, so that the judged command is the command that runs. Put a layer with a [`Classifier`](super::Classifier) in
 /// front of the tool: the tool itself decides nothing, and it is **not a sandbox**. Programs run with the rights and
-/// the environment of the process. When the call is cancelled or exceeds its time limit, the programs that the tool
-/// started are killed, but not the programs that those started.
+/// the environment of the process. A `git` that only reads (`status`, `diff`, `log`, …) is run without the
+/// programs that a repository's settings name: no file monitor, no hooks, no external diff, no `textconv`. When the
+/// call is cancelled or exceeds its time limit, the programs that the tool started are killed, but not the programs
+/// that those started.
 ///
 /// ```
 /// use countersign::shell::ShellTool;

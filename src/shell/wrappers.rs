@@ -8,13 +8,16 @@
 //! these words are known to be paths in the workspace, one to a word: a word that only *contains* `{}` could become any
 //! path, and paths that are split at blanks could become any words.
 //!
+//! A program that is given code as its input may run it (`echo CODE | tsx`). So only one that the table calls a reader of
+//! text may follow a pipe, or have a here-document or a file as its input.
+//!
 //! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
 use super::commands::{Commands, Word};
 use super::dialect::Dialect;
 use super::judgement::Effect;
 use super::simple::{Judging, Left, Lines, Simple};
-use super::table::{Entry, Kind, Matched};
+use super::table::{Does, Entry, Kind, Matched};
 
 /// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
@@ -31,7 +34,7 @@ impl Simple<'_> {
     ) {
         if *kind == Kind::RunAppended {
             self.input = match (self.input, matched.nul) {
-                (Lines::NulPaths, true) => Lines::NulPaths,
+                (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
                 (Lines::Paths, false) => Lines::Paths,
                 _ => Lines::Unknown,
             };
@@ -47,6 +50,12 @@ impl Simple<'_> {
                 "`{name}` runs a program with paths that are not known to be in the workspace"
             ));
         }
+        if *kind == Kind::RunEach
+            && !shows_no_content(judging, words)
+            && self.prints_links(judging, matched)
+        {
+            self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
+        }
         // Each word that is replaced becomes one path; a word that only contains it could become any path.
         let whole = |word: &Word| word.text == replaced;
         if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
@@ -60,6 +69,17 @@ impl Simple<'_> {
         self.inner(judging, name, kind, &words, left);
     }
 
+    /// Asks about a program that gets input and may do what it says.
+    pub(super) fn input(&mut self, name: &str, matched: &Matched<'_, '_>) {
+        // A program that runs another hands its input on, and that one is judged by itself.
+        let is_judged = !matched.inner.is_empty() || matches!(matched.does, Does::Asks(_));
+        let named = matched.operands.iter().any(|one| one.word.text == "-");
+        let fed = self.fed && !matched.always.reads_text && !is_judged;
+        if fed || named && *matched.does == Does::Builds {
+            self.ask(format!("`{name}` may run what it reads from its input"));
+        }
+    }
+
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
     pub(super) fn appended(&mut self, name: &str, entry: &Entry) {
         if !entry.takes_only_harmless() {
@@ -69,7 +89,10 @@ impl Simple<'_> {
             Lines::NulPaths => {}
             // What comes from the pipe could be printed by `cat` as well.
             _ if entry.only_prints() => {}
-            Lines::Paths if entry.hides_content() => {}
+            Lines::Paths | Lines::NulLinks if entry.hides_content() => {}
+            Lines::NulLinks => self.ask(format!(
+                "`{name}` gets paths from its input that may be links to other places: write `-type f`"
+            )),
             Lines::Paths => self.ask(format!(
                 "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
             )),
@@ -94,6 +117,8 @@ impl Simple<'_> {
         self.effects.push(Effect::Wraps(runs));
         let mut inner = Simple::of_words(words, &[], &self.here, self.input);
         inner.appended = self.appended || *kind == Kind::RunAppended;
+        // `xargs` has read its input already.
+        inner.fed = self.fed && *kind != Kind::RunAppended;
         inner.wrapped_by = Some(name.to_owned());
         // Substitutions in these words were judged with the outer command.
         judging.depth += 1;
@@ -118,6 +143,7 @@ impl Simple<'_> {
         judging.depth += 1;
         // The other shell has none of this shell's variables.
         let bindings = std::mem::take(&mut judging.bindings);
+        let fed = std::mem::replace(&mut judging.fed, self.fed);
         match Commands::parse(text, dialect) {
             Ok(commands) => {
                 judging.list(&commands, &self.here);
@@ -128,6 +154,14 @@ impl Simple<'_> {
             }
         }
         judging.bindings = bindings;
+        judging.fed = fed;
         judging.depth -= 1;
     }
+}
+
+/// Whether a program shows no content of the files that it is given.
+fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal);
+    let entry = name.and_then(|name| judging.settings.programs.get(name));
+    entry.is_some_and(Entry::hides_content)
 }

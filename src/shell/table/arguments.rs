@@ -20,13 +20,22 @@ use std::borrow::Cow;
 
 use super::super::commands::{Word, WordKind};
 use super::super::names::is_named;
-use super::entry::{Choice, Does, Entry, Kind, Mark, PathClass};
+use super::entry::{Always, Choice, Does, Entry, Kind, Mark, PathClass};
+use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
 
 /// The arguments of a program, matched.
 #[derive(Debug)]
 pub(in crate::shell) struct Matched<'t, 'w> {
     /// The entry of the program, or of its sub-command.
     pub(in crate::shell) entry: &'t Entry,
+    /// What this form of the program does.
+    pub(in crate::shell) does: &'t Does,
+    /// What the program does in each of its forms.
+    pub(in crate::shell) always: Always<'t>,
+    /// Whether links that are found below the operands are followed.
+    pub(in crate::shell) follows: bool,
+    /// Whether the paths that are printed are those of plain files, and no links.
+    pub(in crate::shell) files: bool,
     /// The operands and the values of options, in order.
     pub(in crate::shell) operands: Vec<Argument<'t, 'w>>,
     /// The words of other commands that the program runs.
@@ -81,15 +90,30 @@ pub(in crate::shell) fn matched<'t, 'w>(
         only_operands: false,
         had_operand: false,
         option_for_operand: false,
+        in_sub_command: false,
+        only_files: None,
+        always: Always::default(),
     };
+    reading.always.add(entry);
     let help = match args {
-        [only] if !entry.is(Mark::NoHelp) => matches!(only.literal(), Some("--help" | "--version")),
-        _ => false,
+        [only] if !entry.is(Mark::NoHelp) => {
+            let option = only.literal().filter(|text| matches!(*text, "--help" | "--version"));
+            // It is known what this form does, and nothing else is done then.
+            if option.is_some_and(|option| entry.forms.help.iter().any(|(it, _)| it == option)) {
+                reading.always = Always::default();
+            }
+            option.and_then(|option| entry.helps(option))
+        }
+        _ => None,
     };
-    if !help {
-        let read = reading.all(args).and_then(|()| reading.check_needs(installed));
-        read.map_err(|unmatched| (unmatched, reading.entry))?;
-    }
+    let does = match help {
+        Some(does) => does,
+        None => {
+            let read = reading.all(args).and_then(|()| reading.check_needs(installed));
+            let does = read.and_then(|()| reading.does());
+            does.map_err(|unmatched| (unmatched, reading.entry))?
+        }
+    };
     let entry = reading.entry;
     let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));
     let whole_lines = reading.seen.iter().all(|option| {
@@ -99,11 +123,15 @@ pub(in crate::shell) fn matched<'t, 'w>(
         paths: whole_lines && (entry.is(Mark::Paths) || given(&entry.paths)),
         whole_lines,
         nul: given(&entry.nul),
+        follows: given(&entry.forms.follows),
+        files: reading.prints_files(),
         entry: reading.entry,
+        does,
+        always: reading.always,
         operands: reading.operands,
         inner: reading.inner,
         formats: reading.formats,
-        help,
+        help: help.is_some(),
     })
 }
 
@@ -120,6 +148,11 @@ struct ArgumentReading<'t, 'w> {
     had_operand: bool,
     /// Whether an option has taken the place of the first operand.
     option_for_operand: bool,
+    /// Whether the entry is that of a sub-command.
+    in_sub_command: bool,
+    /// Whether all options about the kind of files say that only plain ones are printed.
+    only_files: Option<bool>,
+    always: Always<'t>,
 }
 
 impl<'t, 'w> ArgumentReading<'t, 'w> {
@@ -205,6 +238,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         match word.literal().and_then(|name| self.entry.subs.get(name)) {
             Some(sub) => {
                 self.entry = sub;
+                self.in_sub_command = true;
+                self.always.add(sub);
                 self.seen.clear();
                 Ok(true)
             }
@@ -453,8 +488,40 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         self.seen.push(name.to_owned());
+        let wanted = |one: &&String| one.split_once('=').is_some_and(|(option, _)| option == name);
+        let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();
+        if wanted.peek().is_some() {
+            let fits = wanted.any(|one| one.ends_with(&format!("={}", word.text)));
+            self.only_files = Some(fits && self.only_files != Some(false));
+        }
         self.operands.push(Argument { kind, word, late });
         Ok(())
+    }
+
+    /// What this form of the program does. An error for a program without operands that its entry does not describe.
+    fn does(&self) -> Result<&'t Does, Unmatched> {
+        let entry: &'t Entry = self.entry;
+        let names = self.had_operand
+            || self.option_for_operand
+            || !self.inner.is_empty()
+            || !entry.needs.is_empty();
+        match names {
+            true => Ok(&entry.does),
+            false => {
+                entry.bare(self.in_sub_command).ok_or_else(|| Unmatched::SubCommand(String::new()))
+            }
+        }
+    }
+
+    /// Whether the paths that are printed are those of plain files.
+    fn prints_files(&self) -> bool {
+        let files = &self.entry.forms.files;
+        let taken_back = files.iter().filter_map(|one| one.strip_prefix('!')).any(|option| {
+            self.seen.iter().any(|seen| seen == option)
+                || self.operands.iter().any(|one| one.word.text == option)
+        });
+        let always = files.iter().any(|one| one == "*");
+        (always || self.only_files == Some(true)) && !taken_back
     }
 
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
@@ -502,68 +569,4 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         }
         Ok(())
     }
-}
-
-/// Whether a value looks like an option: a dash and more than a number.
-fn is_like_option(value: &Word) -> bool {
-    let text = value.text.as_str();
-    text.len() > 1
-        && text.starts_with('-')
-        && !text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// Whether the rest of an option that is known by its beginning is a plain word: no path, and nothing that a program
-/// could take for one.
-fn is_plain(rest: &str) -> bool {
-    let path_like = rest.contains("..") || rest.starts_with(['.', '/']);
-    !path_like
-        && rest
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
-}
-
-/// Whether the program may parse the word as an option.
-///
-/// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as
-/// the second may match a name with another character where the locale sorts it into the range.
-fn may_be_option(word: &Word) -> bool {
-    let text = word.text.as_str();
-    match word.kind {
-        WordKind::Literal => text.len() > 1 && text.starts_with('-'),
-        WordKind::Tilde | WordKind::Process => false,
-        // `[s]x` matches only names that begin with `s`.
-        WordKind::Glob => {
-            let set = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-            let fixed = set
-                .is_some_and(|(set, _)| !set.is_empty() && set.chars().all(char::is_alphanumeric));
-            text.starts_with(['-', '*', '?', '[']) && !fixed
-        }
-        WordKind::Expansion => text.starts_with(['-', '$']),
-    }
-}
-
-/// Whether a word is one of the words of [`Kind::OneOf`].
-pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
-    let (Kind::OneOf(words), Some(text)) = (kind, word.literal()) else { return false };
-    is_known_word(words, text)
-}
-
-/// Whether a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation, `x*y` for one
-/// that ends with `y`, and `x**` for `x` and anything. With `@list`, a list of the words with commas is known, too.
-pub(in crate::shell) fn is_known_word(words: &[String], text: &str) -> bool {
-    if text.contains(',') && words.iter().any(|known| known == "@list") {
-        return text.split(',').all(|part| is_known_word(words, part));
-    }
-    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
-    words.iter().any(|known| match known.split_once('*') {
-        Some((beginning, "*")) => text.starts_with(beginning),
-        Some((beginning, end)) => {
-            // A continuation stays below what it continues.
-            let stays = |rest: &str| rest.split('/').all(|part| part != "..");
-            text.strip_prefix(beginning)
-                .and_then(|rest| rest.strip_suffix(end))
-                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
-        }
-        None => known == text,
-    })
 }

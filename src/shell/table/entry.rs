@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use sha2::{Digest as _, Sha256};
+
 use super::super::commands::{Word, WordKind};
 use super::super::judgement::hex;
 use super::ProgramExample;
@@ -160,6 +162,9 @@ pub(in crate::shell) enum Mark {
     Installed,
     /// `--help` and `--version` get no special treatment: they are matched like any other argument.
     NoHelp,
+    /// Loads the project, or the version of itself that the project names, before it looks at its arguments. So every
+    /// form of it runs code of the workspace, also `--version`.
+    Launcher,
 }
 
 /// An operand in an entry's list.
@@ -189,6 +194,7 @@ pub(in crate::shell) struct Entry {
     pub(super) lines: Vec<String>,
     /// Options that separate the paths by NUL, and expect them so.
     pub(super) nul: Vec<String>,
+    pub(super) forms: Forms,
     pub(super) subs: HashMap<String, Arc<Entry>>,
     pub(super) examples: Vec<(bool, String)>,
     /// Whether the table describes the entry; `false` if it exists only for its sub-commands.
@@ -199,6 +205,50 @@ pub(in crate::shell) struct Entry {
     pub(super) hex: OnceLock<Arc<str>>,
 }
 
+/// What a program does in the forms that name nothing: alone, with input, with `--help` or `--version`.
+#[derive(Debug, Clone, Default)]
+pub(in crate::shell) struct Forms {
+    /// What it does without an operand and a sub-command.
+    pub(super) bare: Option<Does>,
+    /// Whether it takes its input for text, and never for code, options or names of files.
+    pub(super) stdin: bool,
+    /// What `--help` and `--version` do, where that is known.
+    pub(super) help: Vec<(String, Does)>,
+    /// A service that it also talks to, whatever else it does.
+    pub(super) talks: Option<String>,
+    /// Files of the workspace in which a host may stand that it talks to.
+    pub(super) registry: Vec<String>,
+    /// Options with which it follows links that it finds below its operands.
+    pub(super) follows: Vec<String>,
+    /// Options with values by which it prints the paths of plain files only (`-type=f`), options that take this back
+    /// (`!-o`), and `*` for a program that never prints the path of a link.
+    pub(super) files: Vec<String>,
+}
+
+/// What a program does in each of its forms, as its entry and those of its sub-commands say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::shell) struct Always<'t> {
+    /// Whether it runs code of the workspace before it looks at its arguments.
+    pub(in crate::shell) launches: bool,
+    /// Whether it takes its input for text.
+    pub(in crate::shell) reads_text: bool,
+    /// A service that it talks to.
+    pub(in crate::shell) talks: Option<&'t str>,
+    /// Files of the workspace in which a host may stand that it talks to.
+    pub(in crate::shell) registry: &'t [String],
+}
+
+impl<'t> Always<'t> {
+    pub(super) fn add(&mut self, entry: &'t Entry) {
+        self.launches |= entry.is(Mark::Launcher);
+        self.reads_text |= entry.forms.stdin;
+        self.talks = entry.forms.talks.as_deref().or(self.talks);
+        if !entry.forms.registry.is_empty() {
+            self.registry = &entry.forms.registry;
+        }
+    }
+}
+
 /// A SHA-256 digest of lines of the table.
 pub(in crate::shell) type Digest = [u8; 32];
 
@@ -206,6 +256,12 @@ impl Entry {
     /// The digest of what describes the program, in hexadecimal.
     pub(in crate::shell) fn digest(&self) -> &Arc<str> {
         self.hex.get_or_init(|| hex(&self.digest).into())
+    }
+
+    /// Counts more lines as a part of the description.
+    pub(super) fn extend_digest(&mut self, more: &Digest) {
+        self.digest = Sha256::new().chain_update(self.digest).chain_update(more).finalize().into();
+        self.hex = OnceLock::new();
     }
 
     pub(in crate::shell) fn does(&self) -> &Does {
@@ -245,6 +301,54 @@ impl Entry {
                 *kind = Kind::Output;
             }
         }
+    }
+
+    /// What the program does without an operand and a sub-command; `None` if the entry does not say it. `inner` is for the
+    /// entry of a sub-command, whose name says what happens.
+    ///
+    /// A program with sub-commands may do anything without one (`yarn` alone installs), and one that builds may build,
+    /// install or wait for code. One that only reads its operands has nothing to read.
+    pub(super) fn bare(&self, inner: bool) -> Option<&Does> {
+        let has_commands = || self.subs.keys().any(|name| !name.starts_with('-'));
+        match (&self.forms.bare, &self.does) {
+            (Some(bare), _) => Some(bare),
+            (None, Does::Asks(_)) => Some(&self.does),
+            _ if has_commands() => None,
+            _ if inner => Some(&self.does),
+            (None, Does::Reads) if !self.says_nothing() => Some(&self.does),
+            _ => None,
+        }
+    }
+
+    /// Whether the entry has a name and nothing else.
+    fn says_nothing(&self) -> bool {
+        self.operands.is_empty()
+            && self.options.is_empty()
+            && self.beginnings.is_empty()
+            && self.marks.is_empty()
+    }
+
+    /// What `--help` or `--version` does as the only argument. `None` if the entry refuses it.
+    ///
+    /// Where the entry does not say it, a program that runs code of the workspace may do so here, too: many load the project
+    /// before they read their arguments.
+    pub(super) fn helps(&self, option: &str) -> Option<&Does> {
+        let described = match self.forms.help.iter().find(|(known, _)| known == option) {
+            Some((_, does)) => return Some(does),
+            None => self.options.get(option),
+        };
+        let builds = match described {
+            None => self.builds(),
+            Some(Choice::Flag) => matches!(self.does, Does::Builds | Does::Formats),
+            Some(_) => return None,
+        };
+        Some(if builds { &Does::Builds } else { &Does::Reads })
+    }
+
+    /// Whether the program, or one of its sub-commands, runs code of the workspace.
+    fn builds(&self) -> bool {
+        matches!(self.does, Does::Builds | Does::Formats)
+            || self.subs.values().any(|sub| sub.builds())
     }
 
     /// Whether words after `--` may be options of the program that this one runs.

@@ -12,6 +12,9 @@
 //! unsafe: grep -f /etc/shadow x   a test: has to be asked about
 //! ```
 //!
+//! A section `[+grep|sed]` adds to entries in front of it what these programs do in the forms that name nothing: `bare`,
+//! `stdin`, `help`, `talks`, `registry` and `marks`.
+//!
 //! A group (`[@name]`) has no program and is taken over by `like: @name`. Every entry has examples, and a test judges
 //! all of them, so that a change of one line shows what else it changes.
 //!
@@ -25,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::judgement::hex;
 use super::ProgramsError;
-use super::entry::{Choice, Does, Entry, Kind, Mark, PathClass, Script, Slot};
+use super::entry::{Choice, Digest, Does, Entry, Forms, Kind, Mark, PathClass, Script, Slot};
 
 type Entries = HashMap<String, Arc<Entry>>;
 
@@ -35,6 +38,7 @@ pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), 
         entries,
         groups: HashMap::new(),
         names: Vec::new(),
+        adds: false,
         entry: Entry::default(),
         text: String::new(),
     };
@@ -54,6 +58,8 @@ struct Reader<'a> {
     groups: HashMap<String, Entry>,
     /// The names of the current entry, each with its sub-commands.
     names: Vec<Vec<String>>,
+    /// Whether the current section adds to entries that are there.
+    adds: bool,
     entry: Entry,
     /// The lines of the current entry, for its digest.
     text: String,
@@ -79,7 +85,18 @@ impl Reader<'_> {
             self.text.push_str(line);
             self.text.push('\n');
         }
+        if self.adds && !FORMS.contains(&key) {
+            return Err(format!("`{key}` cannot be added to an entry"));
+        }
         match key {
+            "bare" => self.entry.forms.bare = Some(form(value)?),
+            "stdin" if value == "text" => self.entry.forms.stdin = true,
+            "stdin" => return Err(format!("`{value}` is not what a program takes its input for")),
+            "help" => self.help(value)?,
+            "talks" => self.entry.forms.talks = Some(value.to_owned()),
+            "registry" => self.entry.forms.registry.extend(options(value)),
+            "follows" => self.entry.forms.follows.extend(options(value)),
+            "files" => self.entry.forms.files.extend(options(value)),
             "does" => self.entry.does = does(value)?,
             "operands" => {
                 self.entry.operands =
@@ -110,6 +127,11 @@ impl Reader<'_> {
 
     /// Parses a header: `[git diff|show]`, `[grep|egrep]`, `[@group]`.
     fn header(&mut self, header: &str) -> Result<(), String> {
+        let (header, adds) = match header.strip_prefix('+') {
+            Some(header) => (header, true),
+            None => (header, false),
+        };
+        self.adds = adds;
         let mut names: Vec<Vec<String>> = vec![Vec::new()];
         for word in header.split_whitespace() {
             let choices: Vec<&str> = word.split('|').collect();
@@ -126,8 +148,23 @@ impl Reader<'_> {
             return Err("a header without a name".into());
         }
         self.names = names;
-        self.text = format!("[{header}]\n");
+        // Another name in a list changes nothing for those that are there.
+        self.text = if adds { String::new() } else { format!("[{header}]\n") };
         self.entry = Entry { described: true, ..Entry::default() };
+        Ok(())
+    }
+
+    /// Adds what `--help` and `--version` do: `reads`, `builds --help`.
+    fn help(&mut self, value: &str) -> Result<(), String> {
+        let (does, option) = value.split_once(' ').unwrap_or((value, ""));
+        let does = form(does)?;
+        let options: &[&str] = match option {
+            "" => &["--help", "--version"],
+            "--help" | "--version" => &[option],
+            _ => return Err(format!("`{option}` is neither `--help` nor `--version`")),
+        };
+        let known = options.iter().map(|option| ((*option).to_owned(), does.clone()));
+        self.entry.forms.help.splice(0..0, known);
         Ok(())
     }
 
@@ -144,6 +181,9 @@ impl Reader<'_> {
         self.entry.paths.extend(other.paths);
         self.entry.lines.extend(other.lines);
         self.entry.nul.extend(other.nul);
+        self.entry.forms.follows.extend(other.forms.follows);
+        self.entry.forms.files.extend(other.forms.files);
+        self.entry.forms.registry.extend(other.forms.registry);
         self.text.push_str(&hex(&other.digest));
         if self.entry.operands.is_empty() {
             self.entry.operands = other.operands;
@@ -247,6 +287,9 @@ impl Reader<'_> {
 
     /// Adds the current entry to the table.
     fn finish(&mut self) {
+        if self.adds {
+            return self.add();
+        }
         let mut entry = std::mem::take(&mut self.entry);
         entry.name_outputs();
         entry.digest = Sha256::digest(&self.text).into();
@@ -269,13 +312,59 @@ impl Reader<'_> {
             insert(self.entries, &name, own);
             // What describes a sub-command describes its program.
             if let Some(entry) = self.entries.get_mut(&first) {
-                let all = Sha256::new().chain_update(before.unwrap_or_default());
                 let entry = Arc::make_mut(entry);
-                entry.digest = all.chain_update(digest).finalize().into();
-                entry.hex = OnceLock::new();
+                entry.digest = before.unwrap_or_default();
+                entry.extend_digest(&digest);
             }
         }
     }
+
+    /// Adds the current section to the entries that it names. A program of another table is left out.
+    fn add(&mut self) {
+        let mut added = std::mem::take(&mut self.entry);
+        let digest = Sha256::digest(&self.text).into();
+        for (number, name) in std::mem::take(&mut self.names).into_iter().enumerate() {
+            let Some((first, rest)) = name.split_first() else { continue };
+            let Some(entry) = self.entries.get_mut(first) else { continue };
+            let entry = Arc::make_mut(entry);
+            if add(entry, rest, &added, &digest) && number == 0 {
+                entry.examples.append(&mut added.examples);
+            }
+        }
+    }
+}
+
+/// The keys of a section that adds to entries.
+const FORMS: &[&str] = &["bare", "stdin", "help", "talks", "registry", "marks", "safe", "unsafe"];
+
+/// What a form that names nothing does.
+fn form(value: &str) -> Result<Does, String> {
+    match does(value)? {
+        known @ (Does::Reads | Does::Builds | Does::Queries(_)) => Ok(known),
+        _ => Err(format!("`{value}` is not what a program does without operands")),
+    }
+}
+
+/// Adds to an entry, and returns whether it is there.
+fn add(entry: &mut Entry, subs: &[String], added: &Entry, digest: &Digest) -> bool {
+    if let [first, rest @ ..] = subs {
+        let sub = entry.subs.get_mut(first);
+        let found = sub.is_some_and(|sub| add(Arc::make_mut(sub), rest, added, digest));
+        if found {
+            entry.extend_digest(digest);
+        }
+        return found;
+    }
+    let Forms { bare, stdin, help, talks, registry, .. } = added.forms.clone();
+    let forms = &mut entry.forms;
+    forms.bare = bare.or(forms.bare.take());
+    forms.talks = talks.or(forms.talks.take());
+    forms.stdin |= stdin;
+    forms.help.splice(0..0, help);
+    forms.registry.extend(registry);
+    entry.marks.extend(&added.marks);
+    entry.extend_digest(digest);
+    true
 }
 
 fn options(value: &str) -> impl Iterator<Item = String> {
@@ -389,6 +478,7 @@ fn mark(word: &str) -> Result<Mark, String> {
         "inputs" => Mark::Inputs,
         "installed" => Mark::Installed,
         "no-help" => Mark::NoHelp,
+        "launcher" => Mark::Launcher,
         _ => return Err(format!("`{word}` is not a mark")),
     })
 }

@@ -7,13 +7,15 @@ mod arguments;
 mod entry;
 mod format;
 mod sections;
+mod words;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(super) use arguments::{Matched, Unmatched, is_known_word, matched};
+pub(super) use arguments::{Matched, Unmatched, matched};
 pub(super) use entry::{Does, Entry, Kind, Mark, Script};
+pub(super) use words::is_known_word;
 
 /// The built-in files, with their names for error messages.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -28,6 +30,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("services.txt", include_str!("../programs/services.txt")),
     ("packages.txt", include_str!("../programs/packages.txt")),
     ("asked.txt", include_str!("../programs/asked.txt")),
+    ("forms.txt", include_str!("../programs/forms.txt")),
 ];
 
 /// The table of programs that a [`Classifier`](super::Classifier) knows. Cheap to clone.

@@ -59,12 +59,19 @@ impl Sections {
         let header = text.lines().next().unwrap_or_default().trim();
         let header = header.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let names = header.and_then(|it| it.split_whitespace().next()).unwrap_or_default();
+        let adds = names.starts_with('+');
+        let names = names.trim_start_matches('+');
         if names.starts_with('@') {
             self.groups.insert((file, names), number);
             return;
         }
         for name in names.split('|') {
-            self.programs.entry(name).or_default().sections.push(number);
+            match self.programs.get_mut(name) {
+                Some(program) => program.sections.push(number),
+                // A section that adds makes no entry.
+                None if adds => {}
+                None => self.programs.entry(name).or_default().sections.push(number),
+            }
         }
     }
 

@@ -5,6 +5,7 @@ mod compounds;
 mod corpus;
 mod fetching;
 mod judging;
+mod lab;
 #[cfg(unix)]
 mod outputs;
 mod parsing;

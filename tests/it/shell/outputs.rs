@@ -407,7 +407,7 @@ fn a_path_that_the_table_does_not_call_an_input_is_an_output() {
         let classifier = classifier(Preset::Developer).with_programs(programs);
         classifier.judge(text, Dialect::Bash).decision().is_allow()
     };
-    let open = "[frob]\ndoes: builds\noperands: {build|src*|@path}...\nvalues: --x=text --outDir|--dest|-outputdir|--report-file|--js_out=text --out-format=text";
+    let open = "[frob]\ndoes: builds\nbare: builds\noperands: {build|src*|@path}...\nvalues: --x=text --outDir|--dest|-outputdir|--report-file|--js_out=text --out-format=text";
     assert!(judge(open, "frob build dist/x"));
     assert!(!judge(open, "frob src"));
     assert!(!judge(open, "frob x.less README.md"));

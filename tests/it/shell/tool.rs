@@ -107,3 +107,40 @@ async fn a_cancelled_call_kills_its_programs() {
     assert!(running.await.unwrap_err().is_cancelled());
     // Blocking work that is left would keep the runtime from ending, and so this test.
 }
+
+/// A repository may name programs that git runs while it only reads. Nothing that was judged as reading runs them.
+#[tokio::test]
+async fn git_that_only_reads_runs_no_program_of_the_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(args).current_dir(folder.path()).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        assert!(git.output().unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "-q"]);
+    std::fs::write(folder.path().join("a.txt"), "a\n").unwrap();
+    git(&["add", "."]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "a"]);
+    std::fs::write(folder.path().join("a.txt"), "b\n").unwrap();
+    let mark = folder.path().join("ran");
+    let program = format!("touch '{}'; false", mark.display());
+    git(&["config", "core.fsmonitor", &program]);
+    git(&["config", "diff.external", &program]);
+    for command in [
+        "git status --short",
+        "git -C . --no-pager diff --stat",
+        "git diff",
+        "git log -p -1",
+        "git show",
+        "git grep b",
+        "git ls-files -m",
+        "git blame a.txt",
+    ] {
+        let told = run(ShellTool::new(folder.path()), command).await;
+        assert_eq!(told["status"], 0, "{command}: {told}");
+        assert!(!mark.exists(), "{command}");
+    }
+    // An option that asks for it still counts, as a person has approved it.
+    run(ShellTool::new(folder.path()), "git diff --ext-diff").await;
+    assert!(mark.exists());
+}

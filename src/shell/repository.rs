@@ -1,0 +1,219 @@
+//! Tells whether reading the workspace's own repository runs programs.
+//!
+//! `git status` runs `core.fsmonitor`, and filters for files that have changed; `git diff` runs `diff.external`; `git log
+//! -p` runs `textconv`; a refresh of the index runs a hook. All of these are set in the configuration of the repository,
+//! which is read here as a text, and never by running git. A file that cannot be read, or is too large, counts as one
+//! that names a program.
+//!
+//! Keys that git reads only where it asks a person, talks to a remote or changes something are left out, as these
+//! commands are asked about.
+
+use std::path::{Path, PathBuf};
+
+use super::paths::Workspace;
+use super::registries::bounded;
+
+/// How many files of configuration may include each other.
+const MAX_FILES: usize = 16;
+
+/// Whether commands that read the repository of the workspace may run programs that its settings name. Never in a
+/// [`lexical`](Workspace::lexical) workspace.
+pub(super) fn runs_programs(workspace: &Workspace) -> bool {
+    if !workspace.looks() {
+        return false;
+    }
+    let start = workspace.start().ancestors();
+    let Some(git) = start.map(|at| at.join(".git")).find(|git| git.exists()) else {
+        return false;
+    };
+    let Some((own, common)) = folders_of(&git) else { return true };
+    let hook = common.join("hooks/post-index-change").exists();
+    hook || any_names_program(vec![
+        own.join("config"),
+        own.join("config.worktree"),
+        common.join("config"),
+    ])
+}
+
+/// The folder of a working tree's repository, and the one that all of its working trees share. `None` if they cannot be
+/// told.
+fn folders_of(git: &Path) -> Option<(PathBuf, PathBuf)> {
+    let parent = git.parent()?;
+    let own = match git.is_dir() {
+        true => git.to_owned(),
+        // A working tree beside the first one, or a module, has a file that names the folder.
+        false => parent.join(bounded(git).ok()??.trim().strip_prefix("gitdir:")?.trim()),
+    };
+    let common = match bounded(&own.join("commondir")).ok()? {
+        Some(text) => own.join(text.trim()),
+        None => own.clone(),
+    };
+    Some((own, common))
+}
+
+/// Whether one of these files, or one that they include, names a program.
+fn any_names_program(mut open: Vec<PathBuf>) -> bool {
+    let mut read = Vec::new();
+    while let Some(path) = open.pop() {
+        if read.contains(&path) {
+            continue;
+        }
+        if read.len() >= MAX_FILES {
+            return true;
+        }
+        match bounded(&path) {
+            Ok(None) => {}
+            Ok(Some(text)) => {
+                let Some(included) = includes(&text) else { return true };
+                let folder = path.parent().unwrap_or(Path::new(""));
+                open.extend(included.iter().map(|name| expanded(name, folder)));
+            }
+            Err(_) => return true,
+        }
+        read.push(path);
+    }
+    false
+}
+
+/// The path of an included file.
+fn expanded(name: &str, folder: &Path) -> PathBuf {
+    match (name.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => folder.join(name),
+    }
+}
+
+/// The files that a configuration includes; `None` if it names a program, or cannot be read as git reads it.
+fn includes(text: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        let mut line = line.trim();
+        // A continued line could hide a key.
+        if line.ends_with('\\') {
+            return None;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let (header, rest) = split_header(header)?;
+            section = header;
+            line = rest.trim();
+        }
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, "true"));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
+        match (section.as_str(), key.as_str()) {
+            ("include" | "includeif", "path") => found.push(value.to_owned()),
+            (section, key) if names_program(section, key, value) => return None,
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// The name of a section in lower case, without its second part, and what stands behind the header. A `]` may be a part
+/// of a quoted name.
+fn split_header(header: &str) -> Option<(String, &str)> {
+    let mut quoted = false;
+    let mut escaped = false;
+    let end = header.char_indices().find(|(_, c)| {
+        let ends = *c == ']' && !quoted;
+        quoted ^= *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    })?;
+    let (name, rest) = header.split_at_checked(end.0)?;
+    let name = name.split([' ', '\t', '.', '"']).next()?.to_ascii_lowercase();
+    Some((name, rest.get(1..)?))
+}
+
+/// Whether git runs the value of a key, or fetches with it, when it only reads; or reads another working tree.
+fn names_program(section: &str, key: &str, value: &str) -> bool {
+    let is_switch = || {
+        let value = value.to_ascii_lowercase();
+        matches!(value.as_str(), "true" | "false" | "yes" | "no" | "on" | "off" | "1" | "0" | "")
+    };
+    match (section, key) {
+        ("core", "fsmonitor") => !is_switch(),
+        ("core", "hookspath" | "worktree" | "alternaterefscommand" | "sshcommand") => true,
+        ("diff", "external" | "command" | "textconv") => true,
+        ("filter", "clean" | "smudge" | "process") => true,
+        ("gpg", "program" | "defaultkeycommand") => true,
+        // A file that is missing here is fetched while the history is read.
+        ("remote", "promisor" | "partialclonefilter") | ("extensions", "partialclone") => true,
+        ("hook", _) => true,
+        _ => false,
+    }
+}
+
+/// The arguments of a program, with those that keep git from running what a repository's settings name, where it only
+/// reads. They stand in front of the given ones, so that an option of the caller still counts.
+///
+/// Filters are left as they are: without them, git would show every file of theirs as changed.
+pub(super) fn without_programs<'a>(program: &str, args: &[&'a str]) -> Vec<&'a str> {
+    let git = matches!(program.rsplit(['/', '\\']).next(), Some("git" | "git.exe"));
+    let mut at = 0;
+    while let Some(option) = args.get(at).filter(|arg| arg.starts_with('-')) {
+        at += if GIT_VALUES.contains(option) { 2 } else { 1 };
+    }
+    let Some(command) = args.get(at).filter(|command| git && GIT_READS.contains(command)) else {
+        return args.to_vec();
+    };
+    let more: &[&str] = match *command {
+        "diff" | "log" | "show" | "whatchanged" | "diff-tree" | "diff-index" | "diff-files" => {
+            &["--no-ext-diff", "--no-textconv"]
+        }
+        "blame" | "annotate" | "grep" => &["--no-textconv"],
+        _ => &[],
+    };
+    let (front, back) = args.split_at_checked(at + 1).unwrap_or((args, &[]));
+    [GIT_QUIET, front, more, back].concat()
+}
+
+/// Options in front of a sub-command whose value is the next word.
+const GIT_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+];
+
+/// Sub-commands that read the working tree or the history.
+const GIT_READS: &[&str] = &[
+    "annotate",
+    "blame",
+    "check-attr",
+    "check-ignore",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "fsck",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
+    "whatchanged",
+];
+
+/// No program that watches files, no hooks, and no rewriting of the index.
+const GIT_QUIET: &[&str] = &[
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "diff.autoRefreshIndex=false",
+];
