@@ -161,7 +161,7 @@ impl Linting<'_> {
             self.add(file, Some(rule), "over-wide", "every tool is allowed with any arguments");
         }
         let shell =
-            |pattern: &ToolPattern| pattern.literal().is_some_and(super::engine::is_known_shell);
+            |pattern: &ToolPattern| pattern.literal().is_some_and(super::shells::is_known_shell);
         if rule.tools.iter().any(shell) && rule.commands.is_empty() && rule.whole.is_empty() {
             self.add(
                 file,

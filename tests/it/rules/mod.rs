@@ -1,5 +1,6 @@
-//! Permissions as a file (rules R1 to R7).
+//! Permissions as a file (rules R1 to R8).
 
+mod beside;
 mod corpus;
 mod counting;
 mod deciding;
@@ -7,6 +8,7 @@ mod granting;
 mod layering;
 mod loading;
 mod properties;
+mod scripts;
 mod tools;
 
 use countersign::decision::ToolDecision;
