@@ -18,6 +18,7 @@
 //! | [`EVERY_TIME`] | `true` | grants: never answered in advance (rule G2) |
 //! | [`GRANTABLE`] | `true` | grants: may be answered in advance |
 //! | [`GRANT_PATTERNS`] | a list | grants: classes of calls that may be answered in advance ([`GrantPattern`](crate::decision::GrantPattern)) |
+//! | [`FOR_PEOPLE`] | a list of names | grants: texts that are not compared |
 //! | [`RULE`] | an object | surfaces and logs |
 
 /// A description of the action for people.
@@ -38,6 +39,9 @@ pub const GRANTABLE: &str = "grantable";
 /// The classes of calls that a person may grant beside exactly this one, which
 /// [`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns) sets.
 pub const GRANT_PATTERNS: &str = crate::decision::GrantPattern::KEY;
+/// The names of the arguments whose texts are for people only: the layer vouches that the tool does nothing with them but
+/// show them. A grant answers a call that differs in nothing else. Where the value is no text, it is compared.
+pub const FOR_PEOPLE: &str = "for_people";
 /// The rule that asks: an object with its `id`, `file` and `line`.
 pub const RULE: &str = "rule";
 

@@ -93,7 +93,9 @@ impl Asking<'_> {
                 AskResult::Approved(approved) => {
                     let decision = approved.decision.as_ref();
                     let edited = match decision.map(|it| &it.answer) {
-                        Some(Answer::Approve { args }) => args.clone(),
+                        Some(Answer::Approve { args: Some(args) }) => {
+                            Some(self.edited(args, approved.ask.args(), &pending))
+                        }
                         _ => None,
                     };
                     let by = decision.map(|it| it.by_line()).unwrap_or_default();
@@ -116,6 +118,14 @@ impl Asking<'_> {
         Err("this call was asked about too often".to_owned())
     }
 
+    /// The arguments that a person has edited, in the words of the call that runs with them.
+    fn edited(&self, edited: &Args, asked: &Args, pending: &SuspendedTurn) -> Args {
+        match pending.requests().get(ID) {
+            Some(own) => self.stack.normal.in_own_words(edited, asked, own.args()),
+            None => edited.clone(),
+        }
+    }
+
     /// The key of the call, and the ask without its number.
     fn key(&self, pending: &SuspendedTurn) -> Result<(CallKey, Ask), String> {
         let (call, normal) = (self.stack.call, self.stack.normal);
@@ -125,10 +135,10 @@ impl Asking<'_> {
             return Err("this call is blocked: no person can approve it here".to_owned());
         }
         let questions = requests.questions(ID).to_vec();
-        let key = CallKey::new(call, normal, &asked.args().to_value(), &questions);
+        let key = CallKey::new(call, normal, asked.args(), &questions);
         let ask = Ask::new("", "", normal.shown())
             .with_args(asked.args().clone())
-            .with_questions(questions.into_iter().chain(self.origin()));
+            .with_questions(questions.into_iter().chain(self.origin(asked.args())));
         Ok((key, ask))
     }
 
@@ -136,8 +146,13 @@ impl Asking<'_> {
     ///
     /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
     /// and is not sent to the tool.
-    fn origin(&self) -> Option<Question> {
+    fn origin(&self, args: &Args) -> Option<Question> {
         let call = self.stack.call;
+        let for_people = self.stack.normal.for_people;
+        let words = for_people.iter().find(|name| args.str(name).is_some());
+        let words =
+            words.map(|name| format!("; `{name}` is in the model's words, and not compared"));
+        let words = words.unwrap_or_default();
         let directory = call.directory.display();
         let agent =
             call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
@@ -153,8 +168,8 @@ impl Asking<'_> {
             "layer": "hook",
             // A grant holds for calls of the same directory.
             "key": format!("origin {directory}"),
-            "reason": format!("{}{agent} calls `{}` in {directory}", call.client, call.tool.escape_debug()),
-            "metadata": {"hook": about, "grantable": true},
+            "reason": format!("{}{agent} calls `{}` in {directory}{words}", call.client, call.tool.escape_debug()),
+            "metadata": {"hook": about, "grantable": true, "for_people": for_people},
         }))
         .ok()
     }
@@ -212,10 +227,11 @@ impl Asking<'_> {
     /// Whether the last answer of a person to this call in its session was a no, under whichever questions it was asked.
     async fn was_denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<bool, String> {
         let asks = self.ledger.list_run(&key.run, MAX_PENDING).await.map_err(store)?;
-        let args = ask.args().to_value();
+        let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
+        let args = compared(ask);
         let mut answered = asks.records.iter().filter(|record| {
             let by_person = record.decision.as_ref().is_some_and(|it| it.grant.is_none());
-            by_person && record.ask.tool() == ask.tool() && record.ask.args().to_value() == args
+            by_person && record.ask.tool() == ask.tool() && compared(&record.ask) == args
         });
         Ok(answered.next().is_some_and(Record::is_denied))
     }

@@ -96,6 +96,17 @@ impl Client {
         })
     }
 
+    /// The fields of the client's shell tool that are for people only: the model words them anew each time, and the
+    /// client does nothing with them but show them.
+    ///
+    /// No other tool has such fields: the `description` of a payment is a part of the payment.
+    pub(super) fn for_people(self) -> &'static [&'static str] {
+        match self {
+            Self::Codex => &["justification"],
+            Self::Claude | Self::Gemini | Self::Copilot | Self::Opencode => &["description"],
+        }
+    }
+
     /// How the client's payloads name things.
     pub(super) fn fields(self) -> Fields {
         match self {

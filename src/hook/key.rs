@@ -2,7 +2,9 @@
 //!
 //! The asks of a session are one run of the ledger. The key has the path of the agent and a digest of client, session,
 //! agent, directory, tool, arguments and questions. So a call with other arguments, in another directory or session, or
-//! under other rules, is another ask. Equal calls are numbered: the next one is asked about when the one before has
+//! under other rules, is another ask. Only the words with which a model tells people what a command is about are left
+//! out, as it words them anew each time, and the client does nothing with them: the ask has them as they were when it
+//! was made. Equal calls are numbered: the next one is asked about when the one before has
 //! been answered.
 
 use serde_json::{Map, Value, json};
@@ -52,7 +54,7 @@ impl CallKey {
     pub(super) fn new(
         call: &HookCall,
         normal: &Normal,
-        args: &Value,
+        args: &Args,
         questions: &[Question],
     ) -> Self {
         // Without a session the ask belongs to this call alone.
@@ -63,6 +65,7 @@ impl CallKey {
         let (agent, tool) = (call.agent.as_deref(), normal.shown());
         let directory = call.directory.to_string_lossy();
         let client = call.client.name();
+        let args = normal.compared(args);
         let digest = digest(json!(["call", client, session, agent, directory, tool, args, asked]));
         // A `/` separates agents in paths.
         let agent = agent.map(|it| format!("/{}", it.replace('/', "_"))).unwrap_or_default();

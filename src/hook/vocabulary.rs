@@ -30,6 +30,7 @@ use super::tools::{Kind, known};
 use crate::args::Args;
 use crate::reader::patch;
 use crate::reader::scheme::scheme;
+use crate::reader::shells::{Doubt, doubt};
 
 /// A call in the common vocabulary.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub(super) struct Normal {
     pub(super) doubts: Vec<(&'static str, String)>,
     /// The client's names of arguments that have another one here.
     renamed: Vec<(&'static str, &'static str)>,
+    /// Arguments in which the model tells people what the call is about. They have no effect on it.
+    pub(super) for_people: &'static [&'static str],
     /// Arguments that were added here, and that no layer may change.
     added: Vec<&'static str>,
     /// The client's own texts of paths that were made absolute.
@@ -56,6 +59,25 @@ impl Normal {
             Some(server) => format!("mcp:{server}/{}", self.tool),
             None => self.tool.clone(),
         }
+    }
+
+    /// The arguments by which an equal call is found: all but the words for people, which a model words anew each time.
+    pub(super) fn compared(&self, args: &Args) -> Value {
+        let is_words = |name: &String, value: &Value| {
+            self.for_people.contains(&name.as_str()) && value.is_string()
+        };
+        let all = args.as_map().iter().filter(|(name, value)| !is_words(name, value));
+        Value::Object(all.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// Arguments that a person has edited in an equal call, with the words for people of this one, unless the person has
+    /// edited these, too.
+    pub(super) fn in_own_words(&self, edited: &Args, asked: &Args, own: &Args) -> Args {
+        let unedited = self.for_people.iter().filter(|name| edited.get(name) == asked.get(name));
+        unedited.fold(edited.clone(), |args, name| match own.get(name) {
+            Some(value) => args.with(*name, value.clone()),
+            None => args.without(name),
+        })
     }
 
     fn doubt(&mut self, key: &'static str, reason: impl Into<String>) {
@@ -205,6 +227,7 @@ pub(super) fn normal(call: &HookCall) -> Normal {
         args: Args::from(call.args.clone()),
         doubts: Vec::new(),
         renamed: Vec::new(),
+        for_people: &[],
         added: Vec::new(),
         paths: Vec::new(),
     };
@@ -245,6 +268,15 @@ pub(super) fn normal(call: &HookCall) -> Normal {
 }
 
 fn shell(call: &HookCall, this: &mut Normal) {
+    this.for_people = call.client.for_people();
+    // The rules ask about every field that they do not know. This one is asked about under any layers.
+    let of_sandbox = |(name, value): (&String, &Value)| {
+        (doubt(name, value) == Some(Doubt::Sandbox)).then(|| name.escape_debug().to_string())
+    };
+    let found: Vec<_> = call.args.iter().filter_map(of_sandbox).collect();
+    for name in found {
+        this.doubt("sandbox", format!("`{name}` may switch the sandbox off"));
+    }
     let directory = match this.args.get("workdir") {
         Some(_) => {
             this.absolute("workdir", &call.directory, false);

@@ -7,7 +7,7 @@
 //! | part | must be |
 //! |---|---|
 //! | tool | the same set, name and schema |
-//! | arguments | equal, or within the pattern of a named field; no field more or less |
+//! | arguments | equal, or within the pattern of a named field; no field more or less. Texts for people do not count, where a layer says which ones these are |
 //! | questions | among the original's, with the same pins (previews' only unless for any content) |
 //! | requester | the same person, by the canonical name, or none in both |
 //! | agent | the same path, or below it where that was chosen |
@@ -23,7 +23,7 @@
 //! The last two are about *this* call: a person has looked at it, or it has changed since they did, and a standing
 //! answer must not outvote that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -36,7 +36,7 @@ use super::grant_scope::GrantScope;
 use super::names::Names;
 use super::pattern::{ArgsPattern, FieldPattern};
 use crate::decision::{GrantPattern, Question};
-use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, GRANTABLE};
+use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, FOR_PEOPLE, GRANTABLE};
 use crate::outcome::DeferralKind;
 
 /// How long a grant is valid by default: 12 hours.
@@ -44,6 +44,12 @@ const VALID_FOR: Millis = 12 * 3600 * 1000;
 
 /// The beginning of the names of pins that hold the digests of previews.
 const PREVIEW: &str = "preview of ";
+
+/// The beginning of the names of pins that hold the digests of files, such as a script that the call runs.
+const CONTENT: &str = "content of ";
+
+/// How many files the sentence of a grant names.
+const MAX_NAMED: usize = 3;
 
 /// A question that a grant answers.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -313,7 +319,25 @@ impl Grant {
             GrantScope::Session(_) => "in this session".to_owned(),
             GrantScope::Project(project) => format!("in the project {project}"),
         };
-        format!("`{}` {}, {scope}", self.tool.escape_debug(), self.pattern)
+        let tool = self.tool.escape_debug();
+        format!("`{tool}` {}, {scope}{}", self.pattern, self.condition())
+    }
+
+    /// The files that the grant is bound to, as the end of its sentence.
+    fn condition(&self) -> String {
+        let pins = self.questions.iter().flat_map(|question| question.pins.keys());
+        let pinned = pins.filter_map(|pin| pin.strip_prefix(CONTENT));
+        let files: BTreeSet<_> = pinned.chain(self.files.keys().map(String::as_str)).collect();
+        let mut named: Vec<_> =
+            files.iter().take(MAX_NAMED).map(|file| format!("`{}`", file.escape_debug())).collect();
+        if files.len() > MAX_NAMED {
+            named.push(format!("{} other files", files.len() - MAX_NAMED));
+        }
+        match files.len() {
+            0 => String::new(),
+            1 => format!(", while {} stays the same", named.join("")),
+            _ => format!(", while {} stay the same", named.join(" and ")),
+        }
     }
 
     /// The grant as the rule that is compared with each call, as JSON: every part that counts, with all values.
@@ -338,15 +362,16 @@ impl Grant {
             (Some(own), Some(other)) => !names.is_no_person(own) && names.are_one(own, other),
             _ => false,
         };
+        let for_people = for_people(ask);
         refusal(ask).is_none()
             && self.identity == ask.identity
             && requester
             && (self.agent == agent || (self.below && below()))
-            && ask.questions().iter().all(|question| self.answers(question))
-            && self.pattern.fits(ask.args())
+            && ask.questions().iter().all(|question| self.answers(question, &for_people))
+            && self.pattern.fits(ask.args(), &for_people)
     }
 
-    fn answers(&self, question: &Question) -> bool {
+    fn answers(&self, question: &Question, for_people: &[String]) -> bool {
         // The layer has to put this call into the class, as it did with the original.
         let in_class = self.pattern.class_of().is_none_or(|class| {
             question.is_of_previews()
@@ -356,14 +381,25 @@ impl Grant {
             && self.questions.iter().any(|covered| {
                 covered.layer == question.layer()
                     && covered.key == question.key()
-                    && self.same_pins(&covered.pins, question.pins())
+                    && self.same_pins(&covered.pins, question.pins(), for_people)
             })
     }
 
-    fn same_pins(&self, own: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
+    fn same_pins(
+        &self,
+        own: &BTreeMap<String, String>,
+        other: &BTreeMap<String, String>,
+        for_people: &[String],
+    ) -> bool {
         let free = self.pattern.class_of().map_or(&[][..], GrantPattern::pins);
+        // Grants of earlier versions are bound to the path that a text for people would be.
+        let is_of_words = |pin: &str| {
+            pin.strip_prefix("path of ").is_some_and(|it| for_people.iter().any(|name| name == it))
+        };
         let counts = |pin: &(&String, &String)| {
-            !(free.contains(pin.0) || self.any_content && pin.0.starts_with(PREVIEW))
+            !(is_of_words(pin.0)
+                || free.contains(pin.0)
+                || self.any_content && pin.0.starts_with(PREVIEW))
         };
         own.iter().filter(counts).eq(other.iter().filter(counts))
     }
@@ -379,6 +415,12 @@ pub(super) fn classes(ask: &Ask) -> Vec<GrantPattern> {
         classes.retain(|class| others.contains(class));
     }
     classes
+}
+
+/// The arguments of a call whose texts are for people only, as the layers that ask say.
+fn for_people(ask: &Ask) -> Vec<String> {
+    let lists = ask.questions().iter().filter_map(|it| it.metadata().get(FOR_PEOPLE)?.as_array());
+    lists.flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// The key of the grants for a tool in a scope, by which a store finds them.

@@ -161,8 +161,17 @@ impl ArgsPattern {
     }
 
     /// Whether these arguments have exactly the original's fields, each equal to the original's or fitting its pattern.
-    pub(super) fn fits(&self, args: &Args) -> bool {
-        let (own, other) = (self.original.as_map(), args.as_map());
+    /// Texts for people in these fields do not count, unless the pattern names them.
+    pub(super) fn fits(&self, args: &Args, for_people: &[String]) -> bool {
+        let counts = |field: &(&String, &Value)| {
+            let (name, value) = *field;
+            !(for_people.contains(name) && value.is_string()) || self.fields.contains_key(name)
+        };
+        let of = |args: &Args| -> BTreeMap<String, Value> {
+            let all = args.as_map().iter().filter(counts);
+            all.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        let (own, other) = (of(&self.original), of(args));
         let free = |field: &String| {
             self.class.as_ref().is_some_and(|class| class.fields().contains(field))
         };

@@ -22,4 +22,5 @@ pub(crate) mod host;
 pub(crate) mod patch;
 pub(crate) mod prose;
 pub(crate) mod scheme;
+pub(crate) mod shells;
 pub(crate) mod word;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::call::RuleCall;
 use super::paths::Places;
 use super::tool_pattern::ToolPattern;
+use crate::reader::shells::SHELLS;
 use crate::shell::{Classifier, Dialect};
 
 /// The directories, the table of programs, and the tools that are shells, for the evaluation of rules.
@@ -29,18 +30,6 @@ pub(super) struct ShellField {
     pub(super) field: String,
 }
 
-/// Tools that are known to run the text of a field in a shell.
-const SHELLS: &[(&str, &str)] = &[
-    ("shell", "command"),
-    ("bash", "command"),
-    ("sh", "command"),
-    ("run_command", "command"),
-    ("run_shell_command", "command"),
-    ("execute_command", "command"),
-    ("run_terminal_cmd", "command"),
-    ("run_in_terminal", "command"),
-];
-
 impl Engine {
     pub(super) fn known_shells() -> Vec<ShellField> {
         let known = SHELLS.iter().filter_map(|(tool, field)| {
@@ -58,9 +47,4 @@ impl Engine {
     pub(super) fn is_installed(&self, program: &str) -> bool {
         !self.places.looks() || self.classifier.is_installed(program)
     }
-}
-
-/// Whether a tool of this name is known to be a shell.
-pub(super) fn is_known_shell(name: &str) -> bool {
-    SHELLS.iter().any(|(tool, _)| tool.eq_ignore_ascii_case(name))
 }

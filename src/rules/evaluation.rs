@@ -9,9 +9,10 @@
 //!    default is for the rest.
 //! 3. **The floor** adds its questions (rule R5).
 //! 4. **The decision** is the strictest of everything that was said. A unit that nothing covers is asked about, unless
-//!    `danger_default_allow` is set.
-//! 5. **Pins**, if the decision is to ask: the paths as they are resolved now, and what the table says about the
-//!    commands.
+//!    `danger_default_allow` is set. What the call of a shell carries beside its command, and is not known to be
+//!    harmless, silences the rules that allow and have no condition on it, and the default as well.
+//! 5. **Pins**, if the decision is to ask: the paths as they are resolved now, what the table says about the commands,
+//!    and the content of the scripts that they run.
 //!
 //! # An example
 //!
@@ -34,13 +35,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::beside::{self, Unread};
 use super::call::RuleCall;
 use super::command::CommandView;
 use super::condition::{Condition, FieldPath};
 use super::engine::Engine;
-use super::floor;
 use super::reason;
 use super::rule::Rule;
 use super::rule_file::RuleFile;
@@ -48,11 +47,8 @@ use super::rule_set::RuleSet;
 use super::ruling::{Charge, Layer, NearMiss, Ruling, Spoke};
 use super::seen::Seen;
 use super::truth::{Reading, Truth};
+use super::{floor, pins, scripts};
 use crate::decision::ToolDecision;
-
-/// To how many resolved paths questions are bound at most. A call that names more is bound to its arguments and the first
-/// of them.
-const MAX_PINS: usize = 64;
 
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +60,16 @@ enum Unit {
     Rest(usize),
 }
 
+/// How far what has to be allowed is covered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Cover {
+    #[default]
+    Nothing,
+    /// A rule would allow it, without what the call carries beside the command.
+    Withheld,
+    Covered,
+}
+
 /// One evaluation.
 pub(super) struct Evaluation<'a> {
     set: &'a RuleSet,
@@ -71,8 +77,10 @@ pub(super) struct Evaluation<'a> {
     views: Vec<(Vec<String>, Rc<CommandView>)>,
     /// None, where the whole call is the one unit: most calls are of no shell, and cost no allocation here.
     units: Vec<Unit>,
-    /// Those of the units that are covered, by their numbers; the rest is not.
-    covered: Vec<bool>,
+    /// How far the units are covered, by their numbers; the rest is not.
+    covered: Vec<Cover>,
+    /// What the call of a shell carries beside its command, and no rule may overlook.
+    unread: Vec<Unread>,
     ruling: Ruling,
     /// Only collected for explanations.
     near: Option<Vec<NearMiss>>,
@@ -98,9 +106,11 @@ pub(super) fn evaluate(
         views: Vec::new(),
         units: Vec::new(),
         covered: Vec::new(),
+        unread: Vec::new(),
         ruling,
         near: explains.then(Vec::new),
     };
+    evaluation.unread = beside::unread(&evaluation.seen);
     evaluation.look();
     let set = evaluation.set;
     set.candidates(call, |file, rule| evaluation.rule(file, rule));
@@ -145,18 +155,28 @@ impl Evaluation<'_> {
         self.units.get(number).copied().unwrap_or(Unit::Whole)
     }
 
-    fn cover(&mut self, number: usize) {
+    fn cover(&mut self, number: usize, cover: Cover) {
         if self.covered.len() <= number {
-            self.covered.resize(number + 1, false);
+            self.covered.resize(number + 1, Cover::Nothing);
         }
-        self.covered.get_mut(number).into_iter().for_each(|it| *it = true);
+        self.covered.get_mut(number).into_iter().for_each(|it| *it = cover.max(*it));
+    }
+
+    fn cover_of(&self, number: usize) -> Cover {
+        self.covered.get(number).copied().unwrap_or_default()
     }
 
     /// What no rule has spoken about, unless the default is to allow it.
     fn uncovered(&self) -> impl Iterator<Item = Unit> {
-        let covers = |number: &usize| self.covered.get(*number).copied().unwrap_or(false);
-        let numbers = self.numbers().filter(move |number| !covers(number));
+        let numbers = self.numbers().filter(|number| self.cover_of(*number) == Cover::Nothing);
         numbers.filter(|_| !self.set.default_allow()).map(|number| self.unit(number))
+    }
+
+    /// Whether the call carries what no rule has looked at, and no rule has spoken about all of it. The default does not
+    /// allow it either, as it is an answer about commands that were read.
+    fn is_unread(&self) -> bool {
+        let is_open = |number: usize| self.cover_of(number) != Cover::Covered;
+        !self.unread.is_empty() && self.numbers().any(is_open)
     }
 
     fn rule(&mut self, file: &RuleFile, rule: &Rule) {
@@ -195,16 +215,22 @@ impl Evaluation<'_> {
             return self.missed(file, rule, None, || failed(condition, answer));
         }
         let mut spoke = false;
+        let silenced = beside::silences(rule, &self.unread);
         for number in self.numbers() {
             let unit = self.unit(number);
-            match self.covers(rule, unit) {
-                Ok(()) => {
+            match (self.covers(rule, unit), &silenced) {
+                (Ok(()), Some(why)) => {
+                    self.cover(number, Cover::Withheld);
+                    let part = self.part(unit);
+                    self.missed(file, rule, part, || why.clone());
+                }
+                (Ok(()), None) => {
                     spoke = true;
-                    self.cover(number);
+                    self.cover(number, Cover::Covered);
                     let said = self.spoke(file, rule, rule.effect, unit, "");
                     self.ruling.spoke.push(said);
                 }
-                Err(why) => {
+                (Err(why), _) => {
                     let part = self.part(unit);
                     self.missed(file, rule, part, why);
                 }
@@ -375,7 +401,7 @@ impl Evaluation<'_> {
         // What a rule asks about or denies has been spoken about: the default is for the rest.
         for number in self.numbers() {
             if unit == Unit::Whole || unit == self.unit(number) {
-                self.cover(number);
+                self.cover(number, Cover::Covered);
             }
         }
         let said = self.spoke(file, rule, effect, unit, why);
@@ -456,15 +482,22 @@ impl Evaluation<'_> {
     /// rules could matter (rule R2).
     fn decide(&mut self) {
         let strictest = self.ruling.spoke.iter().map(|spoke| spoke.decision).max();
+        let is_unread = self.is_unread();
         let default = match self.uncovered().next() {
-            Some(_) => ToolDecision::Ask,
-            None => ToolDecision::Allow,
+            None if !is_unread => ToolDecision::Allow,
+            _ => ToolDecision::Ask,
         };
         self.ruling.decision = strictest.unwrap_or(ToolDecision::Allow).max(default);
-        let names_all =
-            self.near.is_some() || !self.ruling.spoke.is_empty() || !self.views.is_empty();
+        let names_all = self.near.is_some()
+            || is_unread
+            || !self.ruling.spoke.is_empty()
+            || !self.views.is_empty();
         if self.ruling.decision == ToolDecision::Ask && names_all {
-            let said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
+            let mut said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
+            if is_unread {
+                let reason = beside::reason(&self.unread);
+                said.push(Spoke { part: None, reason, ..self.default(Unit::Whole) });
+            }
             self.ruling.spoke.extend(said);
         }
         if self.near.is_some()
@@ -477,12 +510,25 @@ impl Evaluation<'_> {
             self.ruling.spoke.push(said);
         }
         if self.ruling.decision == ToolDecision::Ask {
-            self.pins();
+            self.ruling.pins = pins::of_paths_and_commands(&self.seen, &self.views);
             if self.ruling.winners().all(|spoke| spoke.grantable && !spoke.every_time) {
                 self.ruling.patterns = super::patterns::patterns(&self.seen, &self.views);
             }
+            self.scripts();
         }
         self.ruling.sort();
+    }
+
+    /// Binds the questions to the content of the scripts that the commands run. Where that is not possible, no answer in
+    /// advance may answer them. The commands of a class run none.
+    fn scripts(&mut self) {
+        if !self.ruling.patterns.is_empty() {
+            return;
+        }
+        match scripts::contents(&self.seen, &self.views) {
+            Some(contents) => self.ruling.pins.extend(contents),
+            None => self.ruling.spoke.iter_mut().for_each(|spoke| spoke.grantable = false),
+        }
     }
 
     fn default(&self, unit: Unit) -> Spoke {
@@ -513,47 +559,6 @@ impl Evaluation<'_> {
             every_time: false,
             grantable: true,
             digest: "".into(),
-        }
-    }
-
-    /// Binds the questions to the resolved paths of the arguments, and to what the table says about commands.
-    ///
-    /// The second place of a path is the resolved one. Binding the question to it means that a link which leads
-    /// elsewhere on the approved pass is a new question. Nothing is promised between the permit and the moment at which
-    /// the tool opens the file.
-    fn pins(&mut self) {
-        for (field, view) in &self.views {
-            let digest = super::rule::hex_digest(view.judged().as_bytes());
-            self.ruling.pins.push((format!("commands of {}", field.join(".")), digest));
-        }
-        if !self.seen.engine.places.looks() {
-            return;
-        }
-        for (name, value) in self.seen.call.args {
-            if self.views.iter().all(|(field, _)| field.first() != Some(name)) {
-                self.pin(name, value, !super::patterns::CONTENT.contains(&name.as_str()));
-            }
-        }
-    }
-
-    /// Binds the questions to the place that a text leads to, and to those of the texts within it, up to so many.
-    fn pin(&mut self, name: &str, value: &Value, within: bool) {
-        if self.ruling.pins.len() >= MAX_PINS {
-            return;
-        }
-        match value {
-            Value::String(text) => {
-                if let Some(place) = self.seen.resolved_place(text) {
-                    self.ruling.pins.push((format!("path of {name}"), place));
-                }
-            }
-            Value::Array(items) if within => items.iter().enumerate().for_each(|(at, item)| {
-                self.pin(&format!("{name}/{at}"), item, within);
-            }),
-            Value::Object(map) if within => map.iter().for_each(|(key, value)| {
-                self.pin(&format!("{name}/{key}"), value, within);
-            }),
-            _ => {}
         }
     }
 }

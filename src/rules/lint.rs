@@ -29,6 +29,7 @@ use super::ruling::Layer;
 use super::tool_pattern::ToolPattern;
 use crate::call::ToolDefinition;
 use crate::decision::ToolDecision;
+use crate::reader::shells::is_known_shell;
 
 /// One finding about a rule or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -160,8 +161,7 @@ impl Linting<'_> {
         if rule.tools.iter().any(ToolPattern::is_every_tool) && !conditional {
             self.add(file, Some(rule), "over-wide", "every tool is allowed with any arguments");
         }
-        let shell =
-            |pattern: &ToolPattern| pattern.literal().is_some_and(super::engine::is_known_shell);
+        let shell = |pattern: &ToolPattern| pattern.literal().is_some_and(is_known_shell);
         if rule.tools.iter().any(shell) && rule.commands.is_empty() && rule.whole.is_empty() {
             self.add(
                 file,

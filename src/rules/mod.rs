@@ -68,9 +68,11 @@
 //!
 //! `evaluation` decides, and everything else feeds it: files are read by `document`, `rule_file`, `rule` and
 //! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
-//! `tool_pattern`; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
+//! `tool_pattern`; `shells` lists what a call of a shell may carry beside its command, and `beside` finds what is not on
+//! the list; `pins` and `scripts` say what a question is bound to; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
 //! [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
 
+mod beside;
 mod builder;
 mod call;
 mod classes;
@@ -96,6 +98,7 @@ mod lint;
 mod misspelling;
 mod paths;
 mod patterns;
+mod pins;
 mod preset;
 mod private_file;
 mod project;
@@ -106,6 +109,7 @@ mod rule_file;
 mod rule_set;
 mod ruling;
 mod schema;
+mod scripts;
 mod seen;
 mod source;
 mod sources;

@@ -20,11 +20,9 @@ use super::engine::Engine;
 use super::paths::Places;
 use crate::reader::argument::{self, Likelihood, TextReading};
 use crate::reader::prose::{self, TextRole};
+use crate::reader::shells::DIRECTORIES;
 use crate::reader::word;
 use crate::shell::lexically_normal;
-
-/// The fields in which tools take the directory that they work in.
-const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory"];
 
 /// The places that a text of the arguments stands for, which several rules look at.
 type KnownPlaces = Result<Rc<[PathBuf]>, &'static str>;
@@ -87,23 +85,27 @@ impl<'a> Seen<'a> {
         rest.iter().try_fold(self.call.args.get(first)?, |value, name| value.get(name))
     }
 
-    /// The directory that the call starts in, and the one that an argument names.
+    /// The directory that the call starts in, if no argument names another one.
+    pub(super) fn base(&self) -> PathBuf {
+        let root = self.places().root();
+        let given = self.call.directory;
+        given.map_or_else(|| root.to_owned(), |it| lexically_normal(&root.join(it)))
+    }
+
+    /// The directories that arguments name, and the one that the call starts in.
     pub(super) fn directories(&self) -> &[PathBuf] {
         self.directories.get_or_init(|| {
-            let root = self.places().root();
-            let base = self
-                .call
-                .directory
-                .map_or_else(|| root.to_owned(), |it| lexically_normal(&root.join(it)));
-            match self.directory_argument() {
-                Some(named) => vec![lexically_normal(&base.join(named)), base],
-                None => vec![base],
-            }
+            let base = self.base();
+            let named = self.directory_arguments().map(|it| lexically_normal(&base.join(it)));
+            let mut all: Vec<_> = named.collect();
+            all.push(base);
+            all
         })
     }
 
-    fn directory_argument(&self) -> Option<&'a str> {
-        let given = DIRECTORIES.iter().find_map(|name| self.call.args.get(*name)?.as_str());
+    fn directory_arguments(&self) -> impl Iterator<Item = &'a str> {
+        let args = self.call.args;
+        let given = DIRECTORIES.iter().filter_map(|name| args.get(*name)?.as_str());
         given.filter(|text| !text.is_empty())
     }
 
@@ -158,7 +160,7 @@ impl<'a> Seen<'a> {
             return known;
         }
         let view = self.field(field).and_then(Value::as_str).map(|text| {
-            let given = self.directory_argument().map(Cow::Borrowed);
+            let given = self.directory_arguments().next().map(Cow::Borrowed);
             let start = self.call.directory.map(|directory| directory.to_string_lossy());
             let directory = match (start, given) {
                 (Some(start), Some(given)) => Some(Cow::Owned(

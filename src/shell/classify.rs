@@ -105,6 +105,22 @@ impl Classifier {
         text && workspace.places(path, directory).is_some_and(|places| places.iter().all(plain))
     }
 
+    /// The files in a directory that define a build, and with it the code that a build runs, such as `Makefile` and
+    /// `package.json`. None in a [`lexical`](Workspace::lexical) workspace.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let of = |workspace| Classifier::new(workspace, Preset::Developer).build_definitions(Path::new("."));
+    /// assert!(of(Workspace::new(".")).contains(&"./Cargo.toml".into()));
+    /// assert!(of(Workspace::lexical(".")).is_empty());
+    /// ```
+    #[must_use]
+    pub fn build_definitions(&self, directory: &Path) -> Vec<PathBuf> {
+        self.settings.workspace.build_definitions(directory)
+    }
+
     /// Replaces the table of programs.
     #[must_use]
     pub fn with_programs(mut self, programs: Programs) -> Self {

@@ -145,6 +145,12 @@ impl Workspace {
         self.looks && directory.starts_with(&self.root) && !between.any(is_one)
     }
 
+    /// The files in a directory that define a build.
+    pub(super) fn build_definitions(&self, directory: &Path) -> Vec<PathBuf> {
+        let known = names("build definitions").iter().filter(|_| self.looks);
+        known.map(|name| directory.join(name)).filter(|file| file.is_file()).collect()
+    }
+
     /// Whether the program of the first word is installed in `node_modules` of each of these directories, or of one
     /// above it in the root. Never in a [`lexical`](Self::lexical) workspace.
     pub(super) fn has_installed(&self, words: &[Word], here: &[PathBuf]) -> bool {

@@ -236,7 +236,8 @@ fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> Question
 }
 
 /// The metadata of questions that says which grants may be offered. Surfaces offer them, and do not print this.
-const ABOUT_GRANTS: [&str; 2] = [metadata::GRANT_PATTERNS, metadata::GRANTABLE];
+const ABOUT_GRANTS: [&str; 3] =
+    [metadata::GRANT_PATTERNS, metadata::GRANTABLE, metadata::FOR_PEOPLE];
 
 /// The notes about the call: those of each asker, then those without an asker.
 fn notes(

@@ -1,5 +1,6 @@
-//! Permissions as a file (rules R1 to R7).
+//! Permissions as a file (rules R1 to R8).
 
+mod beside;
 mod corpus;
 mod counting;
 mod deciding;
@@ -8,6 +9,7 @@ mod layering;
 mod loading;
 mod properties;
 mod reading;
+mod scripts;
 mod tools;
 
 use countersign::decision::ToolDecision;

@@ -10,13 +10,13 @@ use std::time::Duration;
 use countersign::deferred::{Answer, metadata};
 use countersign::handler::handler_fn_sync;
 use countersign::ledger::{
-    AskState, FieldPattern, Grant, GrantRecord, GrantScope, GrantState, Ledger, MemoryStore,
+    Ask, AskState, FieldPattern, Grant, GrantRecord, GrantScope, GrantState, Ledger, MemoryStore,
     Project, Quorum, Record, RevokedGrant,
 };
 use countersign::testing::ScriptedModel;
 use countersign::{
-    Agent, Decision, DeferredToolRequests, DeferredToolResults, Outcome, RunContext, ToolCall,
-    ToolDefinition, ToolsExt as _, Turn, TurnReport, decide_fn,
+    Agent, Args, Decision, DeferredToolRequests, DeferredToolResults, Outcome, RunContext,
+    ToolCall, ToolDefinition, ToolsExt as _, Turn, TurnReport, decide_fn,
 };
 use serde_json::{Value, json};
 
@@ -445,4 +445,36 @@ async fn a_call_that_a_person_denied_in_this_run_is_not_granted() {
     assert_eq!(denied.load(Ordering::SeqCst), 2, "the person was asked both times");
     assert!(world.recorder.ran().is_empty());
     assert!(world.passes(same()).await, "in another run it answers");
+}
+
+/// G1: "texts that a layer says are for people only do not count", and nothing else beside them is free.
+#[tokio::test]
+async fn a_grant_answers_calls_that_differ_in_words_for_people() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let said = |fields: Value| {
+        let asked = Decision::ask("runs a command").with_metadata(metadata::GRANTABLE, true);
+        asked.with_metadata(metadata::FOR_PEOPLE, fields)
+    };
+    let ask = |run: &str, asked: &Decision, args: Value| {
+        let args: Args = serde_json::from_value(args).unwrap();
+        Ask::new(run, "root/c1", "sh").with_args(args).with_questions(asked.questions().to_vec())
+    };
+    let first = ask("run-1", &said(json!([])), json!({"command": "make", "note": "Ship it"}));
+    let grant = Grant::of(&first, GrantScope::Session("s1".into())).unwrap();
+    assert!(ledger.answer_by_grant(&first).await.unwrap().is_none());
+    ledger.make_grant(grant, &["ann"]).await.unwrap();
+    let answers = async |run: &str, fields: Value, args: Value| {
+        ledger.answer_by_grant(&ask(run, &said(fields), args)).await.unwrap().is_some()
+    };
+    let other = json!({"command": "make", "note": "Ship the app"});
+    assert!(!answers("run-2", json!([]), other.clone()).await, "no layer vouches for it");
+    assert!(answers("run-3", json!(["note"]), other).await);
+    assert!(answers("run-4", json!(["note"]), json!({"command": "make"})).await);
+    for (run, args) in [
+        ("run-5", json!({"command": "make x", "note": "Ship it"})),
+        ("run-6", json!({"command": "make", "note": {"text": "Ship it"}})),
+        ("run-7", json!({"command": "make", "note": "Ship it", "env": "x"})),
+    ] {
+        assert!(!answers(run, json!(["note"]), args).await, "{run}");
+    }
 }

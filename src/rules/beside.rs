@@ -1,0 +1,123 @@
+//! What a call of a shell carries beside its command, and no rule has looked at.
+//!
+//! A rule that allows by the command is silent about a call with such a field, and so is the default, unless the rule
+//! has a condition on the field itself: then its author has looked at it. Everything that is known to be harmless is in
+//! the table of [`shells`].
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::condition::FieldPath;
+use super::rule::Rule;
+use super::seen::Seen;
+use crate::reader::shells::{self, DIRECTORIES, Doubt};
+use crate::shell::lexically_normal;
+use crate::show::escape;
+
+/// How many fields a question names. A call may have thousands.
+const MAX_NAMED: usize = 4;
+
+/// A field that no rule has looked at, and why that matters.
+#[derive(Debug)]
+pub(super) struct Unread {
+    name: String,
+    why: String,
+}
+
+/// The fields of a call of a shell that may change what runs. None for a call of another tool.
+pub(super) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
+    let Some(command) = seen.engine.shell_field(&seen.call) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut places: Vec<(&String, PathBuf)> = Vec::new();
+    for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
+        let why = if DIRECTORIES.contains(&name.as_str()) {
+            match place(seen, value) {
+                Ok(place) => {
+                    places.extend(place.map(|place| (name, place)));
+                    None
+                }
+                Err(why) => Some(why),
+            }
+        } else if name == "paths" && is_of_patch(seen, command) {
+            None
+        } else {
+            shells::doubt(name, value).map(why)
+        };
+        found.extend(why.map(|why| Unread::new(name, seen.call.tool, why)));
+    }
+    // The tool starts in one of them, and it is not known in which.
+    if places.windows(2).any(|pair| matches!(pair, [(_, one), (_, other)] if one != other)) {
+        let why = "is one of several directories";
+        found.extend(places.iter().map(|(name, _)| Unread::new(name, seen.call.tool, why)));
+    }
+    found
+}
+
+impl Unread {
+    fn new(name: &str, tool: &str, why: &str) -> Self {
+        let why = format!("`{}` of `{}` {why}", escape(name), escape(tool));
+        Self { name: name.to_owned(), why }
+    }
+}
+
+fn why(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Unknown => "is an argument that is not known here",
+        Doubt::Value => "has a value that is not known here",
+        Doubt::Sandbox => "may switch the sandbox off",
+    }
+}
+
+/// The directory that a value of such a field means, if it means one. The error says why it may be another one.
+fn place(seen: &Seen<'_>, value: &Value) -> Result<Option<PathBuf>, &'static str> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) if !is_read_otherwise(text) => {
+            Ok(Some(lexically_normal(&seen.base().join(text))))
+        }
+        _ => Err("may be another directory than it seems to be"),
+    }
+}
+
+/// Whether a tool may read a text as another directory than its characters say: by expanding or decoding it, or by
+/// taking a link before a `..` literally.
+fn is_read_otherwise(text: &str) -> bool {
+    let mut bytes = text.as_bytes().windows(3);
+    let is_code = |it: &[u8]| matches!(it, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+    text.starts_with(['~', '$', '%', '@', '-'])
+        || text.trim() != text
+        || text.contains(char::is_control)
+        || text.contains("://")
+        || text.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("file:"))
+        || text.split(['/', '\\']).any(|part| part == "..")
+        || bytes.any(is_code)
+}
+
+/// Whether the command is a patch, to which the hook of an agent adds the paths that it changes.
+fn is_of_patch(seen: &Seen<'_>, command: &str) -> bool {
+    let text = seen.call.args.get(command).and_then(Value::as_str);
+    text.is_some_and(|text| text.contains("*** Begin Patch"))
+}
+
+/// Why a rule that allows is silent about a call with these fields: it has no condition on one of them.
+pub(super) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
+    let conditions = || rule.whole.iter().chain(rule.exceptions.iter().flatten());
+    let names = |unread: &Unread| {
+        conditions().any(|condition| match &condition.field {
+            FieldPath::Named(path) => matches!(path.as_slice(), [name] if *name == unread.name),
+            FieldPath::AnyPath => false,
+        })
+    };
+    unread.iter().find(|unread| !names(unread)).map(|unread| unread.why.clone())
+}
+
+/// The fields as one reason.
+pub(super) fn reason(unread: &[Unread]) -> String {
+    let mut named: Vec<_> = unread.iter().take(MAX_NAMED).map(|it| it.why.clone()).collect();
+    if unread.len() > MAX_NAMED {
+        named.push(format!("and {} more", unread.len() - MAX_NAMED));
+    }
+    named.join("; ")
+}

@@ -1,0 +1,130 @@
+//! The scripts that commands run, to whose content questions are bound (rule R6).
+
+use std::path::Path;
+
+use countersign::rules::{RuleCall, Rules};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::args;
+
+/// A workspace with scripts, data and definitions of builds.
+fn workspace() -> (TempDir, Rules) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("sub/pkg")).unwrap();
+    for file in [
+        "x.py",
+        "x.sh",
+        "x.js",
+        "plain",
+        "data.csv",
+        "package.json",
+        "Makefile",
+        "sub/x.py",
+        "sub/Makefile",
+        "sub/pkg/tool.py",
+    ] {
+        std::fs::write(folder.path().join(file), "1\n").unwrap();
+    }
+    std::fs::write(folder.path().join("tool"), "#!/bin/sh\n").unwrap();
+    let text = "version = 1\n";
+    let rules = Rules::builder().root(folder.path()).text("mine.toml", text).load().unwrap();
+    (folder, rules)
+}
+
+/// The files to whose content the questions about a command are bound.
+fn bound(rules: &Rules, command: &str) -> Vec<String> {
+    let call = args(json!({"command": command}));
+    let ruling = rules.decide(&RuleCall::new("shell", &call));
+    let pins = ruling.pins().iter().filter_map(|(name, _)| name.strip_prefix("content of "));
+    let mut pins: Vec<_> = pins.map(str::to_owned).collect();
+    pins.sort_unstable();
+    pins
+}
+
+/// R6: a question about a command that runs a script is bound to the content of the script.
+#[test]
+fn a_question_is_bound_to_the_scripts_that_a_command_runs() {
+    let (_folder, rules) = workspace();
+    for (command, expected) in [
+        ("python3 x.py", &["x.py"][..]),
+        ("python3 -u x.py data.csv", &["x.py"]),
+        ("./x.sh", &["x.sh"]),
+        ("bash x.sh", &["x.sh"]),
+        ("bash plain data.csv", &["plain"]),
+        ("./tool --force", &["tool"]),
+        (". ./x.sh", &["x.sh"]),
+        ("exec ./x.sh", &["x.sh"]),
+        ("sh < x.sh", &["x.sh"]),
+        ("cat x.sh | bash", &["x.sh"]),
+        ("node --require=./x.js x.js", &["x.js"]),
+        ("env A=b ./x.sh", &["x.sh"]),
+        ("timeout 5 python3 x.py", &["x.py"]),
+        ("cd sub && python3 x.py", &["sub/x.py"]),
+        ("cd sub && python3 -m pkg.tool", &["sub/pkg/tool.py"]),
+        ("bash -c 'python3 x.py'", &["x.py"]),
+        ("frobnicate x.sh data.csv", &["x.sh"]),
+    ] {
+        let found = bound(&rules, command);
+        let scripts: Vec<_> = found.iter().filter(|it| !is_definition(it)).collect();
+        assert_eq!(scripts, expected, "{command}");
+    }
+}
+
+fn is_definition(file: &str) -> bool {
+    ["package.json", "Makefile"].iter().any(|name| file.ends_with(name))
+}
+
+/// R6: a command that runs what the workspace defines is bound to the definition.
+#[test]
+fn a_question_is_bound_to_the_definition_of_the_build_that_a_command_runs() {
+    let (_folder, rules) = workspace();
+    for command in ["npm run deploy", "make x", "frobnicate"] {
+        assert_eq!(bound(&rules, command), ["Makefile", "package.json"], "{command}");
+    }
+    for command in ["make -C sub x", "cd sub && make x", "make --directory=sub x"] {
+        let expected = ["Makefile", "package.json", "sub/Makefile"];
+        assert_eq!(bound(&rules, command), expected, "{command}");
+    }
+}
+
+/// A question about a command that runs nothing of the workspace is bound to no content.
+#[test]
+fn other_commands_are_bound_to_no_content() {
+    let (_folder, rules) = workspace();
+    for command in ["git commit -m x", "git push", "rm x.py", "ls", "cat x.py", "git add x.py"] {
+        assert_eq!(bound(&rules, command), [""; 0], "{command}");
+    }
+}
+
+/// G2: a script whose content cannot be bound to is asked about each time.
+#[test]
+fn a_script_that_is_too_large_or_unknown_is_asked_about_each_time() {
+    let (folder, rules) = workspace();
+    let grantable = |command: &str| {
+        let call = args(json!({"command": command}));
+        rules.decide(&RuleCall::new("shell", &call)).is_grantable()
+    };
+    let large = |path: &Path| std::fs::write(path, vec![b'1'; (8 << 20) + 1]).unwrap();
+    large(&folder.path().join("large.py"));
+    large(&folder.path().join("large.csv"));
+    assert!(grantable("python3 x.py large.csv"));
+    assert!(!grantable("python3 large.py"));
+    // The text that is run is not looked at.
+    assert!(!grantable("eval 'python3 x.py'"));
+}
+
+/// R6: a changed script is another question, and another script beside it is not.
+#[test]
+fn a_changed_script_is_another_question() {
+    let (folder, rules) = workspace();
+    let pins = || {
+        let call = args(json!({"command": "python3 x.py"}));
+        rules.decide(&RuleCall::new("shell", &call)).pins().to_vec()
+    };
+    let before = pins();
+    std::fs::write(folder.path().join("x.js"), "2").unwrap();
+    assert_eq!(pins(), before);
+    std::fs::write(folder.path().join("x.py"), "2").unwrap();
+    assert_ne!(pins(), before);
+}
