@@ -8,6 +8,7 @@
 //! | a rule that says "never" | [`properties`], over random stacks, answers and clients |
 //! | the inbox, the chat page, several servers | `tests/browser`, in a real browser |
 //! | the shell's tables and rule files | [`shell`], [`rules`], and the commands in `tests/data` |
+//! | how texts, paths and hosts are read, at any door | [`readers`], over hostile calls and daily work |
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
 //! | a stored form | [`corpus`], and the files in `tests/corpus` |
 //! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
@@ -47,6 +48,7 @@ mod program;
 mod properties;
 mod proposals;
 mod pydantic;
+mod readers;
 mod rules;
 mod seal;
 mod secrecy;

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+// The example uses all of it.
+#[allow(dead_code, reason = "the tests need a part of what the example prints")]
+#[path = "../../../examples/score/corpus.rs"]
+mod corpus;
 
-/// A labelled command.
-#[derive(Deserialize)]
-pub(crate) struct Row {
-    pub(crate) cmd: String,
-    kind: String,
-}
+pub(crate) use corpus::Row;
 
 /// The rows of `tests/shell/{name}.jsonl`.
 pub(crate) fn rows(name: &str) -> Vec<Row> {
     let path = format!("{}/shell/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    corpus::read(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The share of rows that are asked about or denied; how many these are of each kind; and the rows whose answer is not
@@ -25,20 +23,6 @@ pub(crate) fn score(
     wanted: bool,
     judge: impl Fn(&str) -> (bool, String),
 ) -> (f64, BTreeMap<String, (usize, usize)>, Vec<String>) {
-    let rows = rows(name);
-    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    let mut others = Vec::new();
-    let mut asked = 0;
-    for row in &rows {
-        let (is_allowed, text) = judge(&row.cmd);
-        let is_asked = !is_allowed;
-        asked += usize::from(is_asked);
-        let kind = kinds.entry(row.kind.clone()).or_default();
-        kind.0 += usize::from(is_asked);
-        kind.1 += 1;
-        if is_asked != wanted {
-            others.push(format!("{:?}: {text}", row.cmd));
-        }
-    }
-    (asked as f64 / rows.len() as f64, kinds, others)
+    let score = corpus::score(&rows(name), wanted, judge);
+    (score.all.0 as f64 / score.all.1 as f64, score.kinds, score.others)
 }
