@@ -28,8 +28,9 @@ use super::payload::HookCall;
 use super::shells;
 use super::tools::{Kind, known};
 use crate::args::Args;
+use crate::reader::argument::{self, Likelihood, TextReading, readings, trimmed};
 use crate::reader::patch;
-use crate::reader::scheme::scheme;
+use crate::reader::prose::TextRole;
 use crate::reader::shells::{Doubt, doubt};
 
 /// A call in the common vocabulary.
@@ -116,7 +117,7 @@ impl Normal {
             }
             Some(Value::String(text)) if !text.is_empty() => {
                 let text = text.clone();
-                if let Some(doubt) = doubtful(&text) {
+                if let Some(doubt) = doubtful(&text, directory) {
                     self.doubt("path", doubt);
                 }
                 let path = directory.join(&text).to_string_lossy().into_owned();
@@ -148,7 +149,7 @@ impl Normal {
             self.doubt("patch", "it is not known which files the patch changes");
         }
         for path in &found.paths {
-            if let Some(doubt) = doubtful(path) {
+            if let Some(doubt) = doubtful(path, directory) {
                 self.doubt("path", doubt);
             }
         }
@@ -207,14 +208,28 @@ impl Normal {
     }
 }
 
-/// Why a path may not be the one that it seems to be: clients expand some texts.
+/// Why a path may not be the one that it seems to be, in the directory of the call.
 ///
-/// `~/x`, `$HOME/x` and `@file` are texts that some clients expand; joined to the directory they would look like
-/// harmless files in it. At a NUL or a line break some readers end a path.
-fn doubtful(path: &str) -> Option<String> {
-    let expanded = path.starts_with(['~', '@', '$', '%']) || path.trim() != path;
-    let is_url = scheme(path).is_some() || path.contains("://");
-    (expanded || is_url || path.contains(char::is_control)).then(|| {
+/// `~/x`, `$HOME/x` and `@file` are texts that some clients expand, and `{"path": "/etc/x"}` is one that some parse:
+/// joined to the directory they would look like harmless files in it. So each reading of the text has to be one of the
+/// joined path, too. At a NUL or a line break some readers end a path.
+fn doubtful(path: &str, directory: &Path) -> Option<String> {
+    let expanded = path.starts_with(['~', '@', '$', '%']) || trimmed(path) != path;
+    let reads_otherwise = || {
+        let own = readings(path, TextRole::Named);
+        let joined = directory.join(path);
+        let joined = joined.to_string_lossy();
+        let joined = readings(&joined, TextRole::Named);
+        let counts = |reading: &&TextReading<'_>| reading.likelihood != Likelihood::Loose;
+        let is_joined = |reading: &TextReading<'_>| {
+            let there = directory.join(&*reading.text);
+            joined.all.iter().filter(counts).any(|it| Path::new(&*it.text) == there)
+        };
+        let readable = own.unreadable.is_none() && !own.is_address;
+        !(readable && own.all.iter().filter(counts).all(is_joined))
+    };
+    let is_plain = argument::is_plain(path);
+    (expanded || path.contains(char::is_control) || !is_plain && reads_otherwise()).then(|| {
         format!("`{}` may be read as another path than it seems to be", path.escape_debug())
     })
 }

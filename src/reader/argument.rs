@@ -10,6 +10,7 @@
 //! | `%2eenv`, `%252eenv` | `.env` | certain: decoded once or twice |
 //! | `x\.env` | `x/.env` | certain |
 //! | `" .env"`, `.env.` | `.env` | possible |
+//! | `$HOME/.env` | `~/.env` | possible; `$X/.env` cannot be read |
 //! | `["a", ".env"]` | `a`, `.env` | possible: some servers parse a text where they expect a list |
 //! | `path=.env`, `@.env`, `-f.env` | `.env` | possible |
 //! | `README.md .env`, `HEAD:.env` | `.env` | loose: for rules that deny only |
@@ -73,11 +74,16 @@ pub(crate) fn is_plain(text: &str) -> bool {
     let odd = |byte: u8| {
         !byte.is_ascii()
             || byte.is_ascii_control()
-            || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~')
+            || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~' | b'$')
     };
     !text.bytes().any(odd)
         && !text.starts_with(['[', '{', '-', ' ', '"'])
         && !text.ends_with([' ', '.'])
+}
+
+/// The text without what readers drop at its ends: blanks, control characters and the mark of the byte order.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}')
 }
 
 /// Whether a plain text has words: parts that a rule that denies looks at by themselves.
@@ -189,15 +195,11 @@ impl<'t> ArgumentReader<'t> {
             Some(_) => self.readings.unreadable = Some("has a scheme that is not known"),
             None => {}
         }
-        let trimmed = text
-            .trim_matches(|c: char| c.is_whitespace() || c.is_control())
-            .trim_end_matches(['.', ' ']);
+        let trimmed = trimmed(text).trim_end_matches(['.', ' ']);
         if trimmed != text {
             self.add(Cow::Borrowed(trimmed), Likelihood::Possible);
         }
-        if !is_nfc(text) {
-            self.add(Cow::Owned(text.nfc().collect()), Likelihood::Possible);
-        }
+        self.variable(trimmed);
         self.json(text);
         self.alternatives(text);
         self.turned();
@@ -205,6 +207,34 @@ impl<'t> ArgumentReader<'t> {
             self.parts(text);
         }
         self.decoded();
+        self.composed();
+    }
+
+    /// A text that begins with a variable: some tools expand it. The home is known, and others are not.
+    fn variable(&mut self, text: &str) {
+        let Some(name) = text.strip_prefix('$') else { return };
+        if self.role != TextRole::Named
+            || !name.starts_with(|c: char| c == '{' || c.is_ascii_uppercase())
+        {
+            return;
+        }
+        match name.strip_prefix("HOME").or_else(|| name.strip_prefix("{HOME}")) {
+            Some(rest) if rest.is_empty() || rest.starts_with(['/', '\\']) => {
+                self.add(Cow::Owned(format!("~{rest}")), Likelihood::Possible);
+            }
+            _ => self.readings.unreadable = Some("begins with a variable"),
+        }
+    }
+
+    /// Each reading with letters and their accents as one character, as some file systems take both forms for one name.
+    fn composed(&mut self) {
+        for at in 0..self.readings.all.len() {
+            let Some(known) = self.readings.all.get(at).filter(|it| !is_nfc(&it.text)) else {
+                continue;
+            };
+            let likelihood = known.likelihood.max(Likelihood::Possible);
+            self.add(Cow::Owned(known.text.nfc().collect()), likelihood);
+        }
     }
 
     /// The paths of a `file:` URL: as browsers read it, from the root, and as Python does, which also knows relative ones.

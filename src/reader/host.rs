@@ -66,19 +66,22 @@ pub(crate) fn plain(name: &str) -> Option<String> {
     .filter(|host| is_host && !host.contains('*'))
 }
 
-/// The address of IPv4 in one of IPv6: mapped (`::ffff:a.b.c.d`), compatible (`::a.b.c.d`), or by translation
-/// (`64:ff9b::a.b.c.d`).
+/// The address of IPv4 in one of IPv6: mapped (`::ffff:a.b.c.d`), compatible (`::a.b.c.d`), by translation
+/// (`64:ff9b::a.b.c.d`, RFC 6052 and RFC 8215), or by a tunnel (`2002:ab:cd::`, RFC 3056; `2001:0::`, RFC 4380).
 fn embedded(address: Ipv6Addr) -> Option<String> {
     let [a, b, c, d, e, f, high, low] = address.segments();
-    let is_embedded = match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => true,
+    let (high, low) = match [a, b, c, d, e, f] {
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] | [0x64, 0xff9b, 1, ..] => (high, low),
         // `::` and `::1` are addresses of their own.
-        [0, 0, 0, 0, 0, 0] => high != 0,
-        _ => false,
+        [0, 0, 0, 0, 0, 0] if high != 0 => (high, low),
+        [0x2002, high, low, ..] => (high, low),
+        // The address of the client stands there with each bit turned.
+        [0x2001, 0, ..] => (!high, !low),
+        _ => return None,
     };
     let [one, two] = high.to_be_bytes();
     let [three, four] = low.to_be_bytes();
-    is_embedded.then(|| format!("{one}.{two}.{three}.{four}"))
+    Some(format!("{one}.{two}.{three}.{four}"))
 }
 
 fn fold(host: &str) -> String {

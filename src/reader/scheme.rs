@@ -9,18 +9,13 @@ use std::borrow::Cow;
 const REGISTERED: &[&str] = &[
     "about",
     "acct",
-    "blob",
-    "cap",
-    "chrome",
     "cid",
     "coap",
     "coaps",
-    "content",
     "data",
     "dict",
     "dns",
     "file",
-    "filesystem",
     "ftp",
     "ftps",
     "geo",
@@ -31,7 +26,6 @@ const REGISTERED: &[&str] = &[
     "imap",
     "irc",
     "ircs",
-    "jar",
     "javascript",
     "ldap",
     "ldaps",
@@ -41,7 +35,6 @@ const REGISTERED: &[&str] = &[
     "nntp",
     "news",
     "pop",
-    "resource",
     "rsync",
     "rtsp",
     "sftp",
@@ -55,11 +48,25 @@ const REGISTERED: &[&str] = &[
     "telnet",
     "tftp",
     "urn",
-    "view-source",
-    "vscode",
     "ws",
     "wss",
     "xmpp",
+];
+
+/// Schemes whose rest is another URL, or a place of this machine that each program finds in its own way.
+const WITHIN: &[&str] = &[
+    "blob",
+    "cap",
+    "chrome",
+    "content",
+    "filesystem",
+    "intent",
+    "jar",
+    "resource",
+    "view-source",
+    "vscode",
+    "vscode-insiders",
+    "zip",
 ];
 
 /// A text split at its scheme.
@@ -69,7 +76,7 @@ pub(crate) struct Scheme<'t> {
     pub(crate) name: String,
     /// What follows the colon, without tabs and line breaks.
     pub(crate) rest: Cow<'t, str>,
-    /// Whether the scheme is a registered one.
+    /// Whether the scheme is a registered one, and leads to no place of this machine but `file`.
     pub(crate) is_registered: bool,
 }
 
@@ -82,7 +89,7 @@ impl Scheme<'_> {
 
 /// The scheme of a text, as the most generous reader finds it: a registered one, or any that `/`, `\` or `..` follows.
 ///
-/// `data: 5 rows` is prose and has none, as a blank follows the colon; `file: x` is a path for some readers.
+/// `data: 5 rows` is prose and has none, as a blank follows the colon; `file: x` and `file:` are paths for some readers.
 pub(crate) fn scheme(text: &str) -> Option<Scheme<'_>> {
     let text = text.trim_matches(|c: char| c.is_ascii_control() || c.is_whitespace());
     let drops = |c: char| matches!(c, '\t' | '\n' | '\r');
@@ -99,8 +106,9 @@ pub(crate) fn scheme(text: &str) -> Option<Scheme<'_>> {
     };
     let is_registered = REGISTERED.contains(&name.as_str());
     let leads = rest.starts_with(['/', '\\']) || rest.starts_with("..");
-    let is_prose = rest.is_empty() || rest.starts_with(char::is_whitespace) && name != "file";
-    (leads || is_registered && !is_prose).then_some(Scheme { name, rest, is_registered })
+    let is_known = is_registered || WITHIN.contains(&name.as_str());
+    let is_prose = name != "file" && (rest.is_empty() || rest.starts_with(char::is_whitespace));
+    (leads || is_known && !is_prose).then_some(Scheme { name, rest, is_registered })
 }
 
 #[cfg(test)]
@@ -119,6 +127,8 @@ mod tests {
             "c:\\x",
             "x:../y",
             "mailto:a@b",
+            "jar:file:a!/b",
+            "file:",
         ] {
             assert!(scheme(text).is_some(), "{text}");
         }

@@ -18,7 +18,7 @@
 //! writes, and text for people, is no path: a script that names `.git/hooks` is not written there.
 //!
 //! Of a command, the targets of redirections are looked at, and every word of a part that does more than reading, unless
-//! the table of programs calls the word an input.
+//! the table of programs calls the word an input. A text that is not analysed may write anything.
 //!
 //! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
 //! matter of rules.
@@ -31,13 +31,16 @@ use serde_json::Value;
 use super::command::CommandView;
 use super::rule_set::RuleSet;
 use super::ruling::{Layer, Spoke};
+use super::scripts;
 use super::seen::Seen;
 use crate::decision::ToolDecision;
 use crate::reader::argument::{self, Likelihood, Readings};
 use crate::reader::prose::{self, TextRole};
 use crate::reader::word;
 use crate::shell::protected::{is_protected, plain};
-use crate::shell::{Effect, Part, RedirectionTarget, lexically_normal};
+use crate::shell::{
+    Commands, Effect, Part, RedirectionTarget, SimpleCommand, Word, WordKind, lexically_normal,
+};
 
 /// Adds the questions of the floor about a call.
 pub(super) fn speak(
@@ -50,9 +53,13 @@ pub(super) fn speak(
         for part in 0..view.parts().len() {
             command(seen, view, part, spoke);
         }
-        if view.refused.is_some() && view.raw_words().iter().any(|word| leads(seen, word, None)) {
-            let reason = "may write what decides what runs or what is allowed".to_owned();
-            add(spoke, "floor/protected", reason, Some(view.text.clone()));
+        if view.refused.is_some() {
+            let named = view.raw_words().iter().any(|word| leads(seen, word, None));
+            let reason = match named {
+                true => "may write what decides what runs or what is allowed",
+                false => "is not analysed, and may write what decides what runs or what is allowed",
+            };
+            add(spoke, "floor/protected", reason.to_owned(), Some(view.text.clone()));
         }
     }
     if set.only_reads(&seen.call) {
@@ -125,22 +132,18 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
 /// Whether a command may write something protected.
 ///
 /// A program that is not in the table may write every file that it names, and one that builds may write every word that
-/// the table does not call an input. A redirection writes, whatever the program does.
+/// the table does not call an input. A redirection writes, whatever the program does, also to a name that is known only
+/// when it runs. Names may come from a substitution (`cp a "$(echo .envrc)"`), and from within a script (`awk '{ print >
+/// ".envrc" }'`).
 fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
-    let targets = part.redirections().iter().filter_map(|it| match it.target() {
-        RedirectionTarget::Write(word)
-        | RedirectionTarget::Append(word)
-        | RedirectionTarget::WriteAll(word) => Some(word.text()),
-        RedirectionTarget::Read(_)
-        | RedirectionTarget::HereString(_)
-        | RedirectionTarget::HereDocument(_)
-        | RedirectionTarget::Duplicate(_) => None,
-    });
     let written = part.effects().iter().any(|effect| match effect {
         Effect::Writes(path) => protected_place(seen, path),
         _ => false,
     });
-    if written || targets.into_iter().any(|word| leads(seen, word, Some(part))) {
+    if written
+        || writes_unknown(part)
+        || targets(part).any(|target| leads(seen, target.text(), Some(part)))
+    {
         return true;
     }
     let only_reads = |effect: &Effect| {
@@ -157,8 +160,60 @@ fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
     if part.reasons().is_empty() && part.effects().iter().all(only_reads) {
         return false;
     }
+    let names = |word: &str| leads(seen, word, Some(part));
+    let printed = |word: &Word| {
+        let commands = word.substitutions().iter().flat_map(Commands::simple_commands);
+        commands.flat_map(SimpleCommand::words).any(|word| names(word.text()))
+    };
     let mut words = part.argv().iter().skip(1);
-    words.any(|word| leads(seen, word, Some(part)) && !is_input(seen, part, word))
+    words.any(|word| names(word) && !is_input(seen, part, word))
+        || part.words().iter().skip(1).any(printed)
+        || runs_script(part)
+            && part.argv().iter().skip(1).flat_map(|word| fragments(word)).any(names)
+}
+
+/// The words that name the files which redirections write.
+fn targets(part: &Part) -> impl Iterator<Item = &Word> {
+    part.redirections().iter().filter_map(|it| match it.target() {
+        RedirectionTarget::Write(word)
+        | RedirectionTarget::Append(word)
+        | RedirectionTarget::WriteAll(word) => Some(word),
+        RedirectionTarget::Read(_)
+        | RedirectionTarget::HereString(_)
+        | RedirectionTarget::HereDocument(_)
+        | RedirectionTarget::Duplicate(_) => None,
+    })
+}
+
+/// Whether a redirection writes a file whose name is known only when it runs. The judgement knows the values that the
+/// text itself gives to variables, and has an effect for each of these.
+fn writes_unknown(part: &Part) -> bool {
+    let is_named = |path: &Path| {
+        let mut named = targets(part).filter_map(Word::literal);
+        named.any(|name| path.ends_with(lexically_normal(Path::new(name))))
+    };
+    let values = part.effects().iter().filter(|effect| match effect {
+        Effect::Writes(path) => !is_named(path),
+        _ => false,
+    });
+    let computed = |word: &&Word| matches!(word.kind(), WordKind::Expansion | WordKind::Glob);
+    let runs = |word: &Word| !word.substitutions().is_empty();
+    targets(part).any(runs) || values.count() < targets(part).filter(computed).count()
+}
+
+/// Programs that run a text of their arguments which may write files, beside the interpreters.
+const SCRIPTED: &[&str] =
+    &["sed", "gsed", "ed", "ex", "vi", "vim", "nvim", "emacs", "sqlite3", "psql"];
+
+fn runs_script(part: &Part) -> bool {
+    let name = part.argv().first().map(|name| name.rsplit('/').next().unwrap_or(name));
+    name.is_some_and(|name| SCRIPTED.contains(&name)) || scripts::is_interpreter(part)
+}
+
+/// The texts within a script that may be names of files.
+fn fragments(script: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| c.is_whitespace() || "\"'`;,(){}<>|=".contains(c);
+    script.split(ends).filter(|it| !it.is_empty()).take(10_000)
 }
 
 /// Whether the table says that a command without reasons only reads the file that a word names.

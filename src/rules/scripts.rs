@@ -94,7 +94,7 @@ fn program(part: &Part) -> &str {
 }
 
 /// Whether the program of a command runs every file that it is given.
-fn is_interpreter(part: &Part) -> bool {
+pub(super) fn is_interpreter(part: &Part) -> bool {
     let program = program(part);
     let base = program.rsplit('/').next().unwrap_or(program);
     // `python3.12` is `python`.

@@ -34,7 +34,6 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("interpreter", json!("python3")),
         ("program", json!("./x")),
         ("bin", json!("./x")),
-        ("login", json!(true)),
         ("args", json!(["; rm -rf src"])),
         ("args", json!(["-delete"])),
         ("argv", json!(["rm", "-rf", "src"])),
@@ -100,7 +99,7 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("mode", json!("unrestricted")),
         ("justification", json!(["x"])),
         ("approval", json!("never")),
-        ("plugins", json!({})),
+        ("plugins", json!({"x": "./x.so"})),
         ("image", json!("evil/x")),
         ("mounts", json!(["/:/host"])),
         ("umask", json!("000")),
@@ -166,8 +165,8 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
         let (tool, field) = shell_of(door);
         list.of("fields: hooks", "the client may hand the field to the shell, or obey it (X3)");
         for (name, value) in fields() {
-            // The client's own fields: Codex has a login shell, and a reason for people.
-            let is_its_own = client == Client::Codex && ["login", "justification"].contains(&name);
+            // Codex has a reason for people.
+            let is_its_own = client == Client::Codex && name == "justification";
             if name == field || is_its_own || list.dice.roll(100) < 40 {
                 continue;
             }

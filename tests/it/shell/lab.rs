@@ -122,6 +122,7 @@ pytest --fixtures
 flake8 --version
 ava --version
 tox --version
+tox --help
 tox list
 tox -l
 tox -q run
@@ -241,7 +242,6 @@ node --help
 black --help
 ruff --help
 mypy --help
-tox --help
 uv --help
 python3 -I -m json.tool x.json
 python3 -P -m json.tool x.json
