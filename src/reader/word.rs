@@ -10,6 +10,7 @@ use std::borrow::Cow;
 /// | `-o.env` | `.env` |
 /// | `curl -d @.env` | `.env` |
 /// | `host:.ssh/id` | `.ssh/id` |
+/// | `:(top)a.csv`, `:/a.csv` | `a.csv` |
 /// | `$HOME/.ssh` | `~/.ssh` |
 /// | `file:///etc/x` | `/etc/x` |
 ///
@@ -27,6 +28,10 @@ pub(crate) fn readings(word: &str) -> Vec<Cow<'_, str>> {
                 .map(Cow::Borrowed),
         );
     }
+    // The pathspecs of git: `:(top)x` and `:/x` are `x` in the root of the repository.
+    let magic = word.strip_prefix(":(").and_then(|rest| rest.split_once(')'));
+    found.extend(magic.map(|(_, rest)| Cow::Borrowed(rest)));
+    found.extend(word.strip_prefix(":/").map(Cow::Borrowed));
     if word.contains(',') {
         found.extend(word.split(',').take(16).map(Cow::Borrowed));
     }

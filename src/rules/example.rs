@@ -84,8 +84,10 @@ impl Example {
             match arguments(rest) {
                 Some(args) => example.args = args,
                 None => {
-                    source
-                        .problem(&span, "a test is `tool: {name: value, …}`, or `shell: command`");
+                    source.problem(
+                        &span,
+                        "a test is `tool: {name: value, list: [value, …]}`, or `shell: command`",
+                    );
                     return None;
                 }
             }
@@ -126,7 +128,10 @@ impl Example {
     }
 }
 
-/// Reads arguments: JSON, or the same with bare names and texts, such as `{path: src/lib.rs, amount: 501}`.
+/// How deeply the lists and objects of a test may be nested.
+const MAX_DEPTH: usize = 16;
+
+/// Reads arguments: JSON, or the same with bare names and texts, such as `{path: src/lib.rs, to: [ann@a.example]}`.
 ///
 /// Bare names and texts are accepted because tests are written by hand, many in a row, and quotes inside of TOML
 /// strings are what people get wrong. A name that comes twice is an error, as in every reader of arguments.
@@ -134,8 +139,14 @@ pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
     if let Ok(Value::Object(map)) = serde_json::from_str(text) {
         return Some(map);
     }
+    let (map, rest) = object_of(text.trim(), MAX_DEPTH)?;
+    rest.trim().is_empty().then_some(map)
+}
+
+/// An object at the beginning of a text, and what follows it.
+fn object_of(text: &str, depth: usize) -> Option<(Map<String, Value>, &str)> {
     let mut map = Map::new();
-    let mut rest = text.trim().strip_prefix('{')?.trim_start();
+    let mut rest = text.strip_prefix('{')?.trim_start();
     while !rest.starts_with('}') {
         let (name, after) = match rest.starts_with('"') {
             true => quoted(rest)?,
@@ -144,35 +155,57 @@ pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
             })?,
         };
         rest = after.trim_start().strip_prefix(':')?.trim_start();
-        let (value, after) = value(rest)?;
+        let (value, after) = value(rest, &[',', '}'], depth)?;
         if map.insert(name, value).is_some() {
             return None;
         }
-        rest = after.trim_start();
-        rest = match rest.strip_prefix(',') {
-            Some(rest) => rest.trim_start(),
-            None if rest.starts_with('}') => rest,
-            None => return None,
-        };
+        rest = next(after, '}')?;
     }
-    rest.strip_prefix('}').filter(|rest| rest.trim().is_empty()).map(|_| map)
+    Some((map, rest.get(1..)?))
 }
 
-/// A JSON value at the beginning of a text, or a bare word up to the next comma or brace, and what follows it.
-fn value(text: &str) -> Option<(Value, &str)> {
+/// A list at the beginning of a text, and what follows it.
+fn list_of(text: &str, depth: usize) -> Option<(Value, &str)> {
+    let mut items = Vec::new();
+    let mut rest = text.strip_prefix('[')?.trim_start();
+    while !rest.starts_with(']') {
+        let (item, after) = value(rest, &[',', ']'], depth).filter(|_| !rest.starts_with(','))?;
+        items.push(item);
+        rest = next(after, ']')?;
+    }
+    Some((Value::Array(items), rest.get(1..)?))
+}
+
+/// What follows a comma, or the end of a list or object itself.
+fn next(text: &str, end: char) -> Option<&str> {
+    let text = text.trim_start();
+    match text.strip_prefix(',') {
+        Some(rest) => Some(rest.trim_start()),
+        None => text.starts_with(end).then_some(text),
+    }
+}
+
+/// A value at the beginning of a text, in JSON or with bare words up to one of these characters, and what follows it.
+fn value<'t>(text: &'t str, ends: &[char], depth: usize) -> Option<(Value, &'t str)> {
     if text.starts_with(['"', '{', '[']) {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-        let value = values.next()?.ok()?;
-        return Some((value, text.get(values.byte_offset()..)?));
+        if let Some(Ok(value)) = values.next() {
+            return Some((value, text.get(values.byte_offset()..)?));
+        }
+        let depth = depth.checked_sub(1)?;
+        return match text.starts_with('[') {
+            true => list_of(text, depth),
+            false => object_of(text, depth).map(|(map, rest)| (Value::Object(map), rest)),
+        };
     }
-    let end = text.find([',', '}'])?;
+    let end = text.find(ends)?;
     let word = text.get(..end)?.trim();
     let value = serde_json::from_str(word).unwrap_or_else(|_| Value::String(word.to_owned()));
     Some((value, text.get(end..)?))
 }
 
 fn quoted(text: &str) -> Option<(String, &str)> {
-    match value(text)? {
+    match value(text, &[], 0)? {
         (Value::String(name), rest) => Some((name, rest)),
         _ => None,
     }

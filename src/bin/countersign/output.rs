@@ -108,12 +108,24 @@ pub(crate) fn print(result: Result<CommandOutput, CommandError>, form: OutputFor
             // A closed pipe is no error: the reader may want only the first lines (`| head`).
             match text.filter(|_| is_text) {
                 Some(text) => drop(writeln!(out, "{text}")),
-                None => drop(lines.iter().try_for_each(|line| writeln!(out, "{line}"))),
+                None => drop(lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))),
             }
             status.into()
         }
         Err(CommandError::Usage(problem)) => failed(&problem, 2),
         Err(CommandError::Store(problem)) => failed(&problem, 1),
+    }
+}
+
+/// A value as one line of JSON, for every reader: some also split lines at the separators of Unicode.
+fn one_line(value: &Value) -> String {
+    let line = value.to_string();
+    match line.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
+        true => line
+            .replace('\u{85}', r"\u0085")
+            .replace('\u{2028}', r"\u2028")
+            .replace('\u{2029}', r"\u2029"),
+        false => line,
     }
 }
 

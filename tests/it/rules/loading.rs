@@ -53,6 +53,32 @@ fn every_problem_has_its_line_and_column() {
     }
 }
 
+/// A test is written by hand: lists and objects need no quotes, and what is not closed is an error.
+#[test]
+fn a_test_has_lists_and_objects_of_bare_words() {
+    let mail = |test: &str| {
+        let text = rule("allow = 'mail'\nwhere.to = ['*@corp.example']");
+        format!("{text}[test]\n{test}\n")
+    };
+    for test in [
+        "allow = ['mail: {to: [a@corp.example, \"b@corp.example\"], x: {y: [1, z]}}']",
+        "allow = 'mail: {to: [ a@corp.example ]}'",
+        "ask = 'mail: {to: [a@corp.example, b@else.example]}'",
+        "ask = 'mail: {to: []}'",
+    ] {
+        super::rules(&mail(test));
+    }
+    for test in [
+        "{to: [a@corp.example}",
+        "{to: [a,,b]}",
+        "{to: [a] b}",
+        &format!("{{to: {}}}", "[".repeat(9000)),
+    ] {
+        let error = refused(&mail(&format!("ask = 'mail: {test}'"))).to_string();
+        assert!(error.contains("a test is `tool: {name: value, list: [value, …]}`"), "{error}");
+    }
+}
+
 #[test]
 fn a_misspelt_test_does_not_pass_for_a_field() {
     for (conditions, column, wanted) in [

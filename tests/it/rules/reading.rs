@@ -330,3 +330,20 @@ fn a_path_is_where_a_program_leads_that_shortens_it_first() {
     assert_eq!(decide(json!({"path": "deep/../link/x"})), Ask, "shortened, it is `link/x`");
     assert_eq!(decide(json!({"path": "link/../project/a"})), Allow, "both lead inside");
 }
+
+/// X2: the words of a command are what its program takes them for.
+#[test]
+fn a_denied_name_is_found_within_the_words_of_a_command() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n[[rule]]\nid = 'r'\ndeny = '*'\nwhere.any_path = '**/payroll.csv'\n",
+    );
+    for command in [
+        "cat payroll.csv",
+        "git log -p -- ':(top)payroll.csv'",
+        "git log -p -- :/payroll.csv",
+        "git show HEAD:payroll.csv",
+        "git log -L1,5:payroll.csv",
+    ] {
+        assert_eq!(run(&rules, command), Deny, "{command}");
+    }
+}
