@@ -163,6 +163,52 @@ impl Config {
         })
     }
 
+    /// The places of this program that no tool may write unasked (rule R5): its directories, its configuration file and
+    /// key where they are elsewhere, the file of the store, and the program itself. Give each to
+    /// [`RulesBuilder::protect`](crate::rules::RulesBuilder::protect).
+    ///
+    /// `path` and `url` are those given to [`load`](Self::load) and [`open_store`](Self::open_store).
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    /// use countersign::decision::ToolDecision;
+    /// use countersign::rules::{RuleCall, Rules};
+    /// use serde_json::json;
+    ///
+    /// let directories = Directories::below("/home/ann");
+    /// let places = Config::default().own_places(&directories, None, Some(&"/src/asks.db".parse()?));
+    /// let rules = Rules::builder().root("/src").text("a.toml", "version = 1\n[[rule]]\nid = 'a'\nallow = '*'\n");
+    /// let rules = places.iter().fold(rules, |rules, place| rules.protect(place)).load()?;
+    /// let args = json!({"path": "asks.db-wal"});
+    /// let decided = rules.decide(&RuleCall::new("write", args.as_object().unwrap()));
+    /// assert_eq!(decided.decision(), ToolDecision::Ask);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn own_places(
+        &self,
+        directories: &Directories,
+        path: Option<&Path>,
+        url: Option<&StoreUrl>,
+    ) -> Vec<PathBuf> {
+        let mut places = vec![directories.config().to_owned(), directories.state().to_owned()];
+        places.extend(
+            path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from)),
+        );
+        places.extend(self.audit_key_file.clone());
+        if let Some(StoreUrl::Sqlite(file)) = url.or(self.store.as_ref()) {
+            // SQLite writes beside the file, and reads what is there.
+            let beside = |ending: &str| {
+                let mut name = file.as_os_str().to_owned();
+                name.push(ending);
+                PathBuf::from(name)
+            };
+            places.extend(["", "-wal", "-shm", "-journal"].map(beside));
+        }
+        places.extend(std::env::current_exe().ok());
+        places
+    }
+
     /// The keys that seal links and sessions for this user: 32 random bytes in the file `seal.key` of the state
     /// directory, which are generated at the first use.
     ///

@@ -96,6 +96,15 @@ impl Client {
         })
     }
 
+    /// The argument of the client's shell tool that names the directory in which the command runs.
+    pub(super) fn shell_directory(self) -> Option<&'static str> {
+        match self {
+            Self::Codex | Self::Opencode => Some("workdir"),
+            Self::Gemini => Some("dir_path"),
+            Self::Claude | Self::Copilot => None,
+        }
+    }
+
     /// The fields of the client's shell tool that are for people only: the model words them anew each time, and the
     /// client does nothing with them but show them.
     ///

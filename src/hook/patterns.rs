@@ -25,6 +25,18 @@ const QUOTES: [char; 10] = ['[', ']', '\\', '{', '}', '(', ')', '@', '+', '!'];
 
 fn leads_out(pattern: &str, directory: &Path) -> bool {
     let is_up = |name: &str| name.len() > 1 && name.chars().all(|c| c == '.');
+    // A set may stand for a dot: `[.-.]`, `[!a]`.
+    let has_dots = |name: &str| {
+        let sets = name.matches('[').count();
+        sets > 0 && sets + name.matches('.').count() > 1 && {
+            let outside: String =
+                name.split('[').map(|part| part.rsplit(']').next().unwrap_or_default()).collect();
+            outside.chars().all(|c| c == '.' || QUOTES.contains(&c))
+        }
+    };
+    if pattern.split('/').any(has_dots) {
+        return true;
+    }
     let mut quoted = pattern.split('/').map(|name| name.replace(QUOTES, ""));
     // Two alternatives that are a dot make a name of two dots: `{.,a}{.,b}`.
     let dots = |name: &str| name.split(ALTERNATIVES).filter(|part| *part == ".").count();
@@ -84,6 +96,8 @@ mod tests {
             "C:\\*",
             "[.]./*",
             ".[.]/*",
+            "[.-.][.-.]/*",
+            ".[!a]/*",
             "\\.\\./*",
             "{.,a}{.,b}/*",
             "{,a}/etc/*",

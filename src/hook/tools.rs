@@ -122,10 +122,10 @@ fn codex(tool: &str) -> Mapping {
 
 fn gemini(tool: &str) -> Mapping {
     Some(match tool {
-        // The names of several versions. A call that has two of them is asked about: another version reads another one.
-        "run_shell_command" => (Kind::Shell, &[("dir_path", "workdir"), ("directory", "workdir")]),
+        "run_shell_command" => (Kind::Shell, &[("dir_path", "workdir")]),
         "write_file" => (Kind::WriteFile, FILE),
         "replace" => (Kind::EditFile, FILE),
+        // The names of several versions. A call that has two of them is asked about: another version reads another one.
         "read_file" => (Kind::ReadFile, &[("file_path", "path"), ("absolute_path", "path")]),
         "list_directory" => (Kind::ListFiles, &[("dir_path", "path")]),
         "glob" => (Kind::FindFiles, &[("dir_path", "path")]),

@@ -28,10 +28,11 @@ use super::payload::HookCall;
 use super::shells;
 use super::tools::{Kind, known};
 use crate::args::Args;
-use crate::reader::argument::{self, Likelihood, TextReading, readings, trimmed};
+use crate::reader::argument::{self, Likelihood, TextReading, readings};
 use crate::reader::patch;
 use crate::reader::prose::TextRole;
-use crate::reader::shells::{Doubt, doubt};
+use crate::reader::scheme::trimmed;
+use crate::reader::shells::{DIRECTORIES, Doubt, doubt};
 
 /// A call in the common vocabulary.
 #[derive(Debug, Clone)]
@@ -252,6 +253,10 @@ pub(super) fn normal(call: &HookCall) -> Normal {
     };
     this.tool = known.kind.name().to_owned();
     for (from, to) in known.names {
+        if call.args.contains_key(*to) {
+            let problem = format!("{} has no argument `{to}`: it is `{from}` there", call.client);
+            this.doubt("two-names", problem);
+        }
         this.rename(from, to);
     }
     let directory = &call.directory;
@@ -277,7 +282,16 @@ pub(super) fn normal(call: &HookCall) -> Normal {
             Some(text) => this.paths_of_patch(&text, directory),
             None => this.doubt("patch", "it has no text of a patch"),
         },
-        Kind::Fetch | Kind::WebSearch | Kind::SpawnAgent | Kind::Session(_) => {}
+        Kind::Fetch => {
+            // Gemini fetches the addresses in its prompt, and an address beside them only by a setting of its own.
+            if call.client == Client::Gemini
+                && this.args.get("url").is_some()
+                && this.args.get("prompt").is_some()
+            {
+                this.doubt("url", "it has an address beside those of its prompt");
+            }
+        }
+        Kind::WebSearch | Kind::SpawnAgent | Kind::Session(_) => {}
     }
     this
 }
@@ -291,6 +305,13 @@ fn shell(call: &HookCall, this: &mut Normal) {
     let found: Vec<_> = call.args.iter().filter_map(of_sandbox).collect();
     for name in found {
         this.doubt("sandbox", format!("`{name}` may switch the sandbox off"));
+    }
+    // The client drops an argument that its tool does not have, and the command runs elsewhere.
+    let own = call.client.shell_directory();
+    let mut others = DIRECTORIES.iter().filter(|name| Some(**name) != own);
+    if let Some(name) = others.find(|name| call.args.contains_key(**name)) {
+        let problem = format!("the shell of {} has no argument `{name}`", call.client);
+        this.doubt("directory", problem);
     }
     let directory = match this.args.get("workdir") {
         Some(_) => {

@@ -27,17 +27,26 @@ use unicode_normalization::is_nfc;
 
 use super::patch;
 use super::prose::TextRole;
-use super::scheme::{Scheme, scheme};
+use super::scheme::{Scheme, scheme, trimmed};
 use crate::shell::lexically_normal;
 
 /// The longest path that a file system takes, after a program has shortened it.
 pub(crate) const MAX_PATH: usize = 4096;
 
+/// The longest text that is read as a path which a program shortens.
+const MAX_SHORTENED: usize = 64 * 1024;
+
 /// The longest text that is parsed as JSON.
-const MAX_JSON: usize = 64 * 1024;
+const MAX_JSON: usize = 1024 * 1024;
 
 /// How many readings a text has at most. With more, it cannot be read.
-const MAX_READINGS: usize = 256;
+const MAX_READINGS: usize = 1024;
+
+/// How many words of a text are looked at by themselves.
+const MAX_WORDS: usize = 256;
+
+/// How many texts a pattern with braces stands for at most.
+const MAX_ALTERNATIVES: usize = 64;
 
 /// How likely it is that a consumer makes a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +74,8 @@ pub(crate) struct Readings<'t> {
     pub(crate) all: Vec<TextReading<'t>>,
     /// Why the text cannot be read whole: rules that allow are silent then.
     pub(crate) unreadable: Option<&'static str>,
+    /// Whether readings were left out, as there are too many: any file may be named by one of them.
+    pub(crate) is_cut: bool,
     /// Whether the text is an address and no path: rules that allow a path are silent.
     pub(crate) is_address: bool,
 }
@@ -74,16 +85,22 @@ pub(crate) fn is_plain(text: &str) -> bool {
     let odd = |byte: u8| {
         !byte.is_ascii()
             || byte.is_ascii_control()
-            || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~' | b'$')
+            || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~' | b'$' | b'{' | b'<')
     };
-    !text.bytes().any(odd)
-        && !text.starts_with(['[', '{', '-', ' ', '"'])
-        && !text.ends_with([' ', '.'])
+    !text.bytes().any(odd) && !text.starts_with(['[', '-', ' ', '"']) && !text.ends_with([' ', '.'])
 }
 
-/// The text without what readers drop at its ends: blanks, control characters and the mark of the byte order.
-pub(crate) fn trimmed(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}')
+/// Whether a program that shortens a text, also after it has decoded it, may come to a path.
+fn is_shortened(text: &str) -> bool {
+    let decoded = |text: &str| percent_decoded(text).and_then(Result::ok);
+    let once = decoded(text).unwrap_or_else(|| text.to_owned());
+    let turned = decoded(&once).unwrap_or(once).replace('\\', "/");
+    lexically_normal(std::path::Path::new(&turned)).as_os_str().len() <= MAX_PATH
+}
+
+/// Whether the name of an argument may be one of a file: most are plain words.
+pub(crate) fn is_path_like(name: &str) -> bool {
+    name.contains(['.', '/', '\\', '%', '~'])
 }
 
 /// Whether a plain text has words: parts that a rule that denies looks at by themselves.
@@ -132,7 +149,7 @@ pub(crate) fn readings(text: &str, role: TextRole) -> Readings<'_> {
     }
     if found.readings.all.len() > MAX_READINGS {
         found.readings.all.truncate(MAX_READINGS);
-        found.readings.unreadable = Some("may be read in too many ways");
+        found.cut("may be read in too many ways");
     }
     found.readings
 }
@@ -143,6 +160,11 @@ struct ArgumentReader<'t> {
 }
 
 impl<'t> ArgumentReader<'t> {
+    fn cut(&mut self, why: &'static str) {
+        self.readings.unreadable = Some(why);
+        self.readings.is_cut = true;
+    }
+
     fn add(&mut self, text: Cow<'t, str>, likelihood: Likelihood) {
         if text.is_empty() || self.readings.all.len() > MAX_READINGS {
             return;
@@ -179,14 +201,15 @@ impl<'t> ArgumentReader<'t> {
         if is_plain(text) && text.len() <= MAX_PATH {
             return self.parts(text);
         }
-        if text.len() > MAX_PATH
-            && lexically_normal(std::path::Path::new(text)).as_os_str().len() > MAX_PATH
-        {
+        if text.len() > MAX_PATH && !is_shortened(text) {
             self.json(text);
             if self.role != TextRole::Prose {
                 self.readings.unreadable.get_or_insert("is too long for a path");
             }
             return;
+        }
+        if text.len() > MAX_SHORTENED {
+            return self.cut("is too long to be read");
         }
         match scheme(text) {
             Some(known) if known.is_file() => self.url(&known),
@@ -195,11 +218,18 @@ impl<'t> ArgumentReader<'t> {
             Some(_) => self.readings.unreadable = Some("has a scheme that is not known"),
             None => {}
         }
-        let trimmed = trimmed(text).trim_end_matches(['.', ' ']);
+        let trimmed = trimmed(text)
+            .trim_end_matches(['.', ' '])
+            .trim_start_matches('<')
+            .trim_end_matches('>');
         if trimmed != text {
             self.add(Cow::Borrowed(trimmed), Likelihood::Possible);
         }
         self.variable(trimmed);
+        if text.contains(['\t', '\n', '\r']) {
+            let whole = text.replace(['\t', '\n', '\r'], "");
+            self.add(Cow::Owned(whole), Likelihood::Possible);
+        }
         self.json(text);
         self.alternatives(text);
         self.turned();
@@ -247,7 +277,7 @@ impl<'t> ArgumentReader<'t> {
             2 => {
                 // A host comes first, unless the reader takes it for a folder.
                 let path = below.find('/').and_then(|at| below.get(at..));
-                paths = vec![path.unwrap_or("/").to_owned(), below.to_owned()];
+                paths.extend([path.unwrap_or("/").to_owned(), below.to_owned()]);
             }
             _ => {}
         }
@@ -306,13 +336,12 @@ impl<'t> ArgumentReader<'t> {
 
     /// The texts in a value that is JSON in a string: some servers parse what looks like a list or an object.
     fn json(&mut self, text: &str) {
-        let trimmed = text.trim();
+        let trimmed = trimmed(text);
         if !trimmed.starts_with(['[', '{', '"']) || self.role == TextRole::Content {
             return;
         }
         if trimmed.len() > MAX_JSON {
-            self.readings.unreadable = Some("is too long to be read as JSON");
-            return;
+            return self.cut("is too long to be read as JSON");
         }
         let Ok(value) = serde_json::from_str::<serde_json::Value>(trimmed) else { return };
         self.values(&value, 0);
@@ -321,11 +350,12 @@ impl<'t> ArgumentReader<'t> {
     fn values(&mut self, value: &serde_json::Value, depth: usize) {
         use serde_json::Value;
         match value {
-            _ if depth > 16 => self.readings.unreadable = Some("is nested too deeply"),
+            _ if depth > 16 => self.cut("is nested too deeply"),
             Value::String(text) => {
                 let inner = readings(text, self.role);
                 self.readings.unreadable = self.readings.unreadable.or(inner.unreadable);
                 self.readings.is_address |= inner.is_address;
+                self.readings.is_cut |= inner.is_cut;
                 for reading in inner.all {
                     let likelihood = reading.likelihood.max(Likelihood::Possible);
                     self.add(Cow::Owned(reading.text.into_owned()), likelihood);
@@ -333,25 +363,36 @@ impl<'t> ArgumentReader<'t> {
             }
             Value::Array(items) => items.iter().for_each(|item| self.values(item, depth + 1)),
             Value::Object(map) => map.iter().for_each(|(name, item)| {
-                self.add(Cow::Owned(name.clone()), Likelihood::Loose);
+                let likelihood = match is_path_like(name) {
+                    true => Likelihood::Possible,
+                    false => Likelihood::Loose,
+                };
+                self.add(Cow::Owned(name.clone()), likelihood);
                 self.values(item, depth + 1);
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    /// The alternatives of a pattern in braces: `{.env,x}`.
+    /// The texts that a pattern in braces stands for: `src/{.env,x}`, `{a,b}/{c,d}`.
     fn alternatives(&mut self, text: &str) {
-        if self.role == TextRole::Prose || !text.contains(',') {
+        if self.role == TextRole::Prose {
             return;
         }
-        let Some((before, rest)) = text.split_once('{') else { return };
-        let Some((inside, after)) = rest.split_once('}') else { return };
-        for part in inside.split([',', '{']) {
-            self.add(
-                Cow::Owned(format!("{before}{part}{}", after.replace('}', ""))),
-                Likelihood::Possible,
-            );
+        let mut open = vec![text.to_owned()];
+        let mut found = 0;
+        while let Some(text) = open.pop() {
+            let Some((before, inside, after)) = first_group(&text) else {
+                self.add(Cow::Owned(text), Likelihood::Possible);
+                continue;
+            };
+            for part in inside {
+                found += 1;
+                open.push(format!("{before}{part}{after}"));
+            }
+            if found > MAX_ALTERNATIVES {
+                return self.cut("stands for too many texts");
+            }
         }
     }
 
@@ -381,13 +422,44 @@ impl<'t> ArgumentReader<'t> {
             self.add(Cow::Borrowed(text.get(at + 1..).unwrap_or_default()), Likelihood::Loose);
             self.add(Cow::Borrowed(text.get(..at).unwrap_or_default()), Likelihood::Loose);
         }
-        for part in text.split([' ', ',', ';', '\t', '|', '\'', '"']).take(32) {
+        let separators = [' ', ',', ';', '\t', '|', '\'', '"'];
+        if self.role == TextRole::Named && text.split(separators).nth(MAX_WORDS).is_some() {
+            self.readings.unreadable.get_or_insert("has too many words");
+        }
+        for part in text.split(separators).take(MAX_WORDS) {
             self.add(Cow::Borrowed(part), Likelihood::Loose);
             if let Some((_, value)) = part.split_once(['=', '@', ':']) {
                 self.add(Cow::Borrowed(value), Likelihood::Loose);
             }
         }
     }
+}
+
+/// The first group in braces that has alternatives: what is before it, these, and what is behind it.
+fn first_group(text: &str) -> Option<(&str, Vec<&str>, &str)> {
+    for (start, _) in text.match_indices('{') {
+        let (mut depth, mut from, mut parts) = (0_usize, start + 1, Vec::new());
+        for (at, c) in text.get(start..)?.char_indices() {
+            let at = start + at;
+            match c {
+                '{' => depth += 1,
+                ',' if depth == 1 => {
+                    parts.push(text.get(from..at)?);
+                    from = at + 1;
+                }
+                '}' if depth == 1 => {
+                    parts.push(text.get(from..at)?);
+                    if parts.len() > 1 {
+                        return Some((text.get(..start)?, parts, text.get(at + 1..)?));
+                    }
+                    break;
+                }
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    None
 }
 
 /// The text with `%2e` and the like decoded, if that makes a difference. The error is a code that is no character.

@@ -91,7 +91,7 @@ impl Scheme<'_> {
 ///
 /// `data: 5 rows` is prose and has none, as a blank follows the colon; `file: x` and `file:` are paths for some readers.
 pub(crate) fn scheme(text: &str) -> Option<Scheme<'_>> {
-    let text = text.trim_matches(|c: char| c.is_ascii_control() || c.is_whitespace());
+    let text = unwrapped(text);
     let drops = |c: char| matches!(c, '\t' | '\n' | '\r');
     let (before, rest) = text.split_once(':')?;
     let name: String =
@@ -109,6 +109,22 @@ pub(crate) fn scheme(text: &str) -> Option<Scheme<'_>> {
     let is_known = is_registered || WITHIN.contains(&name.as_str());
     let is_prose = name != "file" && (rest.is_empty() || rest.starts_with(char::is_whitespace));
     (leads || is_known && !is_prose).then_some(Scheme { name, rest, is_registered })
+}
+
+/// The text without what readers drop at its ends: blanks, control characters and the mark of the byte order.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}')
+}
+
+/// A URL without what Python also takes for a part of its quotation: `<file:///x>`, `URL:file:///x`.
+fn unwrapped(text: &str) -> &str {
+    let text = trimmed(text);
+    let inner = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+    let text = inner.map_or(text, trimmed);
+    match text.get(..4) {
+        Some(start) if start.eq_ignore_ascii_case("url:") => text.get(4..).map_or(text, trimmed),
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +145,8 @@ mod tests {
             "mailto:a@b",
             "jar:file:a!/b",
             "file:",
+            "\u{feff}file:x",
+            "<URL:file:///x>",
         ] {
             assert!(scheme(text).is_some(), "{text}");
         }

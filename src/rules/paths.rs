@@ -82,10 +82,9 @@ impl Places {
                 Some(home) => home.join(rest.trim_start_matches('/')),
                 None => return Err("is in a home directory that is not known"),
             },
-            Some(rest) if rest.contains('/') => {
-                return Err("may be in the home directory of another user");
-            }
-            _ => directory.join(text),
+            // `~` ends the name of a copy that an editor has made: `notes.md~`, and never begins one.
+            Some(_) => return Err("may be in the home directory of another user"),
+            None => directory.join(text),
         };
         let normal = lexically_normal(&written);
         if normal.as_os_str().len() > MAX_PATH {

@@ -12,13 +12,12 @@
 //! | `.git` as a file, of a worktree or submodule | by the index of the folder that it names |
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
+
+use super::files::{bounded, git_folder};
 
 /// The longest index that is read. That of the Linux kernel has nine megabytes.
 const MAX_INDEX: u64 = 64 << 20;
-
-/// The longest `.git` file that is read.
-const MAX_POINTER: u64 = 4096;
 
 /// Whether git tracks a path, or anything below it.
 pub(super) fn is_tracked(path: &Path) -> bool {
@@ -28,34 +27,33 @@ pub(super) fn is_tracked(path: &Path) -> bool {
             continue;
         }
         let inner = path.strip_prefix(at).ok().and_then(plain);
-        return inner.and_then(|inner| is_tracked_in(at, dot, &inner)).unwrap_or(true);
+        return inner.and_then(|inner| is_tracked_in(&dot, &inner)).unwrap_or(true);
     }
     false
 }
 
 /// Whether the repository of a `.git` tracks a path of its own. `None` if that cannot be known.
-fn is_tracked_in(at: &Path, dot: PathBuf, inner: &str) -> Option<bool> {
-    let folder = match fs::metadata(&dot).ok()?.is_dir() {
-        true => dot,
-        false => {
-            let pointer = String::from_utf8(bounded(&dot, MAX_POINTER)?).ok()?;
-            at.join(pointer.strip_prefix("gitdir: ")?.trim_end_matches(['\n', '\r']))
-        }
-    };
+fn is_tracked_in(dot: &Path, inner: &str) -> Option<bool> {
+    let folder = git_folder(dot).ok()?;
     // Without it, git does not take the folder for a repository.
     fs::symlink_metadata(folder.join("HEAD")).ok()?;
-    let index = folder.join("index");
-    match fs::symlink_metadata(&index) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
-        Err(_) => None,
-        Ok(_) => names(&bounded(&index, MAX_INDEX)?, inner),
+    match bounded(&folder.join("index"), MAX_INDEX).ok()? {
+        None => Some(false),
+        Some(index) => {
+            let mut found = false;
+            each(&index, |name, _| found |= is_at(name, inner.as_bytes()))?;
+            Some(found)
+        }
     }
 }
 
-/// The content of a regular file that is not longer than `most`.
-fn bounded(path: &Path, most: u64) -> Option<Vec<u8>> {
-    let about = fs::metadata(path).ok()?;
-    (about.is_file() && about.len() <= most).then(|| fs::read(path).ok()).flatten()
+/// Whether a repository has others within its working tree, whose settings git reads, too. `None` if that cannot be
+/// known.
+pub(super) fn has_others_within(folder: &Path) -> Option<bool> {
+    let Some(index) = bounded(&folder.join("index"), MAX_INDEX).ok()? else { return Some(false) };
+    let mut found = false;
+    each(&index, |_, mode| found |= mode & 0o170_000 == 0o160_000)?;
+    Some(found)
 }
 
 /// A path as the index writes it.
@@ -67,13 +65,13 @@ fn plain(path: &Path) -> Option<String> {
     path.components().map(part).collect::<Option<Vec<_>>>().map(|parts| parts.join("/"))
 }
 
-/// Whether an index names a path or anything below it. `None` for what is no index.
-fn names(index: &[u8], path: &str) -> Option<bool> {
+/// Gives the name and the mode of each entry of an index. `None` for what is no index.
+fn each(index: &[u8], mut entry: impl FnMut(&[u8], u32)) -> Option<()> {
     // Which hashes a repository uses stands in its configuration. With the wrong length, nothing fits.
-    names_with(index, 20, path).or_else(|| names_with(index, 32, path))
+    each_with(index, 20, &mut entry).or_else(|| each_with(index, 32, &mut entry))
 }
 
-fn names_with(index: &[u8], hash: usize, path: &str) -> Option<bool> {
+fn each_with(index: &[u8], hash: usize, each: &mut impl FnMut(&[u8], u32)) -> Option<()> {
     let mut rest = index.get(..index.len().checked_sub(hash)?)?.strip_prefix(b"DIRC")?;
     let version = number(&mut rest)?;
     let count = number(&mut rest)?;
@@ -81,10 +79,9 @@ fn names_with(index: &[u8], hash: usize, path: &str) -> Option<bool> {
         return None;
     }
     let mut name = Vec::new();
-    let mut found = false;
     for _ in 0..count {
-        entry(&mut rest, version, hash, &mut name)?;
-        found |= is_at(&name, path.as_bytes());
+        let mode = entry(&mut rest, version, hash, &mut name)?;
+        each(&name, mode);
     }
     while !rest.is_empty() {
         let signature = take(&mut rest, 4)?;
@@ -96,14 +93,16 @@ fn names_with(index: &[u8], hash: usize, path: &str) -> Option<bool> {
             return None;
         }
     }
-    Some(found)
+    Some(())
 }
 
-/// Reads one entry. `name` has the name of the entry before, and then that of this one.
-fn entry(rest: &mut &[u8], version: u32, hash: usize, name: &mut Vec<u8>) -> Option<()> {
+/// Reads one entry, and gives its mode. `name` has the name of the entry before, and then that of this one.
+fn entry(rest: &mut &[u8], version: u32, hash: usize, name: &mut Vec<u8>) -> Option<u32> {
     let start = *rest;
-    // Ten numbers about the file, and its hash.
-    take(rest, 40 + hash)?;
+    // Ten numbers about the file, of which the seventh is its mode, and its hash.
+    take(rest, 24)?;
+    let mode = number(rest)?;
+    take(rest, 12 + hash)?;
     let flags = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
     if flags & 0x4000 != 0 {
         if version < 3 {
@@ -125,7 +124,7 @@ fn entry(rest: &mut &[u8], version: u32, hash: usize, name: &mut Vec<u8>) -> Opt
     let length = usize::from(flags & 0x0fff);
     let fits = name.len() == length || length == 0x0fff && name.len() > length;
     let padded = take(rest, padding)?.iter().all(|byte| *byte == 0);
-    (padded && fits && !name.is_empty()).then_some(())
+    (padded && fits && !name.is_empty()).then_some(mode)
 }
 
 /// Whether a path is the one of an entry, above or below it. Letters are compared without regard to their case, since

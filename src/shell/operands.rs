@@ -31,6 +31,9 @@ use super::scripts;
 use super::simple::{Judging, Simple};
 use super::table::{Kind, Matched, Script, is_known_word};
 
+/// How many paths a word with `:` and `=` may stand for.
+const MAX_TAILS: usize = 16;
+
 impl Simple<'_> {
     pub(super) fn operand(
         &mut self,
@@ -92,6 +95,9 @@ impl Simple<'_> {
     /// Some programs take more than a path: `IN:OUT`, `FORMAT:OUT`, `key=OUT`. What follows is judged as well.
     fn output(&mut self, judging: &Judging<'_>, word: &Word) {
         let inner = word.text.match_indices([':', '=']).map(|(at, mark)| at + mark.len());
+        if inner.clone().nth(MAX_TAILS).is_some() {
+            return self.ask(format!("writes `{}`, which may be read in many ways", word.text));
+        }
         let inner = inner.map(|from| word.tail(from)).filter(|word| !word.text.is_empty());
         for word in std::iter::once(word.clone()).chain(inner) {
             let before = self.reasons.len();

@@ -244,22 +244,22 @@ const UNKNOWN_HOME: &str = "/home";
 /// A file that will be created has a folder that exists; the folder is resolved and the name appended. A link that
 /// leads nowhere is unknown, as creating its target afterwards would make it lead there.
 pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
-    let mut rest = Vec::new();
-    let mut at = path;
-    loop {
-        if let Ok(found) = std::fs::canonicalize(at) {
-            return Some(rest.iter().rev().fold(found, |path, part| path.join(part)));
-        }
-        if std::fs::symlink_metadata(at).is_ok() {
-            return None;
-        }
-        match at.components().next_back()? {
-            Component::Normal(name) => rest.push(name.to_owned()),
-            Component::ParentDir => return parent(path),
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-        at = at.parent()?;
+    if let Ok(found) = std::fs::canonicalize(path) {
+        return Some(found);
+    }
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let mut exist = above.into_iter().take_while(|at| std::fs::symlink_metadata(at).is_ok());
+    let at = exist.by_ref().last()?;
+    let rest = path.strip_prefix(at).ok()?;
+    if rest.components().any(|part| part == Component::ParentDir) {
+        return parent(path);
+    }
+    // A link that leads nowhere is the last part that exists.
+    let next = rest.components().next()?;
+    match std::fs::symlink_metadata(at.join(next)) {
+        Ok(_) => None,
+        Err(_) => std::fs::canonicalize(at).ok().map(|found| found.join(rest)),
     }
 }
 

@@ -3,15 +3,18 @@
 //! `git status` runs `core.fsmonitor`, and filters for files that have changed; `git diff` runs `diff.external`; `git log
 //! -p` runs `textconv`; a refresh of the index runs a hook. All of these are set in the configuration of the repository,
 //! which is read here as a text, and never by running git. A file that cannot be read, or is too large, counts as one
-//! that names a program.
+//! that names a program, and so does a repository within the working tree, which git enters.
 //!
 //! Keys that git reads only where it asks a person, talks to a remote or changes something are left out, as these
 //! commands are asked about.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use super::files::{bounded_text, git_folder};
+use super::index::has_others_within;
 use super::paths::Workspace;
-use super::registries::bounded;
+use super::registries::MAX_CONFIGURATION;
 
 /// How many files of configuration may include each other.
 const MAX_FILES: usize = 16;
@@ -22,33 +25,33 @@ pub(super) fn runs_programs(workspace: &Workspace) -> bool {
     if !workspace.looks() {
         return false;
     }
-    let start = workspace.start().ancestors();
-    let Some(git) = start.map(|at| at.join(".git")).find(|git| git.exists()) else {
-        return false;
-    };
-    let Some((own, common)) = folders_of(&git) else { return true };
-    let hook = common.join("hooks/post-index-change").exists();
-    hook || any_names_program(vec![
-        own.join("config"),
-        own.join("config.worktree"),
-        common.join("config"),
-    ])
+    // Git takes the first folder that is a repository, upwards: one with `.git`, or one that is the repository itself,
+    // whose files may be those of a person's project.
+    for at in workspace.start().ancestors() {
+        let dot = at.join(".git");
+        if fs::symlink_metadata(&dot).is_ok() {
+            return names_programs(&dot).unwrap_or(true);
+        }
+        if at.join("HEAD").exists() && at.join("objects").exists() && at.join("refs").exists() {
+            return true;
+        }
+    }
+    false
 }
 
-/// The folder of a working tree's repository, and the one that all of its working trees share. `None` if they cannot be
-/// told.
-fn folders_of(git: &Path) -> Option<(PathBuf, PathBuf)> {
-    let parent = git.parent()?;
-    let own = match git.is_dir() {
-        true => git.to_owned(),
-        // A working tree beside the first one, or a module, has a file that names the folder.
-        false => parent.join(bounded(git).ok()??.trim().strip_prefix("gitdir:")?.trim()),
-    };
-    let common = match bounded(&own.join("commondir")).ok()? {
+/// Whether the settings of a repository name programs. An error if they cannot be read. Those of a repository within
+/// its working tree count as if they did.
+fn names_programs(dot: &Path) -> io::Result<bool> {
+    let own = git_folder(dot)?;
+    let common = match bounded_text(&own.join("commondir"), MAX_CONFIGURATION)? {
         Some(text) => own.join(text.trim()),
         None => own.clone(),
     };
-    Some((own, common))
+    let configurations =
+        vec![own.join("config"), own.join("config.worktree"), common.join("config")];
+    Ok(common.join("hooks/post-index-change").exists()
+        || has_others_within(&own).unwrap_or(true)
+        || any_names_program(configurations))
 }
 
 /// Whether one of these files, or one that they include, names a program.
@@ -61,7 +64,7 @@ fn any_names_program(mut open: Vec<PathBuf>) -> bool {
         if read.len() >= MAX_FILES {
             return true;
         }
-        match bounded(&path) {
+        match bounded_text(&path, MAX_CONFIGURATION) {
             Ok(None) => {}
             Ok(Some(text)) => {
                 let Some(included) = includes(&text) else { return true };
@@ -87,13 +90,15 @@ fn expanded(name: &str, folder: &Path) -> PathBuf {
 fn includes(text: &str) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut section = String::new();
-    for line in text.lines() {
+    // A mark of the byte order is passed over.
+    for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
         let mut line = line.trim();
         // A continued line could hide a key.
         if line.ends_with('\\') {
             return None;
         }
-        if let Some(header) = line.strip_prefix('[') {
+        // Several headers may stand in one line, and a key behind them.
+        while let Some(header) = line.strip_prefix('[') {
             let (header, rest) = split_header(header)?;
             section = header;
             line = rest.trim();
@@ -104,12 +109,21 @@ fn includes(text: &str) -> Option<Vec<String>> {
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
         match (section.as_str(), key.as_str()) {
-            ("include" | "includeif", "path") => found.push(value.to_owned()),
+            ("include" | "includeif", "path") => match is_plain_path(value) {
+                true => found.push(value.to_owned()),
+                false => return None,
+            },
             (section, key) if names_program(section, key, value) => return None,
             _ => {}
         }
     }
     Some(found)
+}
+
+/// Whether git takes a value for this path: it is not quoted, commented or expanded, but for the home at its beginning.
+fn is_plain_path(value: &str) -> bool {
+    let rest = value.strip_prefix("~/").unwrap_or(value);
+    !rest.contains(['"', '\\', '#', ';']) && !rest.starts_with(['~', '%'])
 }
 
 /// The name of a section in lower case, without its second part, and what stands behind the header. A `]` may be a part
@@ -171,8 +185,8 @@ pub(super) fn without_programs<'a>(program: &str, args: &[&'a str]) -> Vec<&'a s
     [GIT_QUIET, front, more, back].concat()
 }
 
-/// Options in front of a sub-command whose value is the next word.
-const GIT_VALUES: &[&str] = &[
+/// Options of git in front of a sub-command whose value is the next word.
+pub(crate) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
     "--git-dir",

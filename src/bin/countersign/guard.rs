@@ -107,7 +107,10 @@ impl GuardArgs {
             guard = guard.identified_by_name();
         }
         if !self.rules.is_empty() {
+            let (file, url) = (context.config_file.as_deref(), url.as_ref());
+            let own = context.config.own_places(&context.directories, file, url);
             let rules = Rules::builder().counts(ledger.clone());
+            let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
             let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
             let rules = rules
                 .root(&project)

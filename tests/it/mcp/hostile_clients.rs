@@ -280,3 +280,32 @@ async fn the_outcome_of_a_call_that_was_cancelled_in_it_is_delivered_to_an_equal
     assert_eq!(response["result"]["_meta"]["countersign/deliveredLate"], true, "{response}");
     assert_eq!(desk.runs().len(), 1);
 }
+
+// Rule R5: the floor protects the store and the configuration of the guard where they are.
+#[tokio::test]
+async fn a_tool_that_may_write_the_guards_own_files_is_asked_about() {
+    let desk = Desk::new();
+    let [rules, store] = ["rules.toml", "data/asks.db"].map(|name| desk.user.home().join(name));
+    std::fs::create_dir(desk.user.home().join("data")).unwrap();
+    std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'w'\nallow = 'mcp:files/*'\n").unwrap();
+    let (rules, store) = (rules.display().to_string(), store.display().to_string());
+    let options = [
+        "--name",
+        "files",
+        "--wait",
+        "0",
+        "--danger-accept-all-tools",
+        "--rules",
+        &rules,
+        "--store",
+        &store,
+    ];
+    let mut client =
+        Client::earlier(desk.guard_of("ann", &options, &desk.told()), ERA, json!({})).await;
+    for place in [&store, &format!("{store}-wal"), &rules] {
+        let response = client.call("write", json!({"n": 1, "path": place})).await;
+        assert!(told(&response).1, "{place}: {response}");
+    }
+    assert!(desk.runs().is_empty());
+    assert!(!told(&client.call("write", json!({"n": 1, "path": "data/other"})).await).1);
+}

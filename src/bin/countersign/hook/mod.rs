@@ -82,7 +82,8 @@ fn decided(
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
-    let config = Config::load(&directories, config).map_err(|error| with_causes(&error))?;
+    let file = config;
+    let config = Config::load(&directories, file).map_err(|error| with_causes(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
     hook = hook.principal(config.principal());
@@ -90,8 +91,9 @@ fn decided(
         Some(root) => root,
         None => std::env::current_dir().map_err(|error| error.to_string())?,
     };
+    let own = config.own_places(&directories, file, url.as_ref());
     let store = LazyStore::new(config, directories.clone(), url, &root);
-    if let Some(rules) = rules::load(&answering.rules, &directories, &root, store.clone())? {
+    if let Some(rules) = rules::load(&answering.rules, &directories, &root, &own, store.clone())? {
         hook = hook.layered(rules.into_layer());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -88,7 +88,7 @@ impl Options {
             return Err(CommandError::Usage(problem));
         }
         let counts = Ledger::new(MemoryStore::new());
-        let loaded = rules::load(&self.answering.rules, &context.directories, root, counts);
+        let loaded = rules::load(&self.answering.rules, &context.directories, root, &[], counts);
         let loaded = loaded.map_err(|problem| {
             CommandError::Store(format!(
                 "nothing was installed, as the rules do not load: {problem}"

@@ -9,11 +9,12 @@ use countersign::error::with_causes;
 use countersign::rules::{CallCounts, Rules};
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory. `None` when there are none:
-/// then every call is asked about.
+/// then every call is asked about. `own` are the places that no tool may write unasked.
 pub(super) fn load(
     files: &[PathBuf],
     directories: &Directories,
     root: &Path,
+    own: &[PathBuf],
     counts: impl CallCounts,
 ) -> Result<Option<Rules>, String> {
     let of_user = directories.config().join("rules.toml");
@@ -22,12 +23,10 @@ pub(super) fn load(
         [] => return Ok(None),
         files => files.to_vec(),
     };
-    let mut rules = Rules::builder()
-        .root(root)
-        .counts(counts)
-        .home(directories.home())
-        .protect(directories.config())
-        .protect(directories.state());
+    let mut rules = Rules::builder().root(root).counts(counts).home(directories.home());
+    for place in own {
+        rules = rules.protect(place);
+    }
     for file in files {
         rules = rules.file(file);
     }

@@ -203,3 +203,36 @@ fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
     assert_denied("claude", &user.hook(&CALL, "1"), "denied this call 3 times");
     assert!(user.pending().is_empty());
 }
+
+/// R5: "The floor is built in": a store, a configuration and a key that lie elsewhere are protected there.
+#[test]
+fn the_programs_own_files_are_protected_where_they_are() {
+    let user = User::new();
+    let rules = user.rules("version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n");
+    let [store, key, config] =
+        ["data/asks.db", "data/key", "data/config.toml"].map(|it| user.home().join(it));
+    std::fs::create_dir(user.home().join("data")).unwrap();
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
+    std::fs::write(&config, format!("audit_key_file = '{}'\n", key.display())).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let hook = |place: &Path| {
+        let command = format!("touch {}", place.display());
+        let call = Call { command: &command, ..CALL };
+        let options = [
+            "--config",
+            config.to_str().unwrap(),
+            "--store",
+            store.to_str().unwrap(),
+            "--rules",
+            rules.to_str().unwrap(),
+        ];
+        let payload = call.before().to_string();
+        let child = user.start_hook("claude", "12", &options, payload.as_bytes());
+        ended(&child.wait_with_output().unwrap())
+    };
+    let program = user.command(&[]).get_program().to_owned();
+    for place in [&store, &store.with_extension("db-wal"), &key, &config, &rules, &program.into()] {
+        assert_denied("claude", &hook(place), "waits for approval");
+    }
+    assert_allowed(&hook(&user.home().join("data/other")));
+}

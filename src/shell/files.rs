@@ -1,0 +1,43 @@
+//! Small files of a repository or of a configuration, read within bounds.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _, Result};
+use std::path::{Path, PathBuf};
+
+/// The longest file that points to the folder of a repository.
+const MAX_POINTER: u64 = 4096;
+
+/// The content of a regular file; `None` if there is none. An error if it is longer than `most`, is no regular file, or
+/// cannot be read.
+pub(super) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+    // A pipe would be waited for, and so it is not opened.
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(about) if !about.is_file() => return Err(ErrorKind::InvalidData.into()),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= most => Ok(Some(bytes)),
+        _ => Err(ErrorKind::FileTooLarge.into()),
+    }
+}
+
+/// The text of such a file.
+pub(super) fn bounded_text(path: &Path, most: u64) -> Result<Option<String>> {
+    Ok(bounded(path, most)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The folder of a repository, by its `.git`: that folder, or the one that a file of this name points to, as in a
+/// working tree beside the first one and in a submodule.
+pub(super) fn git_folder(dot: &Path) -> Result<PathBuf> {
+    if std::fs::metadata(dot)?.is_dir() {
+        return Ok(dot.to_owned());
+    }
+    let unknown = || Error::from(ErrorKind::InvalidData);
+    let pointer = bounded_text(dot, MAX_POINTER)?.ok_or_else(unknown)?;
+    let folder = pointer.strip_prefix("gitdir:").ok_or_else(unknown)?.trim();
+    Ok(dot.parent().ok_or_else(unknown)?.join(folder))
+}
