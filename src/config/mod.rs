@@ -175,7 +175,7 @@ impl Config {
     /// use countersign::rules::{RuleCall, Rules};
     /// use serde_json::json;
     ///
-    /// let directories = Directories::below("/home/ann");
+    /// let directories = Directories::below("/users/ann");
     /// let places = Config::default().own_places(&directories, None, Some(&"/src/asks.db".parse()?));
     /// let rules = Rules::builder().root("/src").text("a.toml", "version = 1\n[[rule]]\nid = 'a'\nallow = '*'\n");
     /// let rules = places.iter().fold(rules, |rules, place| rules.protect(place)).load()?;

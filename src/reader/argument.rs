@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::is_nfc;
 
-use super::patch;
+use super::patch::{self, HeaderName};
 use super::prose::TextRole;
 use super::scheme::{Scheme, scheme, trimmed};
 use crate::shell::lexically_normal;
@@ -180,10 +180,21 @@ impl<'t> ArgumentReader<'t> {
     /// A text of several lines: the names in its headers if it is a patch, and the whole as one path.
     fn lines(&mut self, text: &'t str) {
         if self.role != TextRole::Content {
-            for name in patch::headers(text) {
-                self.add(Cow::Owned(name), Likelihood::Certain);
+            for HeaderName { name, is_certain } in patch::headers(text) {
+                let likelihood = match (is_certain, self.role) {
+                    (true, TextRole::Prose) => Likelihood::Possible,
+                    (true, _) => Likelihood::Certain,
+                    // A line of a text for people.
+                    (false, TextRole::Prose) => continue,
+                    (false, _) => Likelihood::Possible,
+                };
+                self.add(Cow::Owned(name), likelihood);
             }
             self.json(text);
+            // A text may be one value in each line.
+            for line in text.lines().filter(|it| it.starts_with(['[', '{'])).take(MAX_WORDS) {
+                self.json(line);
+            }
         }
         // A program that shortens `x⏎/../y` to `y` does it by the text, and refuses what stays longer than any path.
         let normal = lexically_normal(std::path::Path::new(text));

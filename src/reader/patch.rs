@@ -1,12 +1,13 @@
 //! The files that a patch changes: the names in its headers.
 //!
 //! The reader is deliberately less strict than any program that applies patches: it may find a path that the patch does
-//! not change, which costs a question, and must not miss one that it does. Two families are known:
+//! not change, which costs a question, and must not miss one that it does. Three families are known:
 //!
 //! | family | headers |
 //! |---|---|
 //! | of coding agents | `*** Add File: x`, `*** Update File: x`, `*** Delete File: x`, `*** Move to: x` |
 //! | unified | `--- a/x`, `+++ b/x`, `diff --git a/x b/x`, `rename from x`, `rename to x`, `copy to x`, `Index: x` |
+//! | context | `*** x`, `--- x`, `Index: x` |
 //!
 //! A line that begins with `***` and is neither a known operation nor a known mark makes a patch of the first family
 //! doubtful.
@@ -42,10 +43,11 @@ fn is_mark(operation: &str) -> bool {
     ["Begin Patch", "End Patch", "End of File"].contains(&operation)
 }
 
-/// The beginnings of the headers of unified patches.
-const UNIFIED: [&str; 8] = [
+/// The beginnings of the headers of unified patches, and of context ones.
+const HEADERS: [&str; 9] = [
     "--- ",
     "+++ ",
+    "*** ",
     "rename from ",
     "rename to ",
     "copy from ",
@@ -54,45 +56,108 @@ const UNIFIED: [&str; 8] = [
     "diff --git ",
 ];
 
-/// Every path that the headers of a text name, if it is a patch of any family; empty for other texts.
-///
-/// `+++ b/x` names `b/x` for a program that strips nothing, and `x` for one that strips the first folder. Both are found.
-pub(crate) fn headers(text: &str) -> Vec<String> {
-    if !text.contains('\n') || !is_patch(text) {
-        return Vec::new();
-    }
-    let mut found = paths(text).paths;
-    for line in text.split(['\n', '\r']) {
-        let Some(rest) = UNIFIED.iter().find_map(|start| line.strip_prefix(start)) else {
-            continue;
-        };
-        let names: Vec<&str> = match line.starts_with("diff --git ") {
-            true => rest.split(' ').collect(),
-            // A date may follow the name, after a tab.
-            false => vec![rest.split('\t').next().unwrap_or(rest)],
-        };
-        for name in names {
-            let name = name.trim().trim_matches('"');
-            found.extend(name.split_once('/').map(|(_, below)| below.to_owned()));
-            found.push(name.to_owned());
-        }
-    }
-    found.retain(|name| !name.is_empty() && name != "/dev/null" && name != "dev/null");
-    found
+/// What ends a line for some reader.
+const ENDS: [char; 6] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}'];
+
+/// How many names one header may have: those that end at one of its blanks.
+const MAX_NAMES: usize = 8;
+
+/// A name in a header of a text.
+pub(crate) struct HeaderName {
+    pub(crate) name: String,
+    /// Whether the text is certain to be a patch. One line that looks like a header is not.
+    pub(crate) is_certain: bool,
 }
 
-/// Whether a text is a patch: it has an operation of a coding agent, or the pair of lines that begins a unified one.
+/// Every path that the headers of a text of several lines name.
+///
+/// `+++ b/x` names `b/x` for a program that strips nothing, and `x` for one that strips the first folder. Both are found.
+/// A patch may be indented, a name may be quoted as C does it, and a date may follow it after a tab or a blank.
+pub(crate) fn headers(text: &str) -> Vec<HeaderName> {
+    let is_certain = is_patch(text);
+    let mut names = Vec::new();
+    for line in text.split(ENDS).map(str::trim_start) {
+        let Some(start) = HEADERS.iter().find(|start| line.starts_with(**start)) else { continue };
+        let rest = line.get(start.len()..).unwrap_or_default();
+        match *start {
+            "*** " => {
+                // `*** Update File: x`, and `*** x` of a context patch, but not its `*** 1,5 ****`.
+                if let Some((_, path)) = rest.split_once(": ") {
+                    names.push(path.trim().trim_matches(['`', '"', '\'']).to_owned());
+                } else if !rest.ends_with("****") {
+                    names_in(rest, &mut names);
+                }
+            }
+            "diff --git " => {
+                names_in(rest, &mut names);
+                names.extend(
+                    rest.match_indices(" \"").filter_map(|(at, _)| unquoted(rest.get(at + 1..)?)),
+                );
+                names.extend(rest.split(' ').map(str::to_owned));
+            }
+            _ => names_in(rest, &mut names),
+        }
+    }
+    let below: Vec<String> =
+        names.iter().filter_map(|name| Some(name.split_once('/')?.1.to_owned())).collect();
+    names.extend(below);
+    names.retain(|name| !name.is_empty() && name != "/dev/null" && name != "dev/null");
+    names.into_iter().map(|name| HeaderName { name, is_certain }).collect()
+}
+
+/// The names that a header may mean: the whole, and what stands before a tab or a blank.
+fn names_in(rest: &str, names: &mut Vec<String>) {
+    let rest = rest.trim_end();
+    if let Some(name) = unquoted(rest) {
+        return names.push(name);
+    }
+    let ends = rest.match_indices([' ', '\t']).map(|(at, _)| at);
+    for end in ends.take(MAX_NAMES).chain([rest.len()]) {
+        names.extend(rest.get(..end).map(|name| name.trim().to_owned()));
+    }
+}
+
+/// The text of a name in quotes, with the escapes of C. `None` for a name without quotes.
+fn unquoted(text: &str) -> Option<String> {
+    let mut bytes = text.strip_prefix('"')?.bytes().peekable();
+    let mut name = Vec::new();
+    while let Some(byte) = bytes.next().filter(|byte| *byte != b'"') {
+        if byte != b'\\' {
+            name.push(byte);
+            continue;
+        }
+        match bytes.next()? {
+            first @ b'0'..=b'7' => {
+                let mut code = u32::from(first - b'0');
+                for _ in 0..2 {
+                    let Some(next) = bytes.next_if(|it| matches!(it, b'0'..=b'7')) else { break };
+                    code = code * 8 + u32::from(next - b'0');
+                }
+                name.push(u8::try_from(code & 0xff).unwrap_or_default());
+            }
+            b'n' => name.push(b'\n'),
+            b't' => name.push(b'\t'),
+            b'r' => name.push(b'\r'),
+            other => name.push(other),
+        }
+    }
+    Some(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Whether a text is certain to be a patch: it has an operation of a coding agent, or a pair of lines that begins a
+/// patch.
 fn is_patch(text: &str) -> bool {
     let mut before = "";
-    text.split(['\n', '\r']).any(|line| {
-        let trimmed = line.trim();
-        let operation = trimmed.strip_prefix("***").map(str::trim);
+    text.split(ENDS).map(str::trim_start).filter(|line| !line.is_empty()).any(|line| {
+        let operation = line.strip_prefix("***").map(str::trim);
         let is_one = operation.is_some_and(|it| OPERATIONS.iter().any(|name| it.starts_with(name)))
             || line.starts_with("+++ ") && before.starts_with("--- ")
+            || line.starts_with("--- ") && before.starts_with("*** ")
             || line.starts_with("diff --git ")
             || line.starts_with("rename to ") && before.starts_with("rename from ")
-            || line.starts_with("@@ ") && before.starts_with("+++ ")
-            || line.starts_with("=====") && before.starts_with("Index: ")
+            || line.starts_with("@@ ")
+                && (before.starts_with("+++ ") || before.starts_with("--- "))
+            || before.starts_with("Index: ")
             || line.starts_with("+++ ") && text.starts_with("+++ ");
         before = line;
         is_one
@@ -130,19 +195,26 @@ mod tests {
         for text in [
             "*** Begin Patch\n*** Update File: .git/config\n@@\n",
             "--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n",
+            "--- a/.git/config\r\n+++ b/.git/config\r\n@@ -1 +1 @@\r\n",
+            "  --- a/.git/config\n  +++ b/.git/config\n",
             "--- .git/config\t2026-01-01\n+++ .git/config\t2026-01-02\n",
+            "--- x\n+++ b/.git/config Mon Jan  1 00:00:00 2026\n",
+            "--- a/.git/config\n@@ -1 +1 @@\n",
+            "--- x\n+++ \"b/.\\147it/config\"\n",
             "diff --git a/x b/.git/config\nsimilarity index 100%\nrename from x\nrename to .git/config\n",
+            "diff --git a/x \"b/.\\147it/config\"\nold mode 100644\nnew mode 100755\n",
+            "diff --git a/x b/y\ncopy from x\ncopy to \".\\147it/config\"\n",
             "Index: .git/config\n=====\n--- .git/config\n+++ .git/config\n",
+            "Index: .git/config\n1c\nx\n.\n",
+            "*** .git/config\tMon\n--- .git/config\tTue\n***************\n*** 1 ****\n",
             "+++ b/.git/config\n@@ -0,0 +1 @@\n",
         ] {
-            assert!(
-                headers(text).iter().any(|name| name == ".git/config"),
-                "{text}: {:?}",
-                headers(text)
-            );
+            let found = headers(text);
+            let names = found.iter().any(|it| it.name == ".git/config" && it.is_certain);
+            assert!(names, "{text}: {:?}", found.iter().map(|it| &it.name).collect::<Vec<_>>());
         }
         for text in ["--- a list\n- of things\n", "x\n+++ y\n", "no patch", "title\n---\ntext\n"] {
-            assert!(headers(text).is_empty(), "{text}: {:?}", headers(text));
+            assert!(headers(text).iter().all(|it| !it.is_certain), "{text}");
         }
     }
 }

@@ -18,6 +18,7 @@ const CONTENT: &[(&[&str], &[&str])] = &[
             "create_file",
             "create",
             "save_file",
+            "write_to_file",
             "append_file",
             "append_to_file",
         ],
@@ -35,6 +36,8 @@ const CONTENT: &[(&[&str], &[&str])] = &[
             "insert",
             "str_replace_editor",
             "str_replace_based_edit_tool",
+            "edit_block",
+            "apply_diff",
         ],
         &[
             "content",
@@ -55,7 +58,10 @@ const CONTENT: &[(&[&str], &[&str])] = &[
         ],
     ),
     (&["spawn_agent", "task", "agent"], &["prompt", "description", "message"]),
-    (&["search_files", "grep", "grep_search"], &["pattern", "query", "regex"]),
+    (
+        &["search_files", "grep", "grep_search", "grep_files", "ripgrep", "rg"],
+        &["pattern", "query", "regex"],
+    ),
     (&["fetch", "web_fetch", "webfetch"], &["prompt"]),
     (&["web_search", "websearch", "codesearch"], &["query"]),
     (
@@ -103,7 +109,6 @@ const PROSE: &[&str] = &[
 
 /// Arguments that hold a pattern in nearly every tool.
 const PATTERNS: &[&str] = &[
-    "exclude",
     "glob",
     "globs",
     "include",
@@ -116,6 +121,19 @@ const PATTERNS: &[&str] = &[
     "regex",
 ];
 
+/// Arguments that say what a tool leaves out: nothing of it is read or written.
+const EXCLUDED: &[&str] = &[
+    "exclude",
+    "excludes",
+    "excludePatterns",
+    "exclude_patterns",
+    "excludeGlobs",
+    "exclude_globs",
+    "ignore",
+    "ignorePatterns",
+    "ignore_patterns",
+];
+
 /// How the texts of an argument are read as paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextRole {
@@ -125,7 +143,7 @@ pub(crate) enum TextRole {
     Pattern,
     /// It is for people: the whole may name a file, its words do not.
     Prose,
-    /// It is content of a tool that is known: it names no file, and only a rule that denies reads it as one.
+    /// It is content of a tool that is known, or says what is left out: it names no file, whatever the rule.
     Content,
 }
 
@@ -134,7 +152,7 @@ pub(crate) fn role(tool: &str, field: &str) -> TextRole {
     let is_content =
         CONTENT.iter().any(|(tools, fields)| fields.contains(&field) && tools.contains(&tool));
     match field {
-        _ if is_content => TextRole::Content,
+        _ if is_content || EXCLUDED.contains(&field) => TextRole::Content,
         _ if PROSE.contains(&field) => TextRole::Prose,
         _ if PATTERNS.contains(&field) => TextRole::Pattern,
         _ => TextRole::Named,

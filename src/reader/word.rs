@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
+/// How many options of one letter may stand together.
+const MAX_LETTERS: usize = 8;
+
 /// What a word may stand for as a path.
 ///
 /// | word | may be the path |
 /// |---|---|
 /// | `--output=.env` | `.env` |
-/// | `-o.env` | `.env` |
+/// | `-o.env`, `-uo.env` | `.env` |
 /// | `curl -d @.env` | `.env` |
 /// | `host:.ssh/id` | `.ssh/id` |
 /// | `:(top)a.csv`, `:/a.csv` | `a.csv` |
@@ -35,11 +38,10 @@ pub(crate) fn readings(word: &str) -> Vec<Cow<'_, str>> {
     if word.contains(',') {
         found.extend(word.split(',').take(16).map(Cow::Borrowed));
     }
-    if word.starts_with('-')
-        && !word.starts_with("--")
-        && let Some(value) = word.char_indices().nth(2).and_then(|(at, _)| word.get(at..))
-    {
-        found.push(Cow::Borrowed(value));
+    if word.starts_with('-') && !word.starts_with("--") {
+        // Options of one letter may stand together, and the last of them takes the rest: `-uo.env`.
+        let rest = word.char_indices().skip(2).take(MAX_LETTERS);
+        found.extend(rest.filter_map(|(at, _)| word.get(at..)).map(Cow::Borrowed));
     }
     for home in ["$HOME", "${HOME}"] {
         if let Some((_, rest)) = word.split_once(home) {

@@ -18,6 +18,10 @@ use crate::show::escape;
 /// How many fields a question names. A call may have thousands.
 const MAX_NAMED: usize = 4;
 
+/// The names of arguments that mean the working directory in any tool.
+const OF_ANY_TOOL: &[&str] =
+    &["cwd", "workdir", "working_directory", "workingDirectory", "working_dir", "current_dir"];
+
 /// A field that no rule has looked at, and why that matters.
 #[derive(Debug)]
 pub(super) struct Unread {
@@ -25,14 +29,15 @@ pub(super) struct Unread {
     why: String,
 }
 
-/// The fields of a call of a shell that may change what runs. None for a call of another tool.
+/// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
+/// certain.
 pub(super) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
-    let Some(command) = seen.engine.shell_field(&seen.call) else { return Vec::new() };
+    let Some(command) = seen.engine.shell_field(&seen.call) else { return directories(seen) };
     let mut found = Vec::new();
     let mut places: Vec<(&String, PathBuf)> = Vec::new();
     for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
         let why = if DIRECTORIES.contains(&name.as_str()) {
-            match place(seen, value) {
+            match place(seen, value).and_then(|place| is_there(seen, place)) {
                 Ok(place) => {
                     places.extend(place.map(|place| (name, place)));
                     None
@@ -52,6 +57,24 @@ pub(super) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
         found.extend(places.iter().map(|(name, _)| Unread::new(name, seen.call.tool, why)));
     }
     found
+}
+
+/// The arguments that name the directory of any tool, where it may be another one.
+fn directories(seen: &Seen<'_>) -> Vec<Unread> {
+    let named = OF_ANY_TOOL.iter().filter_map(|name| Some((*name, seen.call.args.get(*name)?)));
+    let doubts = named.filter_map(|(name, value)| {
+        let why = place(seen, value).err()?;
+        Some(Unread::new(name, seen.call.tool, why))
+    });
+    doubts.collect()
+}
+
+/// The directory, if it is there: a tool that does not find it, or has no such argument, may work in another one.
+fn is_there(seen: &Seen<'_>, place: Option<PathBuf>) -> Result<Option<PathBuf>, &'static str> {
+    match &place {
+        Some(place) if seen.places().looks() && !place.is_dir() => Err("is no directory"),
+        _ => Ok(place),
+    }
 }
 
 impl Unread {

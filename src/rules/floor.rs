@@ -7,12 +7,12 @@
 //! | question | about |
 //! |---|---|
 //! | `floor/protected` | a tool that may write a protected name, or one of the loaded files, the store, the key |
-//! | `floor/git` | `git` outside of the root: a repository there has settings that run programs |
+//! | `floor/git` | `git` outside of the root, where a repository has settings that run programs; `git config` and others that write such settings |
 //! | `floor/countersign` | running the program itself, except to read its rules or its help |
 //!
 //! # How a name is found
 //!
-//! The list of names is that of (`shell::protected`), which every door uses. Each string of the arguments is looked
+//! The list of names is in `shell::protected`, for every door. Each string of the arguments is looked
 //! at, at any depth, in every reading that a tool may make of it (`reader::argument`), and where links lead. A folder with
 //! a file `HEAD` is a repository for git, so a write of a file of that name asks, too. Content of a file that a known tool
 //! writes, and text for people, is no path: a script that names `.git/hooks` is not written there.
@@ -38,6 +38,7 @@ use crate::reader::argument::{self, Likelihood, Readings};
 use crate::reader::prose::{self, TextRole};
 use crate::reader::word;
 use crate::shell::protected::{is_protected, plain};
+use crate::shell::repository::GIT_VALUES;
 use crate::shell::{
     Commands, Effect, Part, RedirectionTarget, SimpleCommand, Word, WordKind, lexically_normal,
 };
@@ -54,11 +55,7 @@ pub(super) fn speak(
             command(seen, view, part, spoke);
         }
         if view.refused.is_some() {
-            let named = view.raw_words().iter().any(|word| leads(seen, word, None));
-            let reason = match named {
-                true => "may write what decides what runs or what is allowed",
-                false => "is not analysed, and may write what decides what runs or what is allowed",
-            };
+            let reason = "is not analysed, and may write what decides what runs or what is allowed";
             add(spoke, "floor/protected", reason.to_owned(), Some(view.text.clone()));
         }
     }
@@ -110,9 +107,18 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
     }
     let runs = part.argv().first().map(|name| name.rsplit('/').next().unwrap_or(name));
     let name = runs.unwrap_or_default();
-    if name.eq_ignore_ascii_case("git") && git_elsewhere(seen, part) {
-        let reason = "uses a repository outside of the workspace, whose settings may run programs";
-        add(spoke, "floor/git", reason.to_owned(), Some(view.text_of(number)));
+    if name.eq_ignore_ascii_case("git") {
+        let (moves, sub) = git_words(part);
+        if is_elsewhere(seen, part, &moves) {
+            let reason =
+                "uses a repository outside of the workspace, whose settings may run programs";
+            add(spoke, "floor/git", reason.to_owned(), Some(view.text_of(number)));
+        }
+        let asks = part.argv().iter().any(|word| GIT_GETS.contains(&word.as_str()));
+        if !asks && !only_reads(part) && sub.is_some_and(|sub| GIT_SETTINGS.contains(&sub)) {
+            let reason = "writes the settings of the repository, which may run programs";
+            add(spoke, "floor/git", reason.to_owned(), Some(view.text_of(number)));
+        }
     }
     let decides = name.eq_ignore_ascii_case("countersign")
         && part
@@ -123,7 +129,7 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
         let reason = "`countersign` decides what is allowed, and a person has to run it".to_owned();
         add(spoke, "floor/countersign", reason, Some(view.text_of(number)));
     }
-    if writes_protected(seen, part) {
+    if writes_protected(seen, view, part) {
         let reason = "names what decides what runs or what is allowed".to_owned();
         add(spoke, "floor/protected", reason, Some(view.text_of(number)));
     }
@@ -133,9 +139,10 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
 ///
 /// A program that is not in the table may write every file that it names, and one that builds may write every word that
 /// the table does not call an input. A redirection writes, whatever the program does, also to a name that is known only
-/// when it runs. Names may come from a substitution (`cp a "$(echo .envrc)"`), and from within a script (`awk '{ print >
-/// ".envrc" }'`).
-fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
+/// when it runs. Names may come from a substitution (`cp a "$(echo .envrc)"`), from a pattern (`rm .env*`), from within a
+/// script (`awk '{ print > ".envrc" }'`, `echo 'touch .envrc' | sh`), and from a pipe (`echo .envrc | xargs rm`). In a
+/// protected folder, every file is one.
+fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
     let written = part.effects().iter().any(|effect| match effect {
         Effect::Writes(path) => protected_place(seen, path),
         _ => false,
@@ -146,7 +153,33 @@ fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
     {
         return true;
     }
-    let only_reads = |effect: &Effect| {
+    if only_reads(part) {
+        return false;
+    }
+    let names = |word: &str| leads(seen, word, Some(part));
+    let printed = |word: &Word| {
+        let commands = word.substitutions().iter().flat_map(Commands::simple_commands);
+        commands.flat_map(SimpleCommand::words).any(|word| names(word.text()))
+    };
+    let matched = |word: &Word| {
+        word.kind() == WordKind::Glob
+            && part.directories().iter().any(|directory| {
+                let found = seen.engine.classifier.matches(word.text(), directory);
+                found.is_none_or(|all| all.iter().any(|place| protected_place(seen, place)))
+            })
+    };
+    let mut words = part.argv().iter().skip(1);
+    let takes_more = runs_script(part) || part.wrapped_by().is_some_and(|it| FEEDS.contains(&it));
+    words.any(|word| names(word) && !is_input(seen, part, word))
+        || part.words().iter().any(|word| printed(word) || matched(word))
+        || targets(part).any(matched)
+        || takes_more && fragments(&view.text).any(names)
+        || part.directories().iter().any(|directory| protected_place(seen, directory))
+}
+
+/// Whether a command is known to read and to do nothing else.
+fn only_reads(part: &Part) -> bool {
+    let reads = |effect: &Effect| {
         matches!(
             effect,
             Effect::Reads(_)
@@ -157,19 +190,7 @@ fn writes_protected(seen: &Seen<'_>, part: &Part) -> bool {
                 | Effect::Queries(_)
         )
     };
-    if part.reasons().is_empty() && part.effects().iter().all(only_reads) {
-        return false;
-    }
-    let names = |word: &str| leads(seen, word, Some(part));
-    let printed = |word: &Word| {
-        let commands = word.substitutions().iter().flat_map(Commands::simple_commands);
-        commands.flat_map(SimpleCommand::words).any(|word| names(word.text()))
-    };
-    let mut words = part.argv().iter().skip(1);
-    words.any(|word| names(word) && !is_input(seen, part, word))
-        || part.words().iter().skip(1).any(printed)
-        || runs_script(part)
-            && part.argv().iter().skip(1).flat_map(|word| fragments(word)).any(names)
+    part.reasons().is_empty() && part.effects().iter().all(reads)
 }
 
 /// The words that name the files which redirections write.
@@ -210,10 +231,17 @@ fn runs_script(part: &Part) -> bool {
     name.is_some_and(|name| SCRIPTED.contains(&name)) || scripts::is_interpreter(part)
 }
 
-/// The texts within a script that may be names of files.
+/// Programs that hand names on to another one.
+const FEEDS: &[&str] = &["xargs", "gxargs", "find", "gfind", "fd", "fdfind", "parallel"];
+
+/// The texts within a script that may be names of files: its words, and what follows a `w` of `sed`.
 fn fragments(script: &str) -> impl Iterator<Item = &str> {
-    let ends = |c: char| c.is_whitespace() || "\"'`;,(){}<>|=".contains(c);
-    script.split(ends).filter(|it| !it.is_empty()).take(10_000)
+    let ends = |c: char| c.is_whitespace() || "\"'`;,(){}<>|&=".contains(c);
+    let words = script.split(ends).filter(|it| !it.is_empty()).take(10_000);
+    words.flat_map(|word| {
+        let written = word.match_indices('w').take(8).filter_map(|(at, _)| word.get(at + 1..));
+        std::iter::once(word).chain(written)
+    })
 }
 
 /// Whether the table says that a command without reasons only reads the file that a word names.
@@ -230,47 +258,54 @@ fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     places.iter().any(reads)
 }
 
-/// Whether `git` works outside of the root, by its directory or by an option.
+/// Sub-commands of git that write its settings, unless they are known to read.
+const GIT_SETTINGS: &[&str] = &["config", "init", "remote", "submodule", "lfs", "maintenance"];
+
+/// Words with which `git config` prints settings and changes none.
+const GIT_GETS: &[&str] =
+    &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "get", "list"];
+
+/// The values of the options that move git to another place, and the sub-command.
 ///
 /// The options are read up to the first word that is none, as git does: `git -C x status` works in `x`, and in
 /// `git log -C` the option is one of `log`.
-fn git_elsewhere(seen: &Seen<'_>, part: &Part) -> bool {
-    let root = seen.places().root();
-    if !part.directory().starts_with(root) {
-        return true;
+fn git_words(part: &Part) -> (Vec<&str>, Option<&str>) {
+    let mut moves = Vec::new();
+    let mut words = part.argv().iter().skip(1).map(String::as_str);
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            return (moves, Some(word));
+        }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None if GIT_VALUES.contains(&word) => (word, words.next()),
+            None => (word, None),
+        };
+        if matches!(name, "-C" | "--git-dir" | "--work-tree" | "--exec-path") {
+            moves.extend(value);
+        }
     }
-    let outside = |text: &str| match seen.places().of(text, part.directory()) {
+    (moves, None)
+}
+
+/// Whether `git` works outside of the root, by its directory or by an option.
+fn is_elsewhere(seen: &Seen<'_>, part: &Part, moves: &[&str]) -> bool {
+    let root = seen.places().root();
+    let outside = |text: &&str| match seen.places().of(text, part.directory()) {
         Ok(places) => places.iter().any(|place| !place.starts_with(root)),
         Err(_) => true,
     };
-    let mut words = part.argv().iter().skip(1).peekable();
-    while let Some(word) = words.next() {
-        let value = match word.as_str() {
-            "-C" | "--git-dir" | "--work-tree" | "--exec-path" => {
-                words.peek().map(|it| it.as_str())
-            }
-            other => ["--git-dir=", "--work-tree=", "--exec-path="]
-                .iter()
-                .find_map(|it| other.strip_prefix(it)),
-        };
-        if value.is_some_and(outside) {
-            return true;
-        }
-        if !word.starts_with('-') && value.is_none() {
-            break;
-        }
-    }
-    false
+    !part.directory().starts_with(root) || moves.iter().any(outside)
 }
 
 fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str, TextRole)) {
     match value {
+        _ if role == TextRole::Content => {}
         Value::String(text) => each(text, role),
         Value::Array(items) => items.iter().for_each(|item| strings(item, tool, role, each)),
         Value::Object(map) => map.iter().for_each(|(name, value)| {
             each(name, TextRole::Named);
-            let role = if role == TextRole::Named { prose::role(tool, name) } else { role };
-            strings(value, tool, role, each);
+            strings(value, tool, prose::role(tool, name), each);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -284,17 +319,22 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
     if argument::is_plain(text) {
         return leads(seen, text, None);
     }
-    let Readings { all, is_address, .. } = argument::readings(text, role);
-    // A folder of the text of several lines does not exist, unless a program shortens it away.
+    let Readings { all, is_address, is_cut, .. } = argument::readings(text, role);
+    if is_cut {
+        return true;
+    }
+    // A folder of the text of several lines does not exist, unless a program shortens it away. A file may have any name.
     let is_text = role != TextRole::Named || text.trim().matches('\n').count() > 1;
     all.iter().filter(|it| it.likelihood != Likelihood::Loose).any(|reading| {
         let normal = lexically_normal(Path::new(&*reading.text));
         let first = normal.components().next().map(|it| it.as_os_str().to_string_lossy());
         // An address stays one, unless a program that takes it for a path leads out of its scheme.
         let stays = is_address && first.is_some_and(|it| it.ends_with(':'));
-        let folder =
+        let broken =
             |part: Component<'_>| part.as_os_str().to_string_lossy().contains(['\n', '\r']);
-        let is_no_path = stays || is_text && normal.components().any(folder);
+        let names = usize::from(role == TextRole::Named);
+        let mut folders = normal.components().rev().skip(names);
+        let is_no_path = stays || is_text && folders.any(broken);
         !is_no_path && leads(seen, &reading.text, None)
     })
 }
@@ -302,11 +342,20 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
 /// Whether a text is the path of something protected: as it is written, behind an option or `=`, and as it is resolved.
 /// Words of a command are relative to the directories that it may run in.
 fn leads(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
-    let Some(part) = part else { return leads_from(seen, text, seen.directories()) };
-    word::readings(text).iter().any(|text| leads_from(seen, text, part.directories()))
+    match part {
+        None => leads_from(seen, text, None),
+        Some(_) => word::readings(text).iter().any(|text| {
+            // What is packed has the name without the ending, once it is unpacked.
+            let packed = PACKED.iter().find_map(|ending| text.strip_suffix(ending));
+            std::iter::once(&**text).chain(packed).any(|text| leads_from(seen, text, part))
+        }),
+    }
 }
 
-fn leads_from(seen: &Seen<'_>, text: &str, directories: &[PathBuf]) -> bool {
+const PACKED: &[&str] =
+    &[".gz", ".xz", ".bz2", ".zst", ".lz4", ".lzma", ".br", ".Z", ".orig", ".rej"];
+
+fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
     if text.is_empty() || text.contains('\0') {
         return false;
     }
@@ -320,6 +369,7 @@ fn leads_from(seen: &Seen<'_>, text: &str, directories: &[PathBuf]) -> bool {
     if !seen.places().looks() && seen.engine.protected.is_empty() {
         return false;
     }
+    let directories = part.map_or_else(|| seen.directories(), Part::directories);
     directories.iter().any(|directory| match seen.places().of(text, directory) {
         Ok(places) => places.iter().any(|place| protected_place(seen, place)),
         Err(_) => false,
@@ -338,12 +388,10 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
 }
 
 /// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
-/// Without a folder, only the exact name counts, as `head` is a word like any other.
+/// `HEAD` alone is a revision in most calls.
 fn is_head(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()).map(plain) else {
-        return false;
-    };
-    name == "HEAD" || name.eq_ignore_ascii_case("HEAD") && path.components().count() > 1
+    let name = path.file_name().and_then(|name| name.to_str()).map(plain);
+    name.is_some_and(|name| name.eq_ignore_ascii_case("HEAD")) && path.components().count() > 1
 }
 
 #[cfg(test)]
@@ -355,7 +403,7 @@ mod tests {
     #[test]
     fn a_head_makes_a_folder_a_repository_and_the_word_alone_does_not() {
         for (path, expected) in
-            [("HEAD", true), ("x/head", true), ("x/HEAD.", true), ("head", false)]
+            [("x/HEAD", true), ("x/head", true), ("x/HEAD.", true), ("HEAD", false)]
         {
             assert_eq!(is_head(Path::new(path)), expected, "{path}");
         }

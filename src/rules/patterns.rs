@@ -239,10 +239,9 @@ fn of_file(seen: &Seen<'_>) -> Vec<GrantPattern> {
     if !seen.engine.classifier.is_plain_file(path, directory) {
         return Vec::new();
     }
-    // The resolved place is the last.
-    let Some(place) = seen.places_of(path).ok().and_then(|places| places.last().cloned()) else {
-        return Vec::new();
-    };
+    // The first place is the written one. Where links and `..` lead to two others, no class is offered.
+    let Ok(places) = seen.places_of(path) else { return Vec::new() };
+    let (Some(place), true) = (places.last(), places.len() <= 2) else { return Vec::new() };
     let Ok(inside) = place.strip_prefix(root) else { return Vec::new() };
     let contents: Vec<&str> = CONTENT
         .iter()

@@ -47,6 +47,26 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
+/// What interpreters add to a name that they are given.
+const MODULES: &[&str] = &[
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".tsx",
+    ".mts",
+    ".jsx",
+    ".lua",
+    ".rb",
+    ".php",
+    "/index.js",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.ts",
+    "/index.tsx",
+    "/__main__.py",
+];
+
 /// Commands of a shell that run a text which is not looked at here, and with it scripts that the text names.
 const EVALUATORS: &[&str] = &["eval", "trap"];
 
@@ -61,7 +81,9 @@ pub(super) fn contents(
     }
     let mut files = BTreeSet::new();
     let parts = || views.iter().flat_map(|(_, view)| view.parts());
-    if parts().any(|part| EVALUATORS.contains(&program(part))) {
+    let is_open =
+        |part: &Part| EVALUATORS.contains(&program(part)) || part.argv().len() > MAX_WORDS;
+    if parts().any(is_open) {
         return None;
     }
     if parts().any(may_run) {
@@ -69,7 +91,7 @@ pub(super) fn contents(
             named(part, seen, &mut files);
         }
         for part in parts().filter(|part| may_run(part)) {
-            definitions(part, seen, &mut files);
+            definitions(part, seen, &mut files)?;
         }
     }
     if files.len() > MAX_FILES {
@@ -105,7 +127,7 @@ pub(super) fn is_interpreter(part: &Part) -> bool {
 /// The texts of a command that may name a file: its words, the values behind `=`, and what it reads its input from.
 fn words(part: &Part) -> Vec<&str> {
     let input = part.redirections().iter().filter_map(|it| it.target().word());
-    let words = part.argv().iter().map(String::as_str).take(MAX_WORDS);
+    let words = part.argv().iter().map(String::as_str);
     let words = words.chain(input.map(|word| word.text()));
     let value = |word| str::split_once(word, '=').map(|(_, value)| value);
     words.flat_map(|word| [Some(word), value(word)]).flatten().collect()
@@ -115,17 +137,25 @@ fn words(part: &Part) -> Vec<&str> {
 fn named(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) {
     let runs_any = is_interpreter(part);
     let mut operand_is_script = runs_any;
+    let mut before = "";
     for (at, word) in words(part).into_iter().enumerate() {
         // A name without a folder is looked up in `PATH`, unless it is an operand.
         if at == 0 && !word.contains('/') {
             continue;
         }
-        for file in places(part, seen, word).filter(|file| file.is_file()) {
-            if operand_is_script || is_script(&file) {
-                files.insert(file);
-                operand_is_script = false;
+        // `node server` runs `server.js`, and `python3 pkg` runs `pkg/__main__.py`.
+        let endings = if operand_is_script && at > 0 { MODULES } else { &[] };
+        for ending in [""].iter().chain(endings) {
+            let name = format!("{word}{ending}");
+            for file in places(part, seen, &name).filter(|file| file.is_file()) {
+                if operand_is_script || is_script(&file) {
+                    // The value of an option (`--rcfile x`) may be a script, and the operand is another one.
+                    operand_is_script &= before.starts_with('-') && !is_script(&file);
+                    files.insert(file);
+                }
             }
         }
+        before = word;
     }
     let mut pairs = part.argv().windows(2);
     let module = pairs.find_map(|pair| match pair {
@@ -140,7 +170,8 @@ fn named(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) {
 }
 
 /// Adds the definitions of builds in the folders that a command works in and names, and above them in the workspace.
-fn definitions(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) {
+/// `None` for too many folders.
+fn definitions(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
     let root = seen.places().root();
     let names = words(part).into_iter().skip(1);
     let folders = names.flat_map(|word| places(part, seen, word)).filter(|it| it.is_dir());
@@ -148,9 +179,13 @@ fn definitions(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) {
     let inside = |folder: &&Path| folder.starts_with(root);
     let all: BTreeSet<&Path> =
         folders.iter().flat_map(|it| it.ancestors().take_while(inside).chain([&**it])).collect();
-    for folder in all.into_iter().take(MAX_FILES) {
+    if all.len() > MAX_FILES {
+        return None;
+    }
+    for folder in all {
         files.extend(seen.engine.classifier.build_definitions(folder));
     }
+    Some(())
 }
 
 /// The places that a word of a command may name, in each directory that it may start in.

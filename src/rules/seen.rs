@@ -190,19 +190,25 @@ impl<'a> Seen<'a> {
         found
     }
 
-    /// Where a text of one line leads, if its links lead elsewhere than its text: as a `file:` URL, too.
+    /// Where a text of one line leads, if its links lead elsewhere than its text: as a `file:` URL, too. Several places,
+    /// from each directory of the call, stand in one text.
     pub(super) fn resolved_place(&self, text: &str) -> Option<String> {
         if text.len() > argument::MAX_PATH || text.contains(['\n', '\0']) {
             return None;
         }
         let resolved = |text: &str| {
-            let places = self.places_of(text).ok()?;
-            places.get(1).map(|place| place.display().to_string())
+            let mut found = Vec::new();
+            for directory in self.directories() {
+                found.extend(self.places().of(text, directory).ok()?.into_iter().skip(1));
+            }
+            found.dedup();
+            let found: Vec<_> = found.iter().map(|place| place.display().to_string()).collect();
+            (!found.is_empty()).then(|| found.join("\n"))
         };
         if !text.contains(':') {
             return resolved(text);
         }
-        let readings = argument::readings(text, TextRole::Prose).all;
+        let readings = argument::readings(text, TextRole::Named).all;
         readings
             .iter()
             .filter(|it| it.likelihood == Likelihood::Certain)
@@ -210,8 +216,14 @@ impl<'a> Seen<'a> {
     }
 
     fn read(&self, text: &str, role: TextRole, found: &mut Vec<TextPlaces>) {
+        // A text for people that has words is no path for a rule that allows: `/api: fix`.
+        let is_text = role == TextRole::Prose && text.trim().contains(char::is_whitespace);
+        let strict = role == TextRole::Content || is_text;
+        self.read_at(text, role, if strict { Sight::Strict } else { Sight::All }, found);
+    }
+
+    fn read_at(&self, text: &str, role: TextRole, sight: Sight, found: &mut Vec<TextPlaces>) {
         let readings = argument::readings(text, role);
-        let sight = if role == TextRole::Content { Sight::Strict } else { Sight::All };
         for reading in &readings.all {
             let TextReading { text, likelihood, is_pattern } = reading;
             let places = self.places_of(text);
@@ -219,10 +231,12 @@ impl<'a> Seen<'a> {
             if role == TextRole::Content && places.is_err() {
                 continue;
             }
-            add(
-                TextPlaces { places, likelihood: *likelihood, is_pattern: *is_pattern, sight },
-                found,
-            );
+            // A text for people may be a path, and mostly is none.
+            let likelihood = match role {
+                TextRole::Prose => Likelihood::Possible.max(*likelihood),
+                _ => *likelihood,
+            };
+            add(TextPlaces { places, likelihood, is_pattern: *is_pattern, sight }, found);
         }
         let unread = |why, sight| TextPlaces {
             places: Err(why),
@@ -231,9 +245,9 @@ impl<'a> Seen<'a> {
             sight,
         };
         if let Some(why) = readings.unreadable.filter(|_| role != TextRole::Content) {
-            add(unread(why, Sight::All), found);
+            add(unread(why, sight), found);
         }
-        if readings.is_address {
+        if readings.is_address && sight == Sight::All {
             add(unread("is an address, and no path", Sight::Allowing), found);
         }
     }
@@ -245,17 +259,17 @@ impl<'a> Seen<'a> {
             let command = self.engine.shell_field(&self.call);
             for (name, value) in self.call.args {
                 // The name of an argument may be one of a file. Plain words are the names of arguments.
-                if name.contains(['.', '/', '\\', '%', '~']) {
+                if argument::is_path_like(name) {
                     self.name(name, &mut found);
                 }
                 // A shell reads the text of a command, below. As one path it is only looked at by rules that deny, from
                 // each directory of the call.
-                let is_command = command == Some(name) && value.is_string();
-                let role = match is_command {
-                    true => TextRole::Content,
-                    false => prose::role(self.call.tool, name),
-                };
-                self.strings(value, role, &mut found);
+                match (command == Some(name), value) {
+                    (true, Value::String(text)) if !text.is_empty() => {
+                        self.read(text, TextRole::Content, &mut found);
+                    }
+                    _ => self.strings(value, prose::role(self.call.tool, name), &mut found),
+                }
             }
             if let Some(view) = self.shell() {
                 for (text, directory) in view.operands() {
@@ -276,30 +290,27 @@ impl<'a> Seen<'a> {
 
     fn strings(&self, value: &Value, role: TextRole, found: &mut Vec<TextPlaces>) {
         match value {
+            _ if role == TextRole::Content => {}
             Value::String(text) if text.is_empty() => {}
             Value::String(text) => self.read(text, role, found),
             Value::Array(items) => items.iter().for_each(|item| self.strings(item, role, found)),
             Value::Object(map) => {
                 for (name, value) in map {
                     self.name(name, found);
-                    let role = if role == TextRole::Named {
-                        prose::role(self.call.tool, name)
-                    } else {
-                        role
-                    };
-                    self.strings(value, role, found);
+                    self.strings(value, prose::role(self.call.tool, name), found);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    /// The name of an argument, for rules that deny: some tools take a map from files to content.
+    /// The name of an argument: some tools take a map from files to content. One that is like a path counts for rules
+    /// that allow, too.
     fn name(&self, name: &str, found: &mut Vec<TextPlaces>) {
         if !name.is_empty() {
-            let places = self.places().of(name, self.places().root()).map(Rc::from);
-            let likelihood = Likelihood::Certain;
-            add(TextPlaces { places, likelihood, is_pattern: false, sight: Sight::Strict }, found);
+            let leads = name.contains(['/', '\\', '%', '~']) || name.starts_with("..");
+            let sight = if leads { Sight::All } else { Sight::Strict };
+            self.read_at(name, TextRole::Named, sight, found);
         }
     }
 

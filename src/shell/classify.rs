@@ -105,6 +105,21 @@ impl Classifier {
         text && workspace.places(path, directory).is_some_and(|places| places.iter().all(plain))
     }
 
+    /// The files that a pattern of a shell, such as `src/*.rs`, matches now, from a directory. Empty in a
+    /// [`lexical`](Workspace::lexical) workspace, and `None` where there are too many to look at.
+    ///
+    /// ```
+    /// use countersign::shell::{Classifier, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let classifier = Classifier::new(Workspace::new("."), Preset::Developer);
+    /// assert_eq!(classifier.matches("Cargo.t?ml", Path::new(".")), Some(vec!["./Cargo.toml".into()]));
+    /// ```
+    #[must_use]
+    pub fn matches(&self, pattern: &str, directory: &Path) -> Option<Vec<PathBuf>> {
+        self.settings.workspace.matches(pattern, directory)
+    }
+
     /// The files in a directory that define a build, and with it the code that a build runs, such as `Makefile` and
     /// `package.json`. None in a [`lexical`](Workspace::lexical) workspace.
     ///

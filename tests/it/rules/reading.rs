@@ -347,3 +347,127 @@ fn a_denied_name_is_found_within_the_words_of_a_command() {
         assert_eq!(run(&rules, command), Deny, "{command}");
     }
 }
+
+/// R5, by a command: names that a pattern, a pipe, a script or a packed file stands for.
+#[test]
+fn no_command_writes_a_protected_place_that_it_does_not_name_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let git =
+        std::process::Command::new("git").args(["init", "-q"]).current_dir(folder.path()).status();
+    assert!(git.unwrap().success());
+    for name in ["CLAUDE.md", ".claude/settings.json", "a.txt", "src/a.c"] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    let text = "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n";
+    let rules = Rules::builder().root(folder.path()).text("mine.toml", text).load().unwrap();
+    let decided = |command: &str| {
+        let given = args(json!({"command": command}));
+        rules.decide(&RuleCall::new("shell", &given)).decision()
+    };
+    for command in [
+        "sed -i s/a/b/ C*",
+        "cp a.txt .gi*/config",
+        "cd .gi? && cp ../a.txt config",
+        "for f in C*; do cp a.txt $f; done",
+        "git config core.pager ./x",
+        "git -c a.b=c remote add x y",
+        "git -C . -C /tmp status",
+        "git init",
+        "sort -uoCLAUDE.md a.txt",
+        "tar -czfCLAUDE.md a.txt",
+        "sed -n wCLAUDE.md a.txt",
+        "sed s/hello/b/wCLAUDE.md a.txt",
+        "bash <<< 'echo x > CLAUDE.md'",
+        "echo 'echo x > CLAUDE.md' | sh",
+        "python3 <<'E'\nopen('CLAUDE.md', 'w')\nE",
+        "echo CLAUDE.md | xargs rm",
+        "find . -name CLAUDE.md -exec rm {} +",
+        "cd .claude && gcc ../src/a.c",
+        "cd .git && ls config | xargs rm",
+        "gzip -df CLAUDE.md.gz",
+        "echo x > \"$OUT\"",
+        "echo \"a",
+    ] {
+        assert_eq!(decided(command), Ask, "{command}");
+    }
+    for command in [
+        "cat C*",
+        "git config --list",
+        "git remote -v",
+        "cp a.txt b.txt",
+        "rm *.txt",
+        "git push origin HEAD",
+        "git commit -m 'update CLAUDE.md and .claude'",
+        "tar -czf a.tgz src",
+        "sed -i s/w/x/ a.txt",
+        "ls *.txt | xargs rm",
+        "python3 x.py",
+    ] {
+        assert_eq!(decided(command), Allow, "{command}");
+    }
+}
+
+/// R5 and X2, by a tool: patches as programs read them, texts that are cut, names in maps, and directories that are not
+/// certain.
+#[test]
+fn a_call_is_asked_about_where_its_texts_are_read_in_part() {
+    let all = "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n";
+    let floor = rules(all);
+    let denying =
+        rules(&format!("{all}[[rule]]\nid = 'no'\ndeny = '*'\nwhere.any_path = '**/.env'\n"));
+    let inside = rules(
+        "version = 1\n[[rule]]\nid = 'in'\nallow = ['read_file', 'write_files', 'glob']\nwhere.any_path.within = '.'\n",
+    );
+    let many: String = (0..400).map(|n| format!("--- a/f{n}\n+++ b/f{n}\n@@ -1 +1 @@\n")).collect();
+    let names: Vec<String> = (0..2000).map(|n| format!("f{n}")).collect();
+    let deep = format!("{}\"CLAUDE.md\"{}", "[".repeat(20), "]".repeat(20));
+    for given in [
+        json!({"patch": format!("{many}--- a/x\n+++ b/CLAUDE.md\n")}),
+        json!({"patch": "--- a/x\r\n+++ b/CLAUDE.md\r\n@@ -1 +1 @@\r\n"}),
+        json!({"patch": "--- x\n+++ \"b/CLAUD\\105.md\"\n"}),
+        json!({"patch": "*** CLAUDE.md\tMon\n--- CLAUDE.md\tTue\n***************\n"}),
+        json!({"ops": format!("[\"{}\",\"CLAUDE.md\"]", names.join("\",\""))}),
+        json!({"ops": deep}),
+        json!({"ops": "{\"CLAUDE.md\": \"x\"}"}),
+        json!({"ops": "{\"path\": \"a\"}\n{\"path\": \"CLAUDE.md\"}\n"}),
+        json!({"path": format!("{}CLAUDE.md", "a%2f..%2f".repeat(600))}),
+    ] {
+        let shown: String = given.to_string().chars().take(100).collect();
+        assert_eq!(decide(&floor, "apply", given), Ask, "{shown}");
+    }
+    for given in [
+        json!({"files": {"file:.env": "x"}}),
+        json!({"files": {"%2eenv": "x"}}),
+        json!({"path": "a/{b,c}/{.env,d}"}),
+        json!({"path": format!("{}.env", "a ".repeat(40))}),
+        json!({"path": "<URL:file:.env>"}),
+        json!({"path": "jar:file:.env!/x"}),
+    ] {
+        assert_ne!(decide(&denying, "take", given.clone()), Allow, "{given}");
+    }
+    for (tool, given) in [
+        ("write_files", json!({"base": ".", "files": {"../../x": "y"}})),
+        ("read_file", json!({"path": "~ann"})),
+        ("read_file", json!({"path": "a", "cwd": "file:///etc"})),
+        ("read_file", json!({"path": "a", "cwd": "b/.."})),
+        ("glob", json!({"pattern": "src/{..,a}/{..,b}/*"})),
+        ("read_file", json!({"path": "$HOME/x"})),
+        ("read_file", json!({"path": "\u{feff}../x"})),
+    ] {
+        assert_eq!(decide(&inside, tool, given.clone()), Ask, "{tool} {given}");
+    }
+    for given in [
+        json!({"path": "src/a.py", "old_string": "self.key", "new_string": ".env"}),
+        json!({"path": ".gitignore", "old_string": "target\n", "new_string": "target\n.env\n"}),
+    ] {
+        assert_eq!(
+            decide(&denying, "edit_file", given.clone()),
+            Allow,
+            "{given}: content is no path"
+        );
+    }
+    let search = json!({"path": "src", "pattern": "*.rs", "excludePatterns": [".git", "**/.env"]});
+    assert_eq!(decide(&denying, "search_files", search), Allow, "what is left out is not read");
+}

@@ -53,6 +53,8 @@ fn a_question_is_bound_to_the_scripts_that_a_command_runs() {
         ("bash x.sh", &["x.sh"]),
         ("bash plain data.csv", &["plain"]),
         ("./tool --force", &["tool"]),
+        ("node x", &["x.js"]),
+        ("bash --rcfile data.csv plain", &["data.csv", "plain"]),
         (". ./x.sh", &["x.sh"]),
         ("exec ./x.sh", &["x.sh"]),
         ("sh < x.sh", &["x.sh"]),
