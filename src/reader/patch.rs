@@ -75,7 +75,7 @@ pub(crate) struct HeaderName {
 /// A patch may be indented, a name may be quoted as C does it, and a date may follow it after a tab or a blank.
 pub(crate) fn headers(text: &str) -> Vec<HeaderName> {
     let is_certain = is_patch(text);
-    let mut names = Vec::new();
+    let mut names = paths(text).paths;
     for line in text.split(ENDS).map(str::trim_start) {
         let Some(start) = HEADERS.iter().find(|start| line.starts_with(**start)) else { continue };
         let rest = line.get(start.len()..).unwrap_or_default();

@@ -176,6 +176,16 @@ impl Simple<'_> {
         self.text(word);
         if self.builds {
             self.code_elsewhere(judging, word);
+            // Some hand a text on to a shell, or load what a URL holds.
+            if word.is_quoted() && (word.text.contains("$(") || word.text.contains('`'))
+                || word
+                    .text
+                    .trim_start()
+                    .get(..5)
+                    .is_some_and(|it| it.eq_ignore_ascii_case("data:"))
+            {
+                self.ask(format!("may run the code `{}`", word.text));
+            }
         }
         if !self.inert && is_elsewhere(&word.text) {
             self.effects.push(Effect::Sends(word.text.clone()));
