@@ -167,21 +167,19 @@ impl ArgsPattern {
             let (name, value) = *field;
             !(for_people.contains(name) && value.is_string()) || self.fields.contains_key(name)
         };
-        let of = |args: &Args| -> BTreeMap<String, Value> {
-            let all = args.as_map().iter().filter(counts);
-            all.map(|(name, value)| (name.clone(), value.clone())).collect()
-        };
-        let (own, other) = (of(&self.original), of(args));
+        let own = || self.original.as_map().iter().filter(counts);
+        let other = |field: &String| args.as_map().get_key_value(field).filter(counts);
         let free = |field: &String| {
             self.class.as_ref().is_some_and(|class| class.fields().contains(field))
         };
-        own.len() == other.len()
-            && own.iter().all(|(field, value)| match (other.get(field), self.fields.get(field)) {
-                (Some(other), Some(pattern)) => pattern.fits(other),
-                (Some(_), None) if free(field) => true,
-                (Some(other), None) => canonical(value) == canonical(other),
-                (None, _) => false,
-            })
+        let fits = |(field, value): (&String, &Value)| match (other(field), self.fields.get(field))
+        {
+            (Some((_, other)), Some(pattern)) => pattern.fits(other),
+            (Some(_), None) if free(field) => true,
+            (Some((_, other)), None) => canonical(value) == canonical(other),
+            (None, _) => false,
+        };
+        own().count() == args.as_map().iter().filter(counts).count() && own().all(fits)
     }
 }
 

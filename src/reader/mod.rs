@@ -2,8 +2,8 @@
 //!
 //! A program that acts on a text reads it in its own way. If the code that decides reads it in another way, the call that
 //! was judged is not the call that runs: `FILE:///etc/secret` is a file for a browser's URL, and `"x\n/../.git/config"` is
-//! one for Node's `path.resolve`. So each kind of text is read here, once, and every door (rules, the floor, hooks, the
-//! guard) calls this module. The words of commands are cut by `shell`, which has the list of protected names, too.
+//! one for Node's `path.resolve`. So each kind of text is read here, once: rules, their floor and hooks call this module,
+//! and the guard asks its rules. The words of commands are cut by `shell`, which has the list of protected names, too.
 //!
 //! A reader returns *all* readings that a consumer may make. The consumer decides which ones there are:
 //!

@@ -68,9 +68,10 @@
 //!
 //! `evaluation` decides, and everything else feeds it: files are read by `document`, `rule_file`, `rule` and
 //! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
-//! `tool_pattern`; `shells` lists what a call of a shell may carry beside its command, and `beside` finds what is not on
-//! the list; `pins` and `scripts` say what a question is bound to; `handle` holds what is in force, `sources` loads it, `layer` makes it a middleware. [`lint`],
-//! [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
+//! `tool_pattern`; the module `reader` lists what a call of a shell may carry beside its command, and `beside` finds what
+//! is not on the list; `pins` and `scripts` say what a question is bound to; `handle` holds what is in force, `sources`
+//! loads it, `layer` makes it a middleware. [`lint`], [`replay`], [`difference`] and [`Explanation`] are for the people
+//! who write rules.
 
 mod beside;
 mod builder;

@@ -11,8 +11,8 @@
 //! | `cargo test && git push` | the same, for the first command |
 //! | `git commit`, `rm x.py` | nothing |
 //!
-//! Nothing that a script reads, imports or starts is looked at. `eval` and `trap` have no answer in advance. A program that is not known may run every script that it
-//! names. In a workspace whose files are not looked at nothing is bound.
+//! Nothing that a script reads, imports or starts is looked at. `eval` and `trap` have no answer in advance. A program
+//! that is not known may run every script that it names. In a workspace whose files are not looked at nothing is bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;

@@ -139,7 +139,10 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     list.on(desk);
     let tools = ["shell", "bash", "run_shell_command", "execute_command"];
     for policy in [Policy::Developer, CLASSES] {
-        list.of("fields: library", "the tool may hand the field to the shell, or obey it (X3)");
+        list.of(
+            "fields: library",
+            "the tool may hand the field to the shell, or obey it (rule R8)",
+        );
         for (name, value) in fields() {
             let (command, tool) = (list.one(COMMANDS), list.one(&tools));
             list.at(Door::Library, policy).call(tool, with(command, "command", name, &value));
@@ -163,7 +166,10 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     for client in Client::ALL {
         let door = Door::Hook(client);
         let (tool, field) = shell_of(door);
-        list.of("fields: hooks", "the client may hand the field to the shell, or obey it (X3)");
+        list.of(
+            "fields: hooks",
+            "the client may hand the field to the shell, or obey it (rule R8)",
+        );
         for (name, value) in fields() {
             // Codex has a reason for people.
             let is_its_own = client == Client::Codex && name == "justification";

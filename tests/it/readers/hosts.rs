@@ -214,7 +214,7 @@ fn add(
 
 pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     list.on(desk);
-    let why = "some program connects to the host that is denied (X2)";
+    let why = "some program connects to the host that is denied (rule X2)";
     add(
         list,
         "hosts: deny",
@@ -230,7 +230,7 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     let books =
         "[[rule]]\nid = 'r'\ndeny = ['fetch', 'mcp:*/*']\nwhere.url.host = 'b\u{fc}cher.example'\n";
     add(list, "hosts: deny a name in another script", why, books, true, TO_BOOKS);
-    let why = "some program connects to another host than the one that is allowed (X2)";
+    let why = "some program connects to another host than the one that is allowed (rule X2)";
     for (kind, rule) in [
         (
             "hosts: allow",

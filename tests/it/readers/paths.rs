@@ -261,11 +261,11 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     outside.extend(spellings("../../../../../etc/passwd", "/etc/passwd").into_iter().step_by(3));
     outside.extend(OUTSIDE.iter().map(|it| (*it).to_owned()));
     outside.extend(unreadable("../outside/notes.txt", &format!("{home}/outside/notes.txt")));
-    add(list, ALLOWING, false, "the path leads out of what is allowed (X2)", &outside, 60);
+    add(list, ALLOWING, false, "the path leads out of what is allowed (rule X2)", &outside, 60);
     let mut secret = spellings(".env", &format!("{root}/.env"));
     secret.extend(spellings("secrets/key.txt", &format!("{root}/secrets/key.txt")));
     secret.extend(unreadable("secrets/key.txt", &format!("{root}/secrets/key.txt")));
-    add(list, DENYING, true, "the path leads to what is denied (X2)", &secret, 45);
+    add(list, DENYING, true, "the path leads to what is denied (rule X2)", &secret, 45);
     let mut out: Vec<String> =
         spellings("../outside/notes.txt", &format!("{home}/outside/notes.txt"));
     out.extend(
@@ -275,7 +275,7 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
             .map(|it| (*it).to_owned()),
     );
     out.extend(unreadable("../outside/notes.txt", &format!("{home}/outside/notes.txt")));
-    add(list, KEEPING_IN, true, "the path leads out of what is not denied (X2)", &out, 50);
+    add(list, KEEPING_IN, true, "the path leads out of what is not denied (rule X2)", &out, 50);
     composed(list);
     operands(list);
     let files = "[[rule]]\nid = 'r'\nallow = ['read_file', 'list_files', 'write_file']\nwhere.path.within = '.'\n";
@@ -290,7 +290,7 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
             if list.dice.roll(100) < 45 {
                 list.of(
                     "paths: allow within, by a hook",
-                    "the path leads out of what is allowed (X2)",
+                    "the path leads out of what is allowed (rule X2)",
                 )
                 .at(Door::Hook(client), policy)
                 .call(tool, json!({ field: path }));
@@ -313,9 +313,12 @@ fn composed(list: &mut List) {
         "file:gehe\u{301}im/x",
         "GEHE\u{301}IM/x",
     ] {
-        list.of("paths: deny, composed", "some systems take both forms of a letter for one (X2)")
-            .at(Door::Library, policy)
-            .call("read_doc", json!({ "path": path }));
+        list.of(
+            "paths: deny, composed",
+            "some systems take both forms of a letter for one (rule X2)",
+        )
+        .at(Door::Library, policy)
+        .call("read_doc", json!({ "path": path }));
     }
 }
 

@@ -579,14 +579,14 @@ fn standard_input(list: &mut List) {
             let form = list.one(&forms);
             list.of(
                 "programs: code by standard input",
-                "the program runs the text that it is given (X5)",
+                "the program runs the text that it is given (rule C1)",
             )
             .at(door, policy)
             .command(&form.replace("{}", name));
         }
         list.of(
             "programs: bare interpreters",
-            "without operands it reads code, or opens a session (X5)",
+            "without operands it reads code, or opens a session (rule C1)",
         )
         .at(Door::Library, Policy::Reader)
         .command(name);
@@ -613,7 +613,7 @@ fn with_files(list: &mut List) {
         for form in *forms {
             list.of(
                 "programs: git under a configuration of the repository",
-                "the repository's own configuration names a program that git runs (X5)",
+                "the repository's own configuration names a program that git runs (rule C1)",
             );
             list.on(&desk).at(Door::Library, Policy::Reader).command(form);
         }
@@ -623,7 +623,7 @@ fn with_files(list: &mut List) {
         for form in *forms {
             list.of(
                 "programs: a registry of the project",
-                "a file of the project names the host that is asked (X5)",
+                "a file of the project names the host that is asked (rule C1)",
             );
             list.on(&desk).at(Door::Library, QUERIES).command(form);
         }
@@ -637,13 +637,16 @@ const QUERIES: Policy = Policy::Text(
 pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
     list.on(desk);
     standard_input(list);
-    list.of("programs: bare", "without operands it installs, builds or starts the project (X5)");
+    list.of(
+        "programs: bare",
+        "without operands it installs, builds or starts the project (rule C1)",
+    );
     for form in BARE {
         list.at(Door::Library, Policy::Reader).command(form);
     }
     list.of(
         "programs: versions and lists of launchers",
-        "a file of the project runs before anything is printed (X5)",
+        "a file of the project runs before anything is printed (rule C1)",
     );
     for form in LAUNCHERS {
         list.at(Door::Library, Policy::Reader).command(form);
