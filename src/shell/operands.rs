@@ -11,6 +11,7 @@
 //! | output | it would replace what is no work of a build (see `outputs`) |
 //! | revision | as read, and the part after the colon is a path, too |
 //! | host | it is not this machine |
+//! | number | a shell may evaluate it as a name |
 //! | script | the script may run programs, or read or write other files |
 //! | code | always |
 //!
@@ -20,6 +21,7 @@
 use std::path::{Path, PathBuf};
 
 use super::commands::{Word, WordKind};
+use super::conditions::is_number;
 use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
@@ -29,7 +31,7 @@ use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
-use super::table::{Kind, Matched, Script, is_known_word};
+use super::table::{Kind, Script, is_known_word};
 
 /// How many paths a word with `:` and `=` may stand for.
 const MAX_TAILS: usize = 16;
@@ -78,6 +80,7 @@ impl Simple<'_> {
             }
             Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
+            Kind::Number => self.number(word),
             Kind::OneOf(words) if self.is_path_among(words, word) => {
                 self.any_path(judging, word, formats);
             }
@@ -285,22 +288,11 @@ impl Simple<'_> {
         }
     }
 
-    /// `zsh` evaluates what is printed as a number, and an index in it may run a command.
-    pub(super) fn printf(&mut self, matched: &Matched<'_, '_>) {
-        let Some((format, rest)) = matched.operands.split_first() else { return };
-        let texts = format.word.literal().is_some_and(|format| {
-            format.replace("%%", "").split('%').skip(1).all(|conversion| {
-                let conversion = conversion.trim_start_matches(|c: char| {
-                    c.is_ascii_digit() || matches!(c, '-' | '.' | '#' | ' ' | '+')
-                });
-                conversion.starts_with(['s', 'b', 'q', 'c'])
-            })
-        });
-        if texts {
-            return;
-        }
-        for argument in rest {
-            self.script(Script::Name, &argument.word);
+    /// Asks about a word that a shell takes for a number, if it is none: `zsh` evaluates the name of a variable by its
+    /// value, and an index in it may run a command.
+    pub(super) fn number(&mut self, word: &Word) {
+        if !is_number(word) {
+            self.ask(format!("`{}` is not known to be a number", word.text));
         }
     }
 
