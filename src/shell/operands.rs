@@ -12,6 +12,7 @@
 //! | revision | as read, and the part after the colon is a path, too |
 //! | host | it is not this machine |
 //! | number | a shell may evaluate it as a name |
+//! | database | as read, and its folder decides what runs or what is allowed |
 //! | script | the script may run programs, or read or write other files |
 //! | code | always |
 //!
@@ -44,6 +45,10 @@ impl Simple<'_> {
         word: &Word,
         formats: bool,
     ) {
+        if word.found && !self.takes_path(kind, word) {
+            let text = "the name of a file that is found becomes more than a path: a script, a folder to work in, an output";
+            return self.ask(text);
+        }
         match kind {
             Kind::Text => self.free_text(judging, word),
             Kind::Replaced => self.text(word),
@@ -80,6 +85,10 @@ impl Simple<'_> {
             }
             Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
+            Kind::Database => {
+                self.path(judging, word, &Kind::Read);
+                self.writes_beside(judging, word);
+            }
             Kind::Number => self.number(word),
             Kind::OneOf(words) if self.is_path_among(words, word) => {
                 self.any_path(judging, word, formats);
@@ -162,6 +171,19 @@ impl Simple<'_> {
         self.free_text(judging, word);
         if let Some(at) = word.text.find([':', '=']) {
             self.output(judging, &word.tail(at + 1));
+        }
+    }
+
+    /// Whether a path that another program puts into the command stays a path, or is a text.
+    fn takes_path(&self, kind: &Kind, word: &Word) -> bool {
+        match kind {
+            Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision | Kind::Here => {
+                true
+            }
+            // These are judged as commands of their own.
+            Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
+            Kind::OneOf(words) => self.is_path_among(words, word),
+            _ => false,
         }
     }
 

@@ -430,6 +430,10 @@ impl<'a> Simple<'a> {
             .here
             .iter()
             .any(|directory| !directory.starts_with(judging.settings.workspace.root()));
+        let launches = matched.always.launches || *matched.does == Does::Builds;
+        if formats || launches {
+            self.writes_here(judging, name);
+        }
         if formats {
             self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
             if reader {
@@ -439,7 +443,6 @@ impl<'a> Simple<'a> {
             }
         }
         let in_git = matched.entry.is(Mark::Repository) && self.repository(judging);
-        let launches = matched.always.launches || *matched.does == Does::Builds;
         if launches || in_git {
             self.effects.push(Effect::RunsWorkspace);
             if reader {

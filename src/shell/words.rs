@@ -339,6 +339,7 @@ impl Lexer<'_> {
             parameters: word.parameters,
             substitutions: word.substitutions,
             line: false,
+            found: false,
             span: word.start..self.at,
         };
         if braces.is_empty() {
