@@ -49,13 +49,22 @@ impl Simple<'_> {
         judging.parts.push(part);
     }
 
-    /// Judges a `test` or `[` whose form is plain. Returns whether it is.
-    pub(super) fn is_plain_test(
+    /// Judges a `test` or `[`. Returns whether nothing is left for the table to say.
+    pub(super) fn is_judged_test(
         &mut self,
         judging: &Judging<'_>,
         name: &str,
         args: &[Word],
     ) -> bool {
+        let plain = self.is_plain_test(judging, name, args);
+        if !plain {
+            self.numbers_of_test(args);
+        }
+        plain
+    }
+
+    /// Judges a `test` or `[` whose form is plain. Returns whether it is.
+    fn is_plain_test(&mut self, judging: &Judging<'_>, name: &str, args: &[Word]) -> bool {
         let args = match (name, args.split_last()) {
             ("[", Some((last, args))) if last.literal() == Some("]") => args,
             ("[", _) => return false,
@@ -79,7 +88,7 @@ impl Simple<'_> {
 
     /// Asks about words that `test` takes for numbers and that are none: `zsh` evaluates a name by the value of the
     /// variable, and an index in that value may run a command (`[ x -eq 1 ]`, `test -t x`).
-    pub(super) fn numbers_of_test(&mut self, args: &[Word]) {
+    fn numbers_of_test(&mut self, args: &[Word]) {
         let args = match args.split_last() {
             Some((last, args)) if last.text == "]" => args,
             _ => args,

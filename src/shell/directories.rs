@@ -106,8 +106,10 @@ impl Simple<'_> {
         }
     }
 
-    /// Asks about a database in such a folder: the program may write journals beside it.
-    pub(super) fn writes_beside(&mut self, judging: &Judging<'_>, word: &Word) {
+    /// Judges a database that is read. The program may write journals beside it, so that one in such a folder is asked
+    /// about.
+    pub(super) fn database(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.path(judging, word, &Kind::Read);
         let workspace = &judging.settings.workspace;
         let places = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
         let protected = |found: &PathBuf| place(found, workspace.root()) == PathClass::Protected;

@@ -46,8 +46,7 @@ impl Simple<'_> {
         formats: bool,
     ) {
         if word.found && !self.takes_path(kind, word) {
-            let text = "the name of a file that is found becomes more than a path: a script, a folder to work in, an output";
-            return self.ask(text);
+            return self.ask("the name of a found file becomes a script, a folder or an output");
         }
         match kind {
             Kind::Text => self.free_text(judging, word),
@@ -85,10 +84,7 @@ impl Simple<'_> {
             }
             Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
-            Kind::Database => {
-                self.path(judging, word, &Kind::Read);
-                self.writes_beside(judging, word);
-            }
+            Kind::Database => self.database(judging, word),
             Kind::Number => self.number(word),
             Kind::OneOf(words) if self.is_path_among(words, word) => {
                 self.any_path(judging, word, formats);

@@ -292,11 +292,8 @@ impl<'a> Simple<'a> {
         };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
-        if matches!(name, "test" | "[") {
-            if self.is_plain_test(judging, name, args) {
-                return;
-            }
-            self.numbers_of_test(args);
+        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args) {
+            return;
         }
         let workspace = &judging.settings.workspace;
         let installed = entry.is(Mark::Installed) && workspace.has_installed(args, &self.here);
