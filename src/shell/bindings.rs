@@ -44,7 +44,10 @@ pub(super) struct Binding {
 /// Whether no program and no shell gives a meaning to a variable of this name.
 pub(super) fn is_free_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let begins = ["npm_", "yarn_", "pnpm_", "bun_", "uv_", "ac_", "am_", "lt_", "_"];
+    let begins = [
+        "npm_", "yarn_", "pnpm_", "bun_", "uv_", "ac_", "am_", "lt_", "zsh_", "dis_", "zcurses_",
+        "_",
+    ];
     let lower = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(plain)
         && !begins.iter().any(|beginning| name.starts_with(beginning))

@@ -579,6 +579,8 @@ pub struct Word {
     pub(super) substitutions: Vec<Commands>,
     /// Whether it is a path in the workspace that was read from a line, so that it may be a part of such a path.
     pub(super) line: bool,
+    /// Whether it stands for a path that another program puts here.
+    pub(super) found: bool,
     pub(super) span: Range<usize>,
 }
 
@@ -641,6 +643,7 @@ impl Word {
             parameters: Vec::new(),
             substitutions: Vec::new(),
             line: false,
+            found: false,
             span: 0..0,
         }
     }

@@ -9,13 +9,13 @@
 //! | `-f X`, `-d X`, `-e X` and the like | a path whose metadata is read |
 //! | `-n X`, `-z X`, `X` alone | nothing but whether it is empty |
 //! | `X = Y`, `X == Y`, `X != Y` | texts |
-//! | `X -eq 3` with numbers, `$?` and `$#` | numbers |
+//! | `X -eq 3` with numbers, `$?`, `$#` and `$(… \| wc -l)` | numbers |
 //! | `! …`, `… && …`, `… \|\| …` | their parts |
 //!
 //! In `[ … ]` the words are a program's arguments: each has to be one word, and the forms with three and more are read as
 //! POSIX prescribes only where the operator is a literal.
 
-use super::commands::{Word, WordKind};
+use super::commands::{Redirection, RedirectionTarget, Stage, Word, WordKind};
 use super::simple::{Judging, Simple};
 use super::table::Kind;
 
@@ -49,21 +49,30 @@ impl Simple<'_> {
         judging.parts.push(part);
     }
 
-    /// Judges a `test` or `[` whose form is plain. Returns whether it is.
-    pub(super) fn is_plain_test(
+    /// Judges a `test` or `[`. Returns whether nothing is left for the table to say.
+    pub(super) fn is_judged_test(
         &mut self,
         judging: &Judging<'_>,
         name: &str,
         args: &[Word],
     ) -> bool {
+        let plain = self.is_plain_test(judging, name, args);
+        if !plain {
+            self.numbers_of_test(args);
+        }
+        plain
+    }
+
+    /// Judges a `test` or `[` whose form is plain. Returns whether it is.
+    fn is_plain_test(&mut self, judging: &Judging<'_>, name: &str, args: &[Word]) -> bool {
         let args = match (name, args.split_last()) {
             ("[", Some((last, args))) if last.literal() == Some("]") => args,
             ("[", _) => return false,
             _ => args,
         };
         let index = |word: &Word| word.kind == WordKind::Literal && word.text.contains('[');
-        let single =
-            args.iter().all(|word| !word.split && word.kind != WordKind::Process && !index(word));
+        let one = |word: &Word| !word.split && word.kind != WordKind::Process || is_number(word);
+        let single = args.iter().all(|word| one(word) && !index(word));
         // What is literal is read as the table says.
         if !single || args.iter().all(|word| word.kind == WordKind::Literal) {
             return false;
@@ -75,6 +84,26 @@ impl Simple<'_> {
             self.reasons.truncate(reasons);
         }
         known
+    }
+
+    /// Asks about words that `test` takes for numbers and that are none: `zsh` evaluates a name by the value of the
+    /// variable, and an index in that value may run a command (`[ x -eq 1 ]`, `test -t x`).
+    fn numbers_of_test(&mut self, args: &[Word]) {
+        let args = match args.split_last() {
+            Some((last, args)) if last.text == "]" => args,
+            _ => args,
+        };
+        for (at, operator) in args.iter().enumerate() {
+            let numbers = match operator.text.as_str() {
+                operator if NUMBERS.contains(&operator) => [at.checked_sub(1), Some(at + 1)],
+                "-t" => [None, Some(at + 1)],
+                _ => continue,
+            };
+            let words = numbers.into_iter().flatten().filter_map(|at| args.get(at));
+            for word in words.filter(|word| !is_number(word)) {
+                self.ask(format!("`{}` may be evaluated as the name of a variable", word.text));
+            }
+        }
     }
 
     /// Judges one test. Returns whether its form is known.
@@ -132,12 +161,37 @@ fn as_written(word: &Word, brackets: bool) -> Word {
     word
 }
 
-/// Whether a word is a number whatever the shell does: digits, or the status or count of arguments.
-fn is_number(word: &Word) -> bool {
-    let digits = !word.text.is_empty() && word.text.bytes().all(|byte| byte.is_ascii_digit());
+/// Whether a word is a number whatever the shell does: digits, the status, the count of arguments, or what `wc` counts in
+/// its input.
+///
+/// A shell may evaluate any other word as an expression with the names of variables, and these may hold code.
+pub(super) fn is_number(word: &Word) -> bool {
+    let digits = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => {
+            text.starts_with(|c: char| c.is_ascii_digit())
+                && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        }
+    };
     match word.kind {
-        WordKind::Literal => digits,
-        WordKind::Expansion => matches!(word.text.as_str(), "$?" | "$#" | "${?}" | "${#}"),
+        WordKind::Literal => digits(word.text.strip_prefix(['-', '+']).unwrap_or(&word.text)),
+        WordKind::Expansion => {
+            matches!(word.text.as_str(), "$?" | "$#" | "${?}" | "${#}") || counts_input(word)
+        }
         _ => false,
     }
+}
+
+/// Whether a word is nothing but a substitution that ends in a `wc` without operands, as in `$(ls | wc -l)`.
+fn counts_input(word: &Word) -> bool {
+    let [commands] = word.substitutions.as_slice() else { return false };
+    let [pipeline] = commands.pipelines.as_slice() else { return false };
+    let Some(Stage::Simple(command)) = pipeline.stages.last() else { return false };
+    let read = |one: &Redirection| matches!(one.target, RedirectionTarget::Read(_));
+    word.text == "$(…)"
+        && command.assignments.is_empty()
+        && command.redirections.iter().all(read)
+        && command
+            .argv()
+            .is_some_and(|argv| matches!(argv.as_slice(), ["wc", "-l" | "-w" | "-c" | "-m"]))
 }

@@ -14,6 +14,7 @@ use super::commands::{Word, WordKind};
 use super::judgement::Effect;
 use super::links::lead_out;
 use super::lists::MAX_DIRECTORIES;
+use super::paths::{PathClass, place};
 use super::repository::runs_programs;
 use super::simple::{Judging, Simple};
 use super::table::{Kind, Matched};
@@ -93,6 +94,31 @@ impl Simple<'_> {
             self.ask("uses the repository of another directory, whose settings may run programs");
         }
         *judging.git_runs.get_or_init(|| runs_programs(workspace))
+    }
+
+    /// Asks about a program that may write where it works, in a folder that decides what runs or what is allowed.
+    pub(super) fn writes_here(&mut self, judging: &Judging<'_>, name: &str) {
+        let root = judging.settings.workspace.root();
+        if self.here.iter().any(|directory| place(directory, root) == PathClass::Protected) {
+            self.ask_every_time(format!(
+                "`{name}` may write in its folder, which decides what runs or what is allowed"
+            ));
+        }
+    }
+
+    /// Judges a database that is read. The program may write journals beside it, so that one in such a folder is asked
+    /// about.
+    pub(super) fn database(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.path(judging, word, &Kind::Read);
+        let workspace = &judging.settings.workspace;
+        let places = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
+        let protected = |found: &PathBuf| place(found, workspace.root()) == PathClass::Protected;
+        if places.flatten().any(|found| protected(&found)) {
+            self.ask_every_time(format!(
+                "may write beside `{}`, in a folder that decides what runs or what is allowed",
+                word.text
+            ));
+        }
     }
 
     /// Asks about a program that follows links, if one of them leads out of the workspace.

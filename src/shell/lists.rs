@@ -17,7 +17,9 @@
 
 use std::path::PathBuf;
 
-use super::commands::{Commands, Join, Pipeline, Stage};
+use super::bindings::{Binding, Value};
+use super::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
+use super::flow::is_plain;
 use super::judgement::Reason;
 use super::simple::{Judging, Lines, Simple};
 use super::values::{command_with_values, is_count, redirections_with_values, with_values};
@@ -98,6 +100,8 @@ impl Judging<'_> {
                 Stage::Simple(command) => {
                     let with_values;
                     let counts = command.words.iter().any(is_count);
+                    let bound = self.bindings.len();
+                    self.bindings.extend(self.directory_of(command, here));
                     let command = match self.bindings.is_empty() && !counts {
                         true => command,
                         false => {
@@ -105,6 +109,7 @@ impl Judging<'_> {
                             &with_values
                         }
                     };
+                    self.bindings.truncate(bound);
                     let mut simple = Simple::new(command, here, lines);
                     simple.fed = self.fed;
                     let left = simple.judge(self);
@@ -136,6 +141,20 @@ impl Judging<'_> {
         }
         self.fed = fed;
         (went, lines)
+    }
+
+    /// The value of `PWD` for a command with it, unless a `cd` may have changed the directory.
+    fn directory_of(&self, command: &SimpleCommand, here: &[PathBuf]) -> Option<Binding> {
+        let start = self.settings.workspace.start();
+        let targets = command.redirections.iter().filter_map(|one| one.target.word());
+        let named = |word: &Word| word.parameters.iter().any(|name| name == "PWD");
+        let is_start = here.len() == 1 && here.iter().all(|directory| directory == start);
+        if !is_start || !command.words.iter().chain(targets).any(named) {
+            return None;
+        }
+        let word = Word::synthetic(start.to_str()?);
+        let value = Value::Word { plain: is_plain(&word.text), word };
+        Some(Binding { name: "PWD".to_owned(), value, used: false })
     }
 
     /// Adds an ASK to the last part.

@@ -88,6 +88,7 @@ mod outputs;
 mod parser;
 mod paths;
 mod preset;
+mod printf;
 pub(crate) mod protected;
 mod redirections;
 mod registries;

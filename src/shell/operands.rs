@@ -11,6 +11,8 @@
 //! | output | it would replace what is no work of a build (see `outputs`) |
 //! | revision | as read, and the part after the colon is a path, too |
 //! | host | it is not this machine |
+//! | number | a shell may evaluate it as a name |
+//! | database | as read, and its folder decides what runs or what is allowed |
 //! | script | the script may run programs, or read or write other files |
 //! | code | always |
 //!
@@ -20,6 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use super::commands::{Word, WordKind};
+use super::conditions::is_number;
 use super::environment;
 use super::globs::{is_glob, may_be_secret};
 use super::judgement::Effect;
@@ -29,7 +32,7 @@ use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
 use super::scripts;
 use super::simple::{Judging, Simple};
-use super::table::{Kind, Matched, Script, is_known_word};
+use super::table::{Kind, Script, is_known_word};
 
 /// How many paths a word with `:` and `=` may stand for.
 const MAX_TAILS: usize = 16;
@@ -42,6 +45,9 @@ impl Simple<'_> {
         word: &Word,
         formats: bool,
     ) {
+        if word.found && !self.takes_path(kind, word) {
+            return self.ask("the name of a found file becomes a script, a folder or an output");
+        }
         match kind {
             Kind::Text => self.free_text(judging, word),
             Kind::Replaced => self.text(word),
@@ -78,6 +84,8 @@ impl Simple<'_> {
             }
             Kind::Variable => self.variable(word),
             Kind::Script(language) => self.script(*language, word),
+            Kind::Database => self.database(judging, word),
+            Kind::Number => self.number(word),
             Kind::OneOf(words) if self.is_path_among(words, word) => {
                 self.any_path(judging, word, formats);
             }
@@ -159,6 +167,19 @@ impl Simple<'_> {
         self.free_text(judging, word);
         if let Some(at) = word.text.find([':', '=']) {
             self.output(judging, &word.tail(at + 1));
+        }
+    }
+
+    /// Whether a path that another program puts into the command stays a path, or is a text.
+    fn takes_path(&self, kind: &Kind, word: &Word) -> bool {
+        match kind {
+            Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision | Kind::Here => {
+                true
+            }
+            // These are judged as commands of their own.
+            Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
+            Kind::OneOf(words) => self.is_path_among(words, word),
+            _ => false,
         }
     }
 
@@ -295,22 +316,11 @@ impl Simple<'_> {
         }
     }
 
-    /// `zsh` evaluates what is printed as a number, and an index in it may run a command.
-    pub(super) fn printf(&mut self, matched: &Matched<'_, '_>) {
-        let Some((format, rest)) = matched.operands.split_first() else { return };
-        let texts = format.word.literal().is_some_and(|format| {
-            format.replace("%%", "").split('%').skip(1).all(|conversion| {
-                let conversion = conversion.trim_start_matches(|c: char| {
-                    c.is_ascii_digit() || matches!(c, '-' | '.' | '#' | ' ' | '+')
-                });
-                conversion.starts_with(['s', 'b', 'q', 'c'])
-            })
-        });
-        if texts {
-            return;
-        }
-        for argument in rest {
-            self.script(Script::Name, &argument.word);
+    /// Asks about a word that a shell takes for a number, if it is none: `zsh` evaluates the name of a variable by its
+    /// value, and an index in it may run a command.
+    pub(super) fn number(&mut self, word: &Word) {
+        if !is_number(word) {
+            self.ask(format!("`{}` is not known to be a number", word.text));
         }
     }
 

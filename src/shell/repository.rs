@@ -160,6 +160,11 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         // A file that is missing here is fetched while the history is read.
         ("remote", "promisor" | "partialclonefilter") | ("extensions", "partialclone") => true,
         ("hook", _) => true,
+        // Shown on a terminal, and by `git help`.
+        ("core", "pager") | ("pager", _) => !is_switch(),
+        ("man", "viewer" | "cmd" | "path") | ("browser", "cmd" | "path") => true,
+        ("help" | "web" | "instaweb", "browser") => true,
+        ("tar", "command") => true,
         _ => false,
     }
 }

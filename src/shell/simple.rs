@@ -292,7 +292,7 @@ impl<'a> Simple<'a> {
         };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
-        if matches!(name, "test" | "[") && self.is_plain_test(judging, name, args) {
+        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args) {
             return;
         }
         let workspace = &judging.settings.workspace;
@@ -427,6 +427,10 @@ impl<'a> Simple<'a> {
             .here
             .iter()
             .any(|directory| !directory.starts_with(judging.settings.workspace.root()));
+        let launches = matched.always.launches || *matched.does == Does::Builds;
+        if formats || launches {
+            self.writes_here(judging, name);
+        }
         if formats {
             self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
             if reader {
@@ -436,7 +440,6 @@ impl<'a> Simple<'a> {
             }
         }
         let in_git = matched.entry.is(Mark::Repository) && self.repository(judging);
-        let launches = matched.always.launches || *matched.does == Does::Builds;
         if launches || in_git {
             self.effects.push(Effect::RunsWorkspace);
             if reader {

@@ -17,7 +17,6 @@
 
 use super::arithmetic;
 use super::commands::{Commands, Word, WordKind};
-use super::dialect::Dialect;
 use super::globs::is_glob;
 use super::lexer::{Lexer, Stop};
 
@@ -256,19 +255,10 @@ impl Lexer<'_> {
                 }
                 _ => return Err(self.stop("only `${NAME}` is analysed")),
             },
-            Some('?' | '#' | '$' | '@' | '*' | '0'..='9') => 1,
+            Some('?' | '#' | '$' | '@' | '*' | '0'..='9') => self.unbraced(rest, 1)?,
             Some(_) => match name_length(rest) {
                 0 => return Err(self.stop("this use of `$` is not analysed")),
-                length if rest.get(length..).is_some_and(|rest| rest.starts_with('[')) => {
-                    return Err(Stop::new(start + length, "an array is not analysed"));
-                }
-                length
-                    if rest.get(length..).is_some_and(|rest| rest.starts_with(':'))
-                        && self.dialect == Dialect::Zsh =>
-                {
-                    return Err(Stop::new(start + length, "a modifier is not analysed"));
-                }
-                length => length,
+                length => self.unbraced(rest, length)?,
             },
         };
         self.at += 1 + length;
@@ -282,6 +272,22 @@ impl Lexer<'_> {
             word.parameters.push(parameter.to_owned());
         }
         Ok(false)
+    }
+
+    /// The length of a parameter without braces. Refuses one to which `zsh` also counts what follows: an index, whose
+    /// names it evaluates as numbers, so that code in a variable runs (`$x[y]`, `$?[y]`, `$#x[y]`); and a modifier, which
+    /// changes the value (`$f:s,a,b,`). None of these is a part of `${f}`.
+    fn unbraced(&self, rest: &str, length: usize) -> Result<usize, Stop> {
+        let after = rest.get(length..).unwrap_or_default();
+        let refused = |why| Err(Stop::new(self.at + 1 + length, why));
+        if after.starts_with('[') {
+            return refused("an array is not analysed");
+        }
+        if after.strip_prefix(':').is_some_and(|after| after.starts_with(is_modifier)) {
+            return refused("a modifier is not analysed: write `${NAME}`");
+        }
+        let is_length = rest.starts_with('#') && after.starts_with(is_measured);
+        if is_length { refused("the length of a parameter is not analysed") } else { Ok(length) }
     }
 
     /// Reads `{}`, or braces within a word that no shell expands, as in `HEAD@{1}`.
@@ -333,10 +339,11 @@ impl Lexer<'_> {
             parameters: word.parameters,
             substitutions: word.substitutions,
             line: false,
+            found: false,
             span: word.start..self.at,
         };
         if braces.is_empty() {
-            words.push(word);
+            words.push(one_level(word)?);
             return Ok(());
         }
         let count = number_of_words(&braces);
@@ -353,7 +360,7 @@ impl Lexer<'_> {
             }
             let kind = if glob { WordKind::Glob } else { word.kind };
             let split = word.split || kind == WordKind::Glob;
-            words.push(Word { text, kind, split, ..word.clone() });
+            words.push(one_level(Word { text, kind, split, ..word.clone() })?);
         }
         Ok(())
     }
@@ -364,6 +371,16 @@ const MAX_ALTERNATIVES: usize = 64;
 
 /// How many lists in braces one word may have.
 const MAX_LISTS: usize = 16;
+
+/// Refuses a pattern in which stars stand side by side, but for `**` between slashes: `***/` is each folder below to `zsh`,
+/// also behind links, and one folder to the others.
+fn one_level(word: Word) -> Result<Word, Stop> {
+    let several = |part: &str| part.contains("**") && part != "**";
+    match word.split && word.text.split('/').any(several) {
+        true => Err(Stop::new(word.span.start, "`*` beside `**` is not analysed")),
+        false => Ok(word),
+    }
+}
 
 /// How many words these lists stand for, unless they are too many.
 fn number_of_words(braces: &[(usize, Vec<String>)]) -> Option<usize> {
@@ -419,6 +436,16 @@ fn name_length(text: &str) -> usize {
         return 0;
     }
     text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
+}
+
+/// Whether `zsh` takes a character behind `$NAME:` for a modifier, or for the beginning of one.
+fn is_modifier(c: char) -> bool {
+    "aAcefFghlPqQrstuwW&".contains(c)
+}
+
+/// Whether `zsh` takes `$#` in front of this character for the length of another parameter.
+fn is_measured(c: char) -> bool {
+    c.is_alphanumeric() || "_?#$@*!-+^=~{(".contains(c)
 }
 
 /// Whether a character is plain text wherever it is in a word without quotes.

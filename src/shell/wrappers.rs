@@ -6,7 +6,8 @@
 //!
 //! `xargs` and `find -exec` put words into the inner command that are known only when it runs. They are accepted where
 //! these words are known to be paths in the workspace, one to a word: a word that only *contains* `{}` could become any
-//! path, and paths that are split at blanks could become any words.
+//! path, and paths that are split at blanks could become any words. Such a path is no script, no output and no folder to
+//! work in: `find -exec awk {}` would run the name of a file.
 //!
 //! A program that is given code as its input may run it (`echo CODE | tsx`). So only one that the table calls a reader of
 //! text may follow a pipe, or have a here-document or a file as its input.
@@ -62,7 +63,7 @@ impl Simple<'_> {
             self.ask(format!("`{replaced}` becomes a part of a word"));
         }
         let path = |word: &Word| match whole(word) {
-            true => Word { text: "./x".to_owned(), ..word.clone() },
+            true => Word { text: "./x".to_owned(), found: true, ..word.clone() },
             false => word.clone(),
         };
         let words: Vec<Word> = words.iter().map(path).collect();

@@ -19,6 +19,7 @@
 use std::borrow::Cow;
 
 use super::super::commands::{Word, WordKind};
+use super::super::conditions::is_number;
 use super::super::names::is_named;
 use super::entry::{Always, Choice, Does, Entry, Kind, Mark, PathClass};
 use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
@@ -277,7 +278,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.next += 1;
             return self.operand(word, from);
         }
-        if word.may_split() && !slot.repeats {
+        if word.may_split() && !slot.repeats && !is_number(word) {
             // The word may become several operands, and so fill the places after this one, too.
             let later = entry.operands.get(self.next..).unwrap_or_default();
             let harmless = later.last().is_some_and(|slot| slot.repeats)

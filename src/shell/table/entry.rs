@@ -73,6 +73,10 @@ pub(in crate::shell) enum Kind {
     Variable,
     /// A script in a language that is checked.
     Script(Script),
+    /// A database that is read: the program may write journals beside it.
+    Database,
+    /// A number that a shell would evaluate if it were a name.
+    Number,
     /// One of these words; a `*` at the end stands for any continuation.
     OneOf(Vec<String>),
     /// The host or URL that something is sent to.

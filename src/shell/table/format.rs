@@ -455,6 +455,8 @@ fn kind(word: &str) -> Result<Kind, String> {
         "yq" => Kind::Script(Script::Yq),
         "test" => Kind::Script(Script::Test),
         "name" => Kind::Script(Script::Name),
+        "database" => Kind::Database,
+        "number" => Kind::Number,
         "template" => Kind::Script(Script::Template),
         "fields" => Kind::Script(Script::Fields),
         "sql" => Kind::Script(Script::Sql),

@@ -1,6 +1,7 @@
 //! Words as a program may take them: as an option, as one of the words that an entry lists, or as a path.
 
 use super::super::commands::{Word, WordKind};
+use super::super::conditions::is_number;
 use super::entry::Kind;
 
 /// Whether a value looks like an option: a dash and more than a number.
@@ -37,7 +38,7 @@ pub(super) fn may_be_option(word: &Word) -> bool {
                 .is_some_and(|(set, _)| !set.is_empty() && set.chars().all(char::is_alphanumeric));
             text.starts_with(['-', '*', '?', '[']) && !fixed
         }
-        WordKind::Expansion => text.starts_with(['-', '$']),
+        WordKind::Expansion => text.starts_with(['-', '$']) && !is_number(word),
     }
 }
 

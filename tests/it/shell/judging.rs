@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use countersign::decision::ToolDecision;
 use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
 
-use super::{classifier, developer};
+use super::{allows, asks, classifier, developer};
 
 #[test]
 fn each_part_reports_its_effects() {
@@ -73,6 +73,47 @@ fn formatters_write_files_but_not_build_definitions() {
 
 /// Symbolic links are followed, and a program that tools may write is never allowed.
 #[cfg(unix)]
+/// `cd .git && make` writes what git runs.
+#[test]
+fn a_program_that_may_write_does_not_work_in_a_protected_folder() {
+    for text in [
+        "cd .claude && gcc ../src/a.c",
+        "cd .git && make",
+        "cd .github/workflows && make",
+        "make -C .git",
+        "cd .claude; cargo test",
+        "cd .github && black .",
+        "(cd .vscode && tsc)",
+        "cd .claude && sqlite3 x.db 'select 1'",
+        "sqlite3 .claude/x.db 'select 1'",
+    ] {
+        let judgement = developer(text);
+        assert!(judgement.reasons().iter().any(|one| one.is_every_time()), "{text:?}: {judgement}");
+    }
+    allows("cd .github/workflows && cat ci.yml | grep on:");
+    allows("cd .claude && ls -la && cd ..");
+    allows("cd .github && find . -name '*.yml' | head");
+}
+
+/// The directory is known until a `cd` may have changed it.
+#[test]
+fn the_variable_of_the_directory_is_judged_by_its_value() {
+    allows("cat \"$PWD/a.txt\"");
+    allows("ls \"$PWD\" && wc -l < \"${PWD}/a.txt\"");
+    allows("git -C \"$PWD\" status");
+    for text in [
+        "cat \"$PWD/.env\"",
+        "cat \"$PWD/../x\"",
+        "cd src && cat \"$PWD/../../x\"",
+        "cd src; cat \"$PWD/a.txt\"",
+        "c=cd; $c src; cat \"$PWD/a.txt\"",
+        "PWD=/etc; cat \"$PWD/passwd\"",
+        "cat \"$OLDPWD/a.txt\"",
+    ] {
+        asks(text);
+    }
+}
+
 #[test]
 fn paths_and_programs_are_resolved() {
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -344,6 +344,7 @@ git show
 git log -S x
 git log -G x
 git reflog -p
+git help log
 git range-diff a...b
 git hash-object a.txt
 git apply --check fix.patch
@@ -361,6 +362,13 @@ fn git_is_a_build_where_the_settings_of_the_repository_name_a_program() {
         &[(".git/config", "[filter \"x\"]\n\tprocess = ./x\n")],
         &[(".git/config", "[filter \"x\"]\n\tclean = ./x\n")],
         &[(".git/config", "[core]\n\thooksPath = hooks\n")],
+        &[(".git/config", "[core]\n\tpager = ./x\n")],
+        &[(".git/config", "[pager]\n\tlog = ./x\n")],
+        &[(".git/config", "[man]\n\tviewer = x\n[man \"x\"]\n\tcmd = ./x\n")],
+        &[(".git/config", "[man \"x\"]\n\tcmd = ./x\n")],
+        &[(".git/config", "[help]\n\tbrowser = x\n")],
+        &[(".git/config", "[browser \"x\"]\n\tcmd = ./x\n")],
+        &[(".git/config", "[tar \"tar.gz\"]\n\tcommand = ./x\n")],
         &[(".git/config", "[core]\n\tfsmonitor = \\\n ./x\n")],
         &[(".git/config", "[include]\n\tpath = ../own\n"), ("own", "[core]\nfsmonitor = ./x\n")],
         &[
@@ -399,7 +407,7 @@ fn settings_of_a_repository_that_are_too_large_count_as_naming_a_program() {
 #[test]
 fn git_reads_where_the_settings_of_the_repository_are_the_usual_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = true\n\
+    let config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = true\n[pager]\n\tlog = false\n\
                   [remote \"origin\"]\n\turl = https://code.example/a\n\
                   \tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n";
     write(folder.path(), &[(".git/config", config), (".git/hooks/pre-commit", "#!/bin/sh\n")]);

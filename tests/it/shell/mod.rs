@@ -3,6 +3,7 @@
 mod claims;
 mod compounds;
 mod corpus;
+mod expansions;
 mod fetching;
 mod judging;
 mod lab;

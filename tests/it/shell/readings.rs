@@ -259,6 +259,31 @@ fn programs_that_find_runs_are_judged_with_a_path_in_the_workspace() {
     }
 }
 
+/// `find src -exec awk {} \;` runs the name of each file as a script.
+#[test]
+fn the_name_of_a_file_that_is_found_is_a_path_and_no_script() {
+    for text in [
+        "find d -type f -exec awk {} \\;",
+        "find src -exec nice awk {} \\;",
+        "find src -type f -exec jq {} package.json \\;",
+        "find src -exec sed -n {} a.txt \\;",
+        "find src -exec sqlite3 a.db {} \\;",
+        "find . -type d -exec make -C {} \\;",
+        "find src -exec curl {} \\;",
+        "find src -exec gcc -o {} a.c \\;",
+        "find src -type f -print0 | xargs -0 -I{} awk {}",
+        "find src -type f -print0 | xargs -0 -I{} timeout 5 jq {} package.json",
+    ] {
+        asks(text);
+    }
+    allows("find src -type f -exec awk '{print $1}' {} \\;");
+    allows("find . -name '*.json' -type f -exec jq . {} \\;");
+    allows("find src -type f -exec nice wc -l {} +");
+    allows("find src -type f -exec git log -1 --format=%h {} \\;");
+    allows("find src -name '*.py' -exec black {} \\;");
+    allows("find tests -name 'test_*.py' -exec pytest {} \\;");
+}
+
 /// What a program reads from its input can be code, too.
 #[test]
 fn programs_that_run_their_input_are_asked_about() {
@@ -284,10 +309,12 @@ fn numbers_that_a_shell_evaluates_are_plain() {
     asks("printf '%s %5.2f\\n' x 'a[$(id)]'");
     asks("printf \"$format\" 'a[$(id)]'");
     asks("exit 'a[$(id)]'");
+    asks("history x");
     allows("printf '%s\\n' '[1/3] done' \"$(git rev-parse HEAD)\"");
     allows("printf '%-10s 100%%\\n' 'a[b]'");
     allows("printf '%d files\\n' 12");
     allows("exit 1");
+    allows("exit $?");
 }
 
 #[test]
