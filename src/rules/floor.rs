@@ -54,9 +54,11 @@ pub(super) fn speak(
         for part in 0..view.parts().len() {
             command(seen, view, part, spoke);
         }
-        if view.refused.is_some() {
-            let reason = "is not analysed, and may write what decides what runs or what is allowed";
-            add(spoke, "floor/protected", reason.to_owned(), Some(view.text.clone()));
+        if let Some(why) = &view.refused {
+            let reason = format!(
+                "is not analysed ({why}), and may write what decides what runs or what is allowed"
+            );
+            add(spoke, "floor/protected", reason, Some(view.text.clone()));
         }
     }
     if set.only_reads(&seen.call) {

@@ -30,9 +30,10 @@ use super::names::is_named;
 use super::outputs::replaced;
 use super::paths::{PathClass, is_build_definition, is_secret, place};
 use super::preset::Preset;
+use super::printf::numbers_of_format;
 use super::scripts;
 use super::simple::{Judging, Simple};
-use super::table::{Kind, Script, is_known_word};
+use super::table::{Kind, Matched, Script, is_known_word};
 
 /// How many paths a word with `:` and `=` may stand for.
 const MAX_TAILS: usize = 16;
@@ -318,9 +319,30 @@ impl Simple<'_> {
 
     /// Asks about a word that a shell takes for a number, if it is none: `zsh` evaluates the name of a variable by its
     /// value, and an index in it may run a command.
-    pub(super) fn number(&mut self, word: &Word) {
+    fn number(&mut self, word: &Word) {
         if !is_number(word) {
             self.ask(format!("`{}` is not known to be a number", word.text));
+        }
+    }
+
+    /// Judges the arguments of `printf` by the conversions of its format: `%s` prints a text, `%d` and `*` evaluate a
+    /// number, and `%n` sets the variable of this name. A format without arguments does none of these.
+    pub(super) fn printf(&mut self, matched: &Matched<'_, '_>) {
+        let Some((format, arguments)) = matched.operands.split_first() else { return };
+        if arguments.is_empty() && !format.word.split {
+            return;
+        }
+        let Some(numbers) = format.word.literal().and_then(numbers_of_format) else {
+            return self.ask("has a format that may set variables or evaluate what it is given");
+        };
+        let all_texts = !numbers.contains(&true);
+        // Behind a word that may become several, it is not known which conversion takes which argument.
+        let certain = arguments.iter().all(|one| !one.word.split || is_number(&one.word));
+        let takes_number = numbers.into_iter().cycle();
+        for (argument, number) in arguments.iter().zip(takes_number) {
+            if number || !certain && !all_texts {
+                self.number(&argument.word);
+            }
         }
     }
 

@@ -154,7 +154,6 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         ("diff", "external" | "command" | "textconv") => true,
         ("filter", "clean" | "smudge" | "process") => true,
         ("gpg", "program" | "defaultkeycommand") => true,
-        ("tar", "command") => true,
         // It prints a line of a file that is none.
         ("blame", "ignorerevsfile") => true,
         // A file that is missing here is fetched while the history is read.
