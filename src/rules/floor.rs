@@ -170,12 +170,17 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
                 found.is_none_or(|all| all.iter().any(|place| protected_place(seen, place)))
             })
     };
+    // A script may have thousands of words: files are not looked at for each.
+    let is_place = |directory: &PathBuf, word: &str| {
+        protected_place(seen, &lexically_normal(&directory.join(word)))
+    };
+    let mentioned = |word: &str| part.directories().iter().any(|it| is_place(it, word));
     let mut words = part.argv().iter().skip(1);
     let takes_more = runs_script(part) || part.wrapped_by().is_some_and(|it| FEEDS.contains(&it));
     words.any(|word| names(word) && !is_input(seen, part, word))
         || part.words().iter().any(|word| printed(word) || matched(word))
         || targets(part).any(matched)
-        || takes_more && fragments(&view.text).any(names)
+        || takes_more && fragments(&view.text).any(mentioned)
         || part.directories().iter().any(|directory| protected_place(seen, directory))
 }
 
@@ -361,10 +366,12 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
     if text.is_empty() || text.contains('\0') {
         return false;
     }
-    let root = seen.places().root();
     let path = Path::new(text);
     // The names above the root are not the agent's choice: a workspace may be below a folder of that name.
-    let inside = path.strip_prefix(root).unwrap_or(path);
+    let inside = match path.is_absolute() {
+        true => path.strip_prefix(seen.places().root()).unwrap_or(path),
+        false => path,
+    };
     if is_protected(inside) || is_head(inside) {
         return true;
     }
@@ -392,8 +399,12 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
 /// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
 /// `HEAD` alone is a revision in most calls.
 fn is_head(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).map(plain);
-    name.is_some_and(|name| name.eq_ignore_ascii_case("HEAD")) && path.components().count() > 1
+    let text = path.as_os_str().to_string_lossy();
+    let name = text
+        .trim_end_matches(std::path::is_separator)
+        .rsplit_once(std::path::is_separator)
+        .map(|(_, name)| plain(name));
+    name.is_some_and(|name| name.eq_ignore_ascii_case("HEAD"))
 }
 
 #[cfg(test)]

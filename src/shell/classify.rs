@@ -1,11 +1,12 @@
 //! The classifier, which judges commands part by part.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
 use super::commands::Commands;
 use super::dialect::Dialect;
 use super::judgement::Judgement;
+use super::links::MAX_ENTRIES;
 use super::paths::{PathClass, Workspace, is_build_definition, place};
 use super::preset::{ClassifierSettings, Preset};
 use super::search_path::{ProgramFile, SearchPath, installed_name};
@@ -184,6 +185,7 @@ impl Classifier {
             bindings: Vec::new(),
             fed: false,
             git_runs: OnceCell::new(),
+            entries_left: Cell::new(MAX_ENTRIES),
         };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {

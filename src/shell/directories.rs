@@ -156,7 +156,7 @@ impl Simple<'_> {
         if bases.is_empty() {
             bases.extend_from_slice(&self.here);
         }
-        lead_out(workspace, bases)
+        lead_out(workspace, bases, &judging.entries_left)
     }
 }
 

@@ -3,44 +3,59 @@
 //! Names are compared without regard to case, to dots and blanks at the end and to streams (`.git::$INDEX_ALLOCATION`), as
 //! some file systems do. The list is data, with a date for each client, so that a new client is a line.
 
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The list; the file explains its form.
 const LIST: &str = include_str!("protected.txt");
 
+/// Names in lower case by their length: most names of a path are compared with none.
+#[derive(Default)]
+struct NamesByLength(Vec<Vec<String>>);
+
+impl NamesByLength {
+    fn add(&mut self, name: &str) {
+        if self.0.len() <= name.len() {
+            self.0.resize(name.len() + 1, Vec::new());
+        }
+        self.0.get_mut(name.len()).into_iter().for_each(|same| same.push(name.to_owned()));
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let same = self.0.get(name.len());
+        same.is_some_and(|same| same.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    }
+}
+
 #[derive(Default)]
 struct ProtectedNames {
-    /// Names of files and folders, by their length: most names of a path are compared with none.
-    whole: Vec<Vec<String>>,
+    /// Names of files and folders.
+    whole: NamesByLength,
     /// Ends of names.
     ends: Vec<String>,
     /// Names one below the other, anywhere.
     below: Vec<Vec<String>>,
     /// The same, from the root of the file system.
     places: Vec<Vec<String>>,
+    /// The first names of `below` and `places`, by which these are looked for.
+    first: NamesByLength,
 }
 
 impl ProtectedNames {
     fn add(&mut self, name: &str) {
-        let parts = || name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         if let Some(end) = name.strip_prefix('*') {
-            self.ends.push(end.to_owned());
-        } else if name.starts_with('/') {
-            self.places.push(parts());
-        } else if name.contains('/') {
-            self.below.push(parts());
-        } else {
-            if self.whole.len() <= name.len() {
-                self.whole.resize(name.len() + 1, Vec::new());
-            }
-            self.whole.get_mut(name.len()).into_iter().for_each(|same| same.push(name.to_owned()));
+            return self.ends.push(end.to_owned());
         }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        let same = self.whole.get(name.len());
-        same.is_some_and(|same| same.iter().any(|known| known.eq_ignore_ascii_case(name)))
+        let parts: Vec<String> =
+            name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        match (parts.as_slice(), name.starts_with('/')) {
+            ([whole], false) => self.whole.add(whole),
+            ([first, ..], is_place) => {
+                self.first.add(first);
+                if is_place { self.places.push(parts) } else { self.below.push(parts) }
+            }
+            ([], _) => {}
+        }
     }
 }
 
@@ -56,29 +71,32 @@ fn names() -> &'static ProtectedNames {
 
 /// Whether a path leads to something protected, by the names in it.
 pub(crate) fn is_protected(path: &Path) -> bool {
-    let normal = |component: Component<'_>| matches!(component, Component::Normal(_));
-    let mut rest = path.components().filter(|it| normal(*it));
+    let text = path.as_os_str().to_string_lossy();
+    let mut rest = text
+        .split(std::path::is_separator)
+        .filter(|name| !matches!(*name, "" | "." | ".."))
+        .map(plain);
     let names = names();
-    if path.is_absolute() && names.places.iter().any(|known| begins(rest.clone(), known)) {
-        return true;
-    }
+    let mut is_first = path.is_absolute();
     loop {
-        if names.below.iter().any(|known| begins(rest.clone(), known)) {
+        let from = rest.clone();
+        let Some(name) = rest.next() else { return false };
+        let begins = |known: &Vec<String>| begins(from.clone(), known);
+        if names.first.has(name)
+            && (names.below.iter().any(begins) || is_first && names.places.iter().any(begins))
+        {
             return true;
         }
-        let Some(component) = rest.next() else { return false };
-        if is_protected_name(plain(&component.as_os_str().to_string_lossy())) {
+        if is_protected_name(name) {
             return true;
         }
+        is_first = false;
     }
 }
 
-/// Whether the next components of a path have these names.
-fn begins<'p>(mut rest: impl Iterator<Item = Component<'p>>, known: &[String]) -> bool {
-    known.iter().all(|known| {
-        let next = rest.next();
-        next.is_some_and(|it| plain(&it.as_os_str().to_string_lossy()).eq_ignore_ascii_case(known))
-    })
+/// Whether the next names of a path are these.
+fn begins<'p>(mut rest: impl Iterator<Item = &'p str>, known: &[String]) -> bool {
+    known.iter().all(|known| rest.next().is_some_and(|name| name.eq_ignore_ascii_case(known)))
 }
 
 /// The name without what some file systems ignore: dots and blanks at the end, and the name of a stream.
@@ -101,8 +119,8 @@ fn is_protected_name(name: &str) -> bool {
     ends(".git")
         || name.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("git~1"))
         || names.ends.iter().any(|end| ends(end))
-        || names.has(name)
-        || !name.is_ascii() && names.has(&folded(name))
+        || names.whole.has(name)
+        || !name.is_ascii() && names.whole.has(&folded(name))
 }
 
 /// The name as file systems that ignore case compare it: HFS+ also drops characters that have no width.

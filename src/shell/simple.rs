@@ -25,7 +25,7 @@
 //! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -531,4 +531,6 @@ pub(super) struct Judging<'a> {
     pub(super) fed: bool,
     /// Whether reading the workspace's repository may run programs, once it was looked at.
     pub(super) git_runs: OnceCell<bool>,
+    /// How many entries of folders may still be looked at for links, over all commands of the text.
+    pub(super) entries_left: Cell<usize>,
 }
