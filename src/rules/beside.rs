@@ -69,10 +69,16 @@ fn directories(seen: &Seen<'_>) -> Vec<Unread> {
     doubts.collect()
 }
 
-/// The directory, if it is there: a tool that does not find it, or has no such argument, may work in another one.
+/// The directory, if it is there: a tool that does not find it, or has no such argument, may work in another one. One
+/// outside of the root is judged as that.
 fn is_there(seen: &Seen<'_>, place: Option<PathBuf>) -> Result<Option<PathBuf>, &'static str> {
+    let root = seen.places().root();
+    let is_missing = |place: &PathBuf| {
+        let below = *place != seen.base() && place.starts_with(root) && root.is_dir();
+        below && seen.places().looks() && !place.is_dir()
+    };
     match &place {
-        Some(place) if seen.places().looks() && !place.is_dir() => Err("is no directory"),
+        Some(place) if is_missing(place) => Err("is no directory"),
         _ => Ok(place),
     }
 }
