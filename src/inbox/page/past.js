@@ -28,6 +28,8 @@ function standing(ask) {
 export function past(host) {
   let next = null;
   let shown = 0;
+  // The entries on the page: an entry that says the same after a refresh stays as it is, with what a person has opened in it.
+  let entries = new Map();
 
   function item(ask) {
     const [word, look] = standing(ask);
@@ -67,9 +69,24 @@ export function past(host) {
     wanted.set("limit", Math.min(500, Math.max(50, shown)));
     const reply = await host.api(`/api/history?${wanted}`);
     if (reply.status !== 200) return reply;
-    $("history").replaceChildren(...reply.body.asks.map(item));
+    const before = entries;
+    entries = new Map();
+    const now = reply.body.asks.map((ask) => entry(ask, before));
+    for (const it of [...$("history").children]) if (!now.includes(it)) it.remove();
+    now.forEach((it, place) => {
+      const there = $("history").children[place];
+      if (there !== it) $("history").insertBefore(it, there ?? null);
+    });
     took(reply.body);
     return reply;
+  }
+
+  function entry(ask, before) {
+    const said = JSON.stringify(ask);
+    const old = before?.get(ask.id);
+    const it = old?.said === said ? old.it : item(ask);
+    entries.set(ask.id, { said, it });
+    return it;
   }
 
   function took({ next: place, matches, older }) {
@@ -85,7 +102,7 @@ export function past(host) {
     wanted.set("after", next);
     const { status, body } = await host.api(`/api/history?${wanted}`);
     if (status !== 200) return;
-    $("history").append(...body.asks.map(item));
+    $("history").append(...body.asks.map((ask) => entry(ask)));
     took(body);
   }
 

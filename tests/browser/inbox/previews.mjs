@@ -76,6 +76,13 @@ await scenario(async ({ person }) => {
   assert.equal((await lines(figure(past, "nginx.conf"))).length, 5);
   checked("it can be read afterwards");
 
+  const refreshed = bob.page.waitForResponse(/\/api\/history/);
+  await button(bob.page.getByRole("navigation"), "Decided").click();
+  await (await refreshed).finished();
+  await bob.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn))));
+  assert.equal((await lines(figure(past, "nginx.conf"))).length, 5);
+  checked("a refresh of the list closes nothing that a person has opened");
+
   for (const width of [320, 800]) {
     await bob.page.setViewportSize({ width, height: 700 });
     const [wide, inside] = await bob.page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
