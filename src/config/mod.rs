@@ -104,9 +104,7 @@ impl Config {
     /// # Ok::<(), countersign::config::ConfigError>(())
     /// ```
     pub fn load(directories: &Directories, path: Option<&Path>) -> Result<Self, ConfigError> {
-        let named =
-            path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from));
-        let mut config = match &named {
+        let mut config = match &named(path) {
             Some(path) => {
                 Self::read(path)?.ok_or_else(|| ConfigError::file(path, "there is no such file"))?
             }
@@ -192,9 +190,7 @@ impl Config {
         url: Option<&StoreUrl>,
     ) -> Vec<PathBuf> {
         let mut places = vec![directories.config().to_owned(), directories.state().to_owned()];
-        places.extend(
-            path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from)),
-        );
+        places.extend(named(path));
         places.extend(self.audit_key_file.clone());
         if let Some(StoreUrl::Sqlite(file)) = url.or(self.store.as_ref()) {
             // SQLite writes beside the file, and reads what is there.
@@ -242,6 +238,11 @@ impl Config {
         let name = named.or_else(|| account().map(|name| name.to_string_lossy().into_owned()));
         name.filter(|name| !name.trim().is_empty()).unwrap_or_else(private::account)
     }
+}
+
+/// The configuration file that is named: this one, or else that of the environment.
+fn named(path: Option<&Path>) -> Option<PathBuf> {
+    path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from))
 }
 
 /// A variable of the environment that is set and not empty.

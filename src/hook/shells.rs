@@ -19,6 +19,7 @@
 use serde_json::Value;
 
 use crate::args::Args;
+use crate::reader::word::{program_name, without_version};
 use crate::shell::{Commands, Dialect, SimpleCommand};
 
 /// Programs that read commands from their terminal when they are given none.
@@ -80,8 +81,8 @@ fn opens(command: &SimpleCommand) -> Option<String> {
         command.words().iter().map(|word| word.literal().unwrap_or(UNKNOWN)).collect();
     let mut rest = words.as_slice();
     while let [program, others @ ..] = rest {
-        let name = program.rsplit('/').next().unwrap_or(program);
-        let base = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let name = program_name(program);
+        let base = without_version(name);
         let is_reader = READERS.contains(&name) || READERS.contains(&base);
         if WRAPPERS.contains(&name) {
             // The program that it runs is one of the words that follow.

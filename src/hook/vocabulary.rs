@@ -31,7 +31,6 @@ use crate::args::Args;
 use crate::reader::argument::{self, Likelihood, TextReading, readings};
 use crate::reader::patch;
 use crate::reader::prose::TextRole;
-use crate::reader::scheme::trimmed;
 use crate::reader::shells::{DIRECTORIES, Doubt, doubt};
 
 /// A call in the common vocabulary.
@@ -215,7 +214,6 @@ impl Normal {
 /// joined to the directory they would look like harmless files in it. So each reading of the text has to be one of the
 /// joined path, too. At a NUL or a line break some readers end a path.
 fn doubtful(path: &str, directory: &Path) -> Option<String> {
-    let expanded = path.starts_with(['~', '@', '$', '%']) || trimmed(path) != path;
     let reads_otherwise = || {
         let own = readings(path, TextRole::Named);
         let joined = directory.join(path);
@@ -229,8 +227,8 @@ fn doubtful(path: &str, directory: &Path) -> Option<String> {
         let readable = own.unreadable.is_none() && !own.is_address;
         !(readable && own.all.iter().filter(counts).all(is_joined))
     };
-    let is_plain = argument::is_plain(path);
-    (expanded || path.contains(char::is_control) || !is_plain && reads_otherwise()).then(|| {
+    let is_doubtful = argument::is_expanded(path) || !argument::is_plain(path) && reads_otherwise();
+    is_doubtful.then(|| {
         format!("`{}` may be read as another path than it seems to be", path.escape_debug())
     })
 }

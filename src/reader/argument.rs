@@ -90,6 +90,18 @@ pub(crate) fn is_plain(text: &str) -> bool {
     !text.bytes().any(odd) && !text.starts_with(['[', '-', ' ', '"']) && !text.ends_with([' ', '.'])
 }
 
+/// Whether some programs expand a text to another path, drop what is at its ends, or end it at a control character.
+pub(crate) fn is_expanded(text: &str) -> bool {
+    text.starts_with(['~', '@', '$', '%'])
+        || trimmed(text) != text
+        || text.contains(char::is_control)
+}
+
+/// Whether a text has codes such as `%2e`, which some programs decode.
+pub(crate) fn has_codes(text: &str) -> bool {
+    percent_decoded(text).is_some()
+}
+
 /// Whether a program that shortens a text, also after it has decoded it, may come to a path.
 fn is_shortened(text: &str) -> bool {
     let decoded = |text: &str| percent_decoded(text).and_then(Result::ok);
@@ -387,7 +399,7 @@ impl<'t> ArgumentReader<'t> {
 
     /// The texts that a pattern in braces stands for: `src/{.env,x}`, `{a,b}/{c,d}`.
     fn alternatives(&mut self, text: &str) {
-        if self.role == TextRole::Prose {
+        if self.role == TextRole::Prose || !text.contains('{') {
             return;
         }
         let mut open = vec![text.to_owned()];

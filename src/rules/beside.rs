@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::condition::FieldPath;
 use super::rule::Rule;
 use super::seen::Seen;
+use crate::reader::argument;
+use crate::reader::scheme::scheme;
 use crate::reader::shells::{self, DIRECTORIES, Doubt};
 use crate::shell::lexically_normal;
 use crate::show::escape;
@@ -32,7 +34,7 @@ pub(super) struct Unread {
 /// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
 /// certain.
 pub(super) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
-    let Some(command) = seen.engine.shell_field(&seen.call) else { return directories(seen) };
+    let Some(command) = seen.shell_field else { return directories(seen) };
     let mut found = Vec::new();
     let mut places: Vec<(&String, PathBuf)> = Vec::new();
     for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
@@ -61,7 +63,7 @@ pub(super) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
 
 /// The arguments that name the directory of any tool, where it may be another one.
 fn directories(seen: &Seen<'_>) -> Vec<Unread> {
-    let named = OF_ANY_TOOL.iter().filter_map(|name| Some((*name, seen.call.args.get(*name)?)));
+    let named = seen.call.args.iter().filter(|(name, _)| OF_ANY_TOOL.contains(&name.as_str()));
     let doubts = named.filter_map(|(name, value)| {
         let why = place(seen, value).err()?;
         Some(Unread::new(name, seen.call.tool, why))
@@ -113,15 +115,12 @@ fn place(seen: &Seen<'_>, value: &Value) -> Result<Option<PathBuf>, &'static str
 /// Whether a tool may read a text as another directory than its characters say: by expanding or decoding it, or by
 /// taking a link before a `..` literally.
 fn is_read_otherwise(text: &str) -> bool {
-    let mut bytes = text.as_bytes().windows(3);
-    let is_code = |it: &[u8]| matches!(it, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
-    text.starts_with(['~', '$', '%', '@', '-'])
-        || text.trim() != text
-        || text.contains(char::is_control)
+    argument::is_expanded(text)
+        || text.starts_with('-')
         || text.contains("://")
-        || text.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("file:"))
+        || scheme(text).is_some_and(|it| it.is_file())
         || text.split(['/', '\\']).any(|part| part == "..")
-        || bytes.any(is_code)
+        || argument::has_codes(text)
 }
 
 /// Whether the command is a patch, to which the hook of an agent adds the paths that it changes.

@@ -334,9 +334,9 @@ fn strictly_runs(argv: &[String], pattern: &[String]) -> Truth {
     if may_expand(program) {
         return Truth::Unknown("runs a program that is known only when it does");
     }
-    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = word::program_name(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    let wanted_name = wanted.rsplit('/').next().unwrap_or(wanted);
+    let wanted_name = word::program_name(wanted);
     if !name.eq_ignore_ascii_case(wanted_name) {
         return Truth::No;
     }

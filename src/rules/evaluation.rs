@@ -123,7 +123,7 @@ impl Evaluation<'_> {
     /// Finds the commands that have to be allowed by themselves.
     fn look(&mut self) {
         let mut fields: Vec<Vec<String>> = Vec::new();
-        if let Some(field) = self.seen.engine.shell_field(&self.seen.call) {
+        if let Some(field) = self.seen.shell_field {
             fields.push(vec![field.to_owned()]);
         }
         self.set.candidates(&self.seen.call, |_, rule| {

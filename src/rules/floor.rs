@@ -107,8 +107,7 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
     for reason in part.reasons().iter().filter(|reason| reason.is_every_time()) {
         add(spoke, "floor/protected", reason.text().to_owned(), Some(view.text_of(number)));
     }
-    let runs = part.argv().first().map(|name| name.rsplit('/').next().unwrap_or(name));
-    let name = runs.unwrap_or_default();
+    let name = scripts::program_name(part);
     if name.eq_ignore_ascii_case("git") {
         let (moves, sub) = git_words(part);
         if is_elsewhere(seen, part, &moves) {
@@ -234,8 +233,7 @@ const SCRIPTED: &[&str] =
     &["sed", "gsed", "ed", "ex", "vi", "vim", "nvim", "emacs", "sqlite3", "psql"];
 
 fn runs_script(part: &Part) -> bool {
-    let name = part.argv().first().map(|name| name.rsplit('/').next().unwrap_or(name));
-    name.is_some_and(|name| SCRIPTED.contains(&name)) || scripts::is_interpreter(part)
+    SCRIPTED.contains(&scripts::program_name(part)) || scripts::is_interpreter(part)
 }
 
 /// Programs that hand names on to another one.

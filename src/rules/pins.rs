@@ -16,7 +16,7 @@ const MAX_PINS: usize = 64;
 
 /// Binds to the resolved paths of the arguments, and to what the table says about commands.
 ///
-/// The second place of a path is the resolved one. Binding the question to it means that a link which leads elsewhere on
+/// The first place of a path is the one that is written, and the others are resolved. Binding the question to these means that a link which leads elsewhere on
 /// the approved pass is a new question. Nothing is promised between the permit and the moment at which the tool opens
 /// the file.
 pub(super) fn of_paths_and_commands(
@@ -31,10 +31,9 @@ pub(super) fn of_paths_and_commands(
     if !seen.places().looks() {
         return pins;
     }
-    let is_shell = seen.engine.shell_field(&seen.call).is_some();
     for (name, value) in seen.call.args {
         // What the model says about the call is no path, and another wording of it is no other question.
-        if is_shell && shells::is_for_people(name, value) {
+        if seen.shell_field.is_some() && shells::is_for_people(name, value) {
             continue;
         }
         if views.iter().all(|(field, _)| field.first() != Some(name)) {

@@ -21,6 +21,8 @@ use std::rc::Rc;
 
 use super::command::CommandView;
 use super::seen::Seen;
+use crate::reader::word::{self, without_version};
+use crate::shell::files::bounded;
 use crate::shell::{Effect, Part, lexically_normal};
 
 /// The largest script that a question is bound to, in bytes. It is read with each question.
@@ -115,13 +117,15 @@ fn program(part: &Part) -> &str {
     part.argv().first().map(String::as_str).unwrap_or_default()
 }
 
+/// The name of the program of a command, without its folder.
+pub(super) fn program_name(part: &Part) -> &str {
+    word::program_name(program(part))
+}
+
 /// Whether the program of a command runs every file that it is given.
 pub(super) fn is_interpreter(part: &Part) -> bool {
-    let program = program(part);
-    let base = program.rsplit('/').next().unwrap_or(program);
-    // `python3.12` is `python`.
-    let base = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&base) || INTERPRETERS.contains(&program)
+    let base = without_version(program_name(part));
+    INTERPRETERS.contains(&base) || INTERPRETERS.contains(&program(part))
 }
 
 /// The texts of a command that may name a file: its words, the values behind `=`, and what it reads its input from.
@@ -229,8 +233,5 @@ fn begins_as_script(file: &Path) -> Option<bool> {
 
 /// The digest of a file's content; `None` if it cannot be read, or is too large.
 fn digest(file: &Path) -> Option<String> {
-    let mut content = Vec::new();
-    std::fs::File::open(file).ok()?.take(MAX_SIZE + 1).read_to_end(&mut content).ok()?;
-    let fits = u64::try_from(content.len()).is_ok_and(|size| size <= MAX_SIZE);
-    fits.then(|| super::rule::hex_digest(&content))
+    Some(super::rule::hex_digest(&bounded(file, MAX_SIZE).ok()??))
 }

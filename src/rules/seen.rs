@@ -58,6 +58,8 @@ type Views = Vec<(Vec<String>, Option<Rc<CommandView>>)>;
 pub(super) struct Seen<'a> {
     pub(super) call: RuleCall<'a>,
     pub(super) engine: &'a Engine,
+    /// The field with a shell text, if the tool is a shell.
+    pub(super) shell_field: Option<&'a str>,
     directories: OnceCell<Vec<PathBuf>>,
     places: RefCell<Vec<(String, KnownPlaces)>>,
     any_paths: OnceCell<Vec<TextPlaces>>,
@@ -67,6 +69,7 @@ pub(super) struct Seen<'a> {
 impl<'a> Seen<'a> {
     pub(super) fn new(engine: &'a Engine, call: RuleCall<'a>) -> Self {
         Self {
+            shell_field: engine.shell_field(&call),
             call,
             engine,
             directories: OnceCell::new(),
@@ -179,8 +182,7 @@ impl<'a> Seen<'a> {
 
     /// The view of the shell text, if the tool is a shell.
     pub(super) fn shell(&self) -> Option<Rc<CommandView>> {
-        let field = self.engine.shell_field(&self.call)?;
-        self.view(&[field.to_owned()])
+        self.view(&[self.shell_field?.to_owned()])
     }
 
     /// The readings of a text of the arguments, each with its places.
@@ -256,7 +258,7 @@ impl<'a> Seen<'a> {
     pub(super) fn any_paths(&self) -> &[TextPlaces] {
         self.any_paths.get_or_init(|| {
             let mut found = Vec::new();
-            let command = self.engine.shell_field(&self.call);
+            let command = self.shell_field;
             for (name, value) in self.call.args {
                 // The name of an argument may be one of a file. Plain words are the names of arguments.
                 if argument::is_path_like(name) {

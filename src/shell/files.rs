@@ -9,7 +9,7 @@ const MAX_POINTER: u64 = 4096;
 
 /// The content of a regular file; `None` if there is none. An error if it is longer than `most`, is no regular file, or
 /// cannot be read.
-pub(super) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+pub(crate) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     // A pipe would be waited for, and so it is not opened.
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -74,7 +74,7 @@ mod dialect;
 mod directories;
 mod environment;
 mod execution;
-mod files;
+pub(crate) mod files;
 mod flow;
 mod globs;
 mod index;
