@@ -87,7 +87,20 @@ pub(crate) fn is_plain(text: &str) -> bool {
             || byte.is_ascii_control()
             || matches!(byte, b'%' | b'\\' | b':' | b'=' | b'@' | b'~' | b'$' | b'{' | b'<')
     };
-    !text.bytes().any(odd) && !text.starts_with(['[', '-', ' ', '"']) && !text.ends_with([' ', '.'])
+    is_name(text)
+        || !text.bytes().any(odd)
+            && !text.starts_with(['[', '-', ' ', '"'])
+            && !text.ends_with([' ', '.'])
+}
+
+/// Whether a text is the path of a file for everyone, and has no words: `src/lib.rs`. Most are, and it is found out quickly.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_of_name =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'.');
+    text.bytes().all(is_of_name)
+        && !text.starts_with('-')
+        && !text.ends_with('.')
+        && text.len() <= MAX_PATH
 }
 
 /// Whether some programs expand a text to another path, drop what is at its ends, or end it at a control character.

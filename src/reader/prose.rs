@@ -5,6 +5,8 @@
 //! clients are in a table with the arguments that are content. Names that hold text for people in nearly every tool are in
 //! a list: such a text is still read as one path, and its words are not.
 
+use crate::shell::sieve::Sieve;
+
 /// The tools of known clients, and programs like them, with the arguments that are content and name no file.
 ///
 /// The names of the tools are those of the vocabulary of hooks, and those that libraries usually give them. Claude Code
@@ -147,8 +149,22 @@ pub(crate) enum TextRole {
     Content,
 }
 
+/// All names of arguments that are in one of the lists.
+const KNOWN: Sieve = {
+    let mut known = Sieve::new().with_all(PROSE).with_all(PATTERNS).with_all(EXCLUDED);
+    let mut rows = CONTENT;
+    while let [(_, fields), more @ ..] = rows {
+        known = known.with_all(fields);
+        rows = more;
+    }
+    known
+};
+
 /// The role of an argument of a tool.
 pub(crate) fn role(tool: &str, field: &str) -> TextRole {
+    if !KNOWN.may_have(field) {
+        return TextRole::Named;
+    }
     let is_content =
         CONTENT.iter().any(|(tools, fields)| fields.contains(&field) && tools.contains(&tool));
     match field {

@@ -26,7 +26,6 @@ use super::host::HostPattern;
 use super::seen::{Seen, Sight, TextPlaces};
 use super::truth::{Reading, Truth};
 use crate::reader::argument::Likelihood;
-use crate::reader::prose::TextRole;
 
 /// One condition: a test of one field.
 #[derive(Debug, Clone, PartialEq)]
@@ -215,7 +214,7 @@ fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth 
         }
         _ if text.is_empty() => Truth::Unknown("is empty"),
         // A rule that names the argument says that it is a path.
-        _ => paths(test, &seen.readings_of(text, TextRole::Named), seen, reading),
+        _ => seen.with_readings(text, |all| paths(test, all, seen, reading)),
     }
 }
 

@@ -23,7 +23,7 @@
 //! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
 //! matter of rules.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path, PathBuf, is_separator};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -397,12 +397,13 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
 /// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
 /// `HEAD` alone is a revision in most calls.
 fn is_head(path: &Path) -> bool {
-    let text = path.as_os_str().to_string_lossy();
-    let name = text
-        .trim_end_matches(std::path::is_separator)
-        .rsplit_once(std::path::is_separator)
-        .map(|(_, name)| plain(name));
-    name.is_some_and(|name| name.eq_ignore_ascii_case("HEAD"))
+    let text = path.as_os_str().as_encoded_bytes();
+    let is_separator = |byte: &u8| is_separator(char::from(*byte));
+    let end = text.iter().rposition(|byte| !is_separator(byte)).map_or(0, |at| at + 1);
+    let text = text.get(..end).unwrap_or_default();
+    let name = text.iter().rposition(is_separator).and_then(|at| text.get(at + 1..));
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    name.is_some_and(|name| plain(name).eq_ignore_ascii_case("HEAD"))
 }
 
 #[cfg(test)]

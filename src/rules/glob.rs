@@ -50,6 +50,9 @@ impl Glob {
         if self.matches(text) {
             return true;
         }
+        if self.literal && text.is_ascii() {
+            return self.folded.eq_ignore_ascii_case(text);
+        }
         let text = folded(text);
         if self.literal {
             self.folded == text

@@ -119,9 +119,10 @@ impl<'a> Seen<'a> {
             return known.clone();
         }
         drop(places);
-        let found = self.directories().iter().map(|it| self.places().of(text, it));
-        let found: KnownPlaces =
-            found.collect::<Result<Vec<_>, _>>().map(|all| all.concat().into());
+        let mut all = Vec::new();
+        let mut found = self.directories().iter().map(|it| self.places().of(text, it));
+        let found = found.try_for_each(|places| places.map(|places| all.extend(places)));
+        let found: KnownPlaces = found.map(|()| all.into());
         let mut places = self.places.borrow_mut();
         if places.len() < MAX_KNOWN {
             places.push((text.to_owned(), found.clone()));
@@ -185,11 +186,20 @@ impl<'a> Seen<'a> {
         self.view(&[self.shell_field?.to_owned()])
     }
 
-    /// The readings of a text of the arguments, each with its places.
-    pub(super) fn readings_of(&self, text: &str, role: TextRole) -> Vec<TextPlaces> {
+    /// Looks at the readings of a text that names a path, each with its places. Most texts have one.
+    pub(super) fn with_readings<T>(&self, text: &str, look: impl FnOnce(&[TextPlaces]) -> T) -> T {
+        if !text.is_empty() && argument::is_name(text) {
+            let (places, likelihood) = (self.places_of(text), Likelihood::Certain);
+            return look(&[TextPlaces {
+                places,
+                likelihood,
+                is_pattern: false,
+                sight: Sight::All,
+            }]);
+        }
         let mut found = Vec::new();
-        self.read(text, role, &mut found);
-        found
+        self.read(text, TextRole::Named, &mut found);
+        look(&found)
     }
 
     /// Where a text of one line leads, if its links lead elsewhere than its text: as a `file:` URL, too. Several places,

@@ -96,6 +96,7 @@ pub(crate) mod repository;
 mod scanners;
 mod scripts;
 mod search_path;
+pub(crate) mod sieve;
 mod simple;
 mod table;
 mod tool;

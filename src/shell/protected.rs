@@ -3,47 +3,62 @@
 //! Names are compared without regard to case, to dots and blanks at the end and to streams (`.git::$INDEX_ALLOCATION`), as
 //! some file systems do. The list is data, with a date for each client, so that a new client is a line.
 
-use std::path::Path;
+use std::path::{Path, is_separator};
 use std::sync::OnceLock;
+
+use super::sieve::Sieve;
 
 /// The list; the file explains its form.
 const LIST: &str = include_str!("protected.txt");
 
-/// Names in lower case by their length: most names of a path are compared with none.
-#[derive(Default)]
-struct NamesByLength(Vec<Vec<String>>);
+/// Names in lower case, and a filter by which most names of a path are compared with none.
+struct SieveNames {
+    sieve: Sieve,
+    names: Vec<String>,
+}
 
-impl NamesByLength {
+impl SieveNames {
+    fn new() -> Self {
+        Self { sieve: Sieve::new(), names: Vec::new() }
+    }
+
     fn add(&mut self, name: &str) {
-        if self.0.len() <= name.len() {
-            self.0.resize(name.len() + 1, Vec::new());
-        }
-        self.0.get_mut(name.len()).into_iter().for_each(|same| same.push(name.to_owned()));
+        self.sieve = self.sieve.with(name);
+        self.names.push(name.to_owned());
     }
 
     fn has(&self, name: &str) -> bool {
-        let same = self.0.get(name.len());
-        same.is_some_and(|same| same.iter().any(|known| known.eq_ignore_ascii_case(name)))
+        self.sieve.may_have(name) && self.names.iter().any(|it| it.eq_ignore_ascii_case(name))
     }
 }
 
-#[derive(Default)]
 struct ProtectedNames {
     /// Names of files and folders.
-    whole: NamesByLength,
+    whole: SieveNames,
     /// Ends of names.
     ends: Vec<String>,
+    /// Whether an end has this last byte.
+    last: [bool; 256],
     /// Names one below the other, anywhere.
     below: Vec<Vec<String>>,
     /// The same, from the root of the file system.
     places: Vec<Vec<String>>,
     /// The first names of `below` and `places`, by which these are looked for.
-    first: NamesByLength,
+    first: SieveNames,
 }
 
 impl ProtectedNames {
+    fn new() -> Self {
+        let (whole, first) = (SieveNames::new(), SieveNames::new());
+        let (ends, below, places) = (Vec::new(), Vec::new(), Vec::new());
+        Self { whole, ends, last: [false; 256], below, places, first }
+    }
+
     fn add(&mut self, name: &str) {
         if let Some(end) = name.strip_prefix('*') {
+            let last =
+                end.bytes().next_back().and_then(|last| self.last.get_mut(usize::from(last)));
+            last.into_iter().for_each(|last| *last = true);
             return self.ends.push(end.to_owned());
         }
         let parts: Vec<String> =
@@ -62,7 +77,8 @@ impl ProtectedNames {
 fn names() -> &'static ProtectedNames {
     static NAMES: OnceLock<ProtectedNames> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let mut names = ProtectedNames::default();
+        let mut names = ProtectedNames::new();
+        names.add("*.git");
         let lines = LIST.lines().filter(|line| !line.starts_with(['#', '[']));
         lines.flat_map(str::split_whitespace).for_each(|name| names.add(&name.to_lowercase()));
         names
@@ -72,35 +88,41 @@ fn names() -> &'static ProtectedNames {
 /// Whether a path leads to something protected, by the names in it.
 pub(crate) fn is_protected(path: &Path) -> bool {
     let text = path.as_os_str().to_string_lossy();
-    let mut rest = text
-        .split(std::path::is_separator)
-        .filter(|name| !matches!(*name, "" | "." | ".."))
-        .map(plain);
-    let names = names();
+    let known = names();
     let mut is_first = path.is_absolute();
-    loop {
-        let from = rest.clone();
-        let Some(name) = rest.next() else { return false };
-        let begins = |known: &Vec<String>| begins(from.clone(), known);
-        if names.first.has(name)
-            && (names.below.iter().any(begins) || is_first && names.places.iter().any(begins))
-        {
-            return true;
+    let mut at = 0;
+    for name in text.as_bytes().split(|byte| is_separator(char::from(*byte))) {
+        let rest = text.get(at..).unwrap_or_default();
+        let name = rest.get(..name.len()).unwrap_or_default();
+        at += name.len() + 1;
+        if matches!(name, "" | "." | "..") {
+            continue;
         }
-        if is_protected_name(name) {
+        let name = plain(name);
+        let begins = |known: &Vec<String>| begins(rest, known);
+        if known.first.has(name)
+            && (known.below.iter().any(begins) || is_first && known.places.iter().any(begins))
+            || is_protected_name(name)
+        {
             return true;
         }
         is_first = false;
     }
+    false
 }
 
 /// Whether the next names of a path are these.
-fn begins<'p>(mut rest: impl Iterator<Item = &'p str>, known: &[String]) -> bool {
-    known.iter().all(|known| rest.next().is_some_and(|name| name.eq_ignore_ascii_case(known)))
+fn begins(rest: &str, known: &[String]) -> bool {
+    let names = rest.split(is_separator).filter(|name| !matches!(*name, "" | "." | ".."));
+    let mut names = names.map(plain);
+    known.iter().all(|known| names.next().is_some_and(|name| name.eq_ignore_ascii_case(known)))
 }
 
 /// The name without what some file systems ignore: dots and blanks at the end, and the name of a stream.
 pub(crate) fn plain(name: &str) -> &str {
+    if !name.bytes().any(|byte| byte == b':') && !name.ends_with(['.', ' ']) {
+        return name;
+    }
     let name = match name.split_once(':') {
         Some((before, stream)) if stream.starts_with([':', '$']) || before.starts_with('.') => {
             before
@@ -116,9 +138,10 @@ fn is_protected_name(name: &str) -> bool {
         at.and_then(|at| name.get(at..)).is_some_and(|it| it.eq_ignore_ascii_case(end))
     };
     let names = names();
-    ends(".git")
+    let last = name.bytes().next_back().map(|last| usize::from(last.to_ascii_lowercase()));
+    let may_end = last.and_then(|last| names.last.get(last)).is_some_and(|last| *last);
+    may_end && names.ends.iter().any(|end| ends(end))
         || name.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("git~1"))
-        || names.ends.iter().any(|end| ends(end))
         || names.whole.has(name)
         || !name.is_ascii() && names.whole.has(&folded(name))
 }
