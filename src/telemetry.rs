@@ -45,7 +45,7 @@ pub(crate) fn count_decision(layer: impl FnOnce() -> String, decision: &'static 
 /// The end of an ask: its answer, or that there is none any more.
 pub(crate) struct AskEnd<'a> {
     pub(crate) tool: &'a str,
-    /// The answer, or `expired`, `cancelled` or `closed`.
+    /// The answer, or `expired`, `cancelled`, `closed` or `ran_unapproved`.
     pub(crate) answer: &'static str,
     /// What kind of answerer gave the answer: `person`, `policy` or `grant`; `None` without an answer. Names of people
     /// are in the log and in the events, and no attributes of metrics.

@@ -23,7 +23,7 @@
 mod directories;
 mod error;
 mod key;
-mod private;
+pub(crate) mod private;
 mod store;
 
 use std::fs;

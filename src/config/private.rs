@@ -22,7 +22,7 @@ pub(super) fn account() -> String {
 }
 
 /// Creates a directory, with those above it, that only this user may enter; or checks the one that exists.
-pub(super) fn directory(path: &Path) -> Result<(), ConfigError> {
+pub(crate) fn directory(path: &Path) -> Result<(), ConfigError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -32,7 +32,7 @@ pub(super) fn directory(path: &Path) -> Result<(), ConfigError> {
 }
 
 /// Creates an empty file that only this user can read or write. `None` when there is a file already.
-pub(super) fn create(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn create(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -9,6 +9,7 @@
 //! | an equal call comes | joined | waits for the same answer |
 //! | approved | claimed, once | runs |
 //! | denied | closed, after the denial was told | denied |
+//! | the client did not wait | [closed](super::unapproved), when the report of the call shows it | ran |
 //! | an equal call after that | a new ask, number 2 | is asked about anew |
 //!
 //! A late answer thereby is of use (the model calls again and finds it) and an approval is of use once.
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::key::{self, CallKey};
+use super::key::{self, CallKey, HOOK};
 use super::stack::{CallStack, ID, StackRuling};
 use crate::args::Args;
 use crate::decision::Question;
@@ -138,68 +139,19 @@ impl Asking<'_> {
         let key = CallKey::new(call, normal, asked.args(), &questions);
         let ask = Ask::new("", "", normal.shown())
             .with_args(asked.args().clone())
-            .with_questions(questions.into_iter().chain(self.origin(asked.args())));
+            .with_questions(questions.into_iter().chain(origin(&self.stack, asked.args())));
         Ok((key, ask))
-    }
-
-    /// Where the call comes from, as a question of the hook itself, which carries the client's payload.
-    ///
-    /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
-    /// and is not sent to the tool.
-    fn origin(&self, args: &Args) -> Option<Question> {
-        let call = self.stack.call;
-        let for_people = self.stack.normal.for_people;
-        let words = for_people.iter().find(|name| args.str(name).is_some());
-        let words =
-            words.map(|name| format!("; `{name}` is in the model's words, and not compared"));
-        let words = words.unwrap_or_default();
-        let directory = call.directory.display();
-        let agent =
-            call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
-        let payload = match call.payload.len() {
-            short if short <= MAX_STORED => json!(call.payload),
-            long => json!(format!("{long} bytes")),
-        };
-        let about = json!({
-            "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,
-            "directory": call.directory, "payload": payload, "run": self.stack.run,
-        });
-        serde_json::from_value(json!({
-            "layer": "hook",
-            // A grant holds for calls of the same directory.
-            "key": format!("origin {directory}"),
-            "reason": format!("{}{agent} calls `{}` in {directory}{words}", call.client, call.tool.escape_debug()),
-            "metadata": {"hook": about, "grantable": true, "for_people": for_people},
-        }))
-        .ok()
     }
 
     /// The ask that counts now for equal calls: the last one, or the next, if the last one is over. `None` where the
     /// next one would be asked for a call that was not counted.
-    ///
-    /// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of
-    /// reads.
     async fn current(
         &self,
         key: &CallKey,
         ask: &Ask,
         counted: bool,
     ) -> Result<Option<Record>, String> {
-        let get = async |n: u64| self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store);
-        let mut last = None;
-        // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
-        let (mut there, mut missing) = (0, 1);
-        while let Some(record) = get(missing).await? {
-            (there, last) = (missing, Some(record));
-            missing *= 2;
-        }
-        while missing - there > 1 {
-            let middle = there + (missing - there) / 2;
-            match get(middle).await? {
-                Some(record) => (there, last) = (middle, Some(record)),
-                None => missing = middle,
-            }
-        }
+        let (there, last) = last(self.ledger, key, ask.tool()).await.map_err(store)?;
         // A no to the last equal call is not answered by an earlier yes (rule G2).
         let was_denied = last.as_ref().is_some_and(Record::is_denied);
         if let Some(record) = last.filter(is_open) {
@@ -293,6 +245,11 @@ impl Asking<'_> {
                     self.ledger.close(id).await.map_err(store)?;
                     return Ok(AskResult::Denied(message));
                 }
+                (AskState::Closed, _) if record.ran_unapproved().is_some() => {
+                    let message = "the client ran this call, or an equal one, without its approval; nothing more runs \
+                                   by this ask";
+                    return Ok(AskResult::Denied(message.to_owned()));
+                }
                 _ => return Ok(AskResult::Over),
             }
             let left = self.until.saturating_duration_since(Instant::now());
@@ -313,7 +270,7 @@ impl Asking<'_> {
         let reasons = reasons.join("; ");
         if call.session.is_none() {
             // Later calls have nothing by which to find this ask, so a late answer would have no effect.
-            self.ledger.cancel(id, "countersign hook").await.map_err(store)?;
+            self.ledger.cancel(id, HOOK).await.map_err(store)?;
             return Ok(AskResult::Denied(format!(
                 "no person approved this call in time: {reasons}"
             )));
@@ -341,14 +298,74 @@ impl Asking<'_> {
     }
 }
 
-/// The run whose call was counted for an ask, as the hook has recorded it.
+/// Where the call comes from, as a question of the hook itself, which carries the client's payload.
+///
+/// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
+/// and is not sent to the tool.
+pub(super) fn origin(stack: &CallStack<'_>, args: &Args) -> Option<Question> {
+    let call = stack.call;
+    let for_people = stack.normal.for_people;
+    let words = for_people.iter().find(|name| args.str(name).is_some());
+    let words = words.map(|name| format!("; `{name}` is in the model's words, and not compared"));
+    let words = words.unwrap_or_default();
+    let directory = call.directory.display();
+    let agent = call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
+    let payload = match call.payload.len() {
+        short if short <= MAX_STORED => json!(call.payload),
+        long => json!(format!("{long} bytes")),
+    };
+    let about = json!({
+        "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,
+        "directory": call.directory, "payload": payload, "run": stack.run,
+    });
+    serde_json::from_value(json!({
+        "layer": "hook",
+        // A grant holds for calls of the same directory.
+        "key": format!("origin {directory}"),
+        "reason": format!("{}{agent} calls `{}` in {directory}{words}", call.client, call.tool.escape_debug()),
+        "metadata": {"hook": about, "grantable": true, "for_people": for_people},
+    }))
+    .ok()
+}
+
+/// The last ask of equal calls, with its number; 0 where there is none.
+///
+/// As the asks of a key have no gaps, the last one is found with about twice the logarithm of their number of reads.
+pub(super) async fn last(
+    ledger: &Ledger,
+    key: &CallKey,
+    tool: &str,
+) -> Result<(u64, Option<Record>), LedgerError> {
+    let get = async |n: u64| ledger.get(key.ask(n, tool).id()).await;
+    let mut last = None;
+    // The asks of equal calls have the numbers 1 to n: find n by doubling, and then by halving.
+    let (mut there, mut missing) = (0, 1);
+    while let Some(record) = get(missing).await? {
+        (there, last) = (missing, Some(record));
+        missing *= 2;
+    }
+    while missing - there > 1 {
+        let middle = there + (missing - there) / 2;
+        match get(middle).await? {
+            Some(record) => (there, last) = (middle, Some(record)),
+            None => missing = middle,
+        }
+    }
+    Ok((there, last))
+}
+
+/// Where the call of an ask comes from, as [`origin`] has recorded it.
+pub(super) fn about(record: &Record) -> Option<&Value> {
+    record.ask.questions().iter().find_map(|it| it.metadata().get("hook"))
+}
+
+/// The run whose call was counted for an ask.
 fn counted_run(record: &Record) -> Option<String> {
-    let about = record.ask.questions().iter().find_map(|it| it.metadata().get("hook"));
-    Some(about?.get("run")?.as_str()?.to_owned())
+    Some(about(record)?.get("run")?.as_str()?.to_owned())
 }
 
 /// Whether an ask is pending, or has an answer that was not delivered to any call.
-fn is_open(record: &Record) -> bool {
+pub(super) fn is_open(record: &Record) -> bool {
     matches!(record.state, AskState::Pending | AskState::Decided)
 }
 

@@ -76,22 +76,23 @@ impl Client {
         }
     }
 
-    /// How long the client waits for a hook whose configuration has no time limit. All of them run the tool when a hook
-    /// takes longer, except opencode, which has no limit of its own.
+    /// How long a hook may take that is not told its limit: the shortest time that any known version of the client waits
+    /// for a hook whose configuration has no limit, and at most a minute.
     ///
-    /// So the hook has to answer before the limit, with a denial if no one has: an answer that comes too late is an
-    /// allow.
+    /// Claude Code waited for 60 seconds before 2.1.3, and for 600 since then; Codex CLI waits for 600, Gemini CLI for 60,
+    /// Copilot CLI for 30, and opencode has no limit of its own. All of them but opencode run the tool when a hook takes
+    /// longer: an answer that comes too late is an allow. So the hook has to answer before, with a denial if no one has.
     ///
     /// ```
     /// use std::time::Duration;
     /// use countersign::hook::Client;
-    /// assert_eq!(Client::Copilot.default_limit(), Duration::from_secs(30));
+    /// assert_eq!(Client::Copilot.shortest_limit(), Duration::from_secs(30));
+    /// assert!(Client::ALL.iter().all(|client| client.shortest_limit() <= Duration::from_secs(60)));
     /// ```
     #[must_use]
-    pub fn default_limit(self) -> Duration {
+    pub fn shortest_limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Claude | Self::Codex | Self::Opencode => 600,
-            Self::Gemini => 60,
+            Self::Claude | Self::Codex | Self::Gemini | Self::Opencode => 60,
             Self::Copilot => 30,
         })
     }

@@ -3,45 +3,71 @@
 //! An event after a call is a report and not a question: the tool has run. So nothing here denies, and every problem is
 //! a remark on stderr. What is reported is matched with a claim, first by all of the call (id and arguments), then by
 //! the id alone: where only the id fits, the client has run something else than was approved, which is recorded and
-//! said.
+//! said. A call without a claim, and that was not allowed as it ran, [ran unapproved](super::unapproved).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
+use super::allowed::AllowedCalls;
 use super::client::Client;
-use super::key;
+use super::key::{self, HOOK};
 use super::payload::{Ending, HookCall};
+use super::unapproved::EndedCall;
 use crate::error::{BoxError, with_causes};
 use crate::ledger::{AskState, Ledger, Record, Settled};
+use crate::tools::Tools;
 
 /// How many asks of a session are looked through, newest first.
 const MAX_LISTED: u32 = 1000;
 
-/// Settles the claim of a call that has ended. The error is a remark: an event after a call decides nothing.
+/// The parts of a hook that a report is looked at with.
+pub(super) struct Reporting<'a> {
+    pub(super) stack: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
+    pub(super) principal: Option<&'a str>,
+    pub(super) allowed: Option<&'a AllowedCalls>,
+}
+
+/// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
+/// remark: an event after a call decides nothing.
+///
+/// A call that was allowed as it ran has neither a claim nor an ask, and the store is not opened for it.
 pub(super) async fn after(
+    hook: &Reporting<'_>,
     call: &HookCall,
     how: Ending,
     store: impl Future<Output = Result<Ledger, BoxError>>,
 ) -> Result<(), String> {
-    let Some(session) = &call.session else { return Ok(()) };
+    if hook.allowed.is_some_and(|allowed| allowed.take(call)) {
+        return Ok(());
+    }
     let ledger = store.await.map_err(|error| with_causes(&*error))?;
+    let (ledger, asks) = match &call.session {
+        Some(session) => {
+            let asks = asks(&ledger, call.client, session).await?;
+            (ledger.session(key::run(call.client, session)), asks)
+        }
+        None => (ledger, Vec::new()),
+    };
     let worker = key::worker(call, &call.args);
-    let claimed = claimed(&ledger, call.client, session).await?;
     // The claim with the same id, or else with the same arguments. The oldest first: calls end in their order.
     let same_id = |record: &&Record| {
         call.id.is_some()
             && record.claim.as_ref().is_some_and(|it| is_same_call(&it.worker, &worker))
     };
     let same = |record: &&Record| record.claim.as_ref().is_some_and(|it| it.worker == worker);
-    let found = claimed.iter().rev().find(same).or_else(|| claimed.iter().rev().find(same_id));
-    // An allowed call has no claim.
-    let Some(record) = found else { return Ok(()) };
+    let claimed = || asks.iter().rev().filter(|it| is_claimed(it));
+    let found = claimed().find(same).or_else(|| claimed().find(same_id));
+    let Some(record) = found else {
+        // A call that has an id may be reported twice.
+        let is_known = asks.iter().any(|it| same_id(&it) && it.state == AskState::Executed);
+        let (outer, principal) = (hook.stack, hook.principal);
+        let call = EndedCall { outer, principal, ledger: &ledger, call, how, asks: &asks };
+        return if is_known { Ok(()) } else { call.look().await };
+    };
     let as_approved = same(&record);
-    let outcome = json!({
-        "ended": match how { Ending::Returned => "returned", Ending::Failed => "failed" },
-        "as_approved": as_approved,
-    });
+    let outcome = json!({"ended": how.as_str(), "as_approved": as_approved});
     let settled = ledger.settle(record.ask.id(), record.token, outcome).await;
     match settled.map_err(|error| with_causes(&error))? {
         Settled::Settled { .. } if as_approved => Ok(()),
@@ -71,25 +97,25 @@ pub(super) async fn session(
     store: impl Future<Output = Result<Ledger, BoxError>>,
 ) -> Result<(), String> {
     let ledger = store.await.map_err(|error| with_causes(&*error))?;
-    for record in claimed(&ledger, client, session).await? {
+    for record in asks(&ledger, client, session).await? {
         if record.state == AskState::Claimed {
             let (id, token) = (record.ask.id(), record.token);
             ledger.renew(id, token, Duration::ZERO).await.map_err(|error| with_causes(&error))?;
             // A claim that comes after the lease records that the outcome is unknown, and starts nothing.
-            ledger
-                .claim(id, "countersign hook", Duration::ZERO)
-                .await
-                .map_err(|error| with_causes(&error))?;
+            ledger.claim(id, HOOK, Duration::ZERO).await.map_err(|error| with_causes(&error))?;
         }
     }
     Ok(())
 }
 
-/// The asks of a session that were claimed and have no outcome, newest first.
-async fn claimed(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
+/// The asks of a session, newest first.
+async fn asks(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
     let run = key::run(client, session);
     let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| with_causes(&error))?;
-    let is_claimed =
-        |record: &Record| matches!(record.state, AskState::Claimed | AskState::Unknown);
-    Ok(listed.records.into_iter().filter(is_claimed).collect())
+    Ok(listed.records)
+}
+
+/// Whether an ask was claimed, and has no outcome.
+fn is_claimed(record: &Record) -> bool {
+    matches!(record.state, AskState::Claimed | AskState::Unknown)
 }

@@ -16,6 +16,9 @@ use crate::args::Args;
 use crate::decision::Question;
 use crate::ledger::Ask;
 
+/// The name under which the hook acts in the log.
+pub(super) const HOOK: &str = "countersign hook";
+
 /// The SHA-256 of the canonical form of these values. Each value stays a JSON value of its own, so that two lists of
 /// texts never have one digest.
 ///

@@ -30,6 +30,7 @@
 //! the answer, the hook sees what the client shows it, and a call is known to have ended only when the client says so.
 //! An approval is spent by the answer, at most once.
 
+mod allowed;
 mod asking;
 mod client;
 mod ending;
@@ -41,9 +42,11 @@ mod reply;
 mod shells;
 mod stack;
 mod tools;
+mod unapproved;
 mod vocabulary;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,9 +55,11 @@ use crate::error::{BoxError, with_causes};
 use crate::ledger::Ledger;
 use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
+use allowed::AllowedCalls;
 use asking::{Asking, AskingEnd};
 pub use client::Client;
-pub use install::{InstallError, Installation, Installed, Trust};
+use ending::Reporting;
+pub use install::{InstallError, Installation, Installed, OtherHook, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 use stack::{CallStack, StackRuling, SuspendedCount};
@@ -67,6 +72,7 @@ pub struct Hook {
     principal: Option<String>,
     event: Option<String>,
     explicit: bool,
+    allowed: Option<AllowedCalls>,
 }
 
 impl Hook {
@@ -78,7 +84,7 @@ impl Hook {
     /// ```
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, stack: None, principal: None, event: None, explicit: false }
+        Self { client, stack: None, principal: None, event: None, explicit: false, allowed: None }
     }
 
     /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, not by
@@ -135,8 +141,46 @@ impl Hook {
         self
     }
 
+    /// Sets a directory, of this user alone, in which the hook notes the calls that it allows until they have ended.
+    ///
+    /// When the client reports the end of a call, the hook looks whether it was allowed as it ran: another hook of the
+    /// client may have changed it since. With the note that is known at once, and the store is not opened. Without a
+    /// note, and so always without a directory, the layers decide about the call again, when what it did is done;
+    /// they may see that in another way than before.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use countersign::hook::{Client, Hook};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::{Decision, ToolCall, decide_fn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let reads = decide_fn(|_, call: &ToolCall| match call.args().str("command") {
+    ///     Some("ls") => Decision::allow(),
+    ///     _ => Decision::deny("only `ls`"),
+    /// });
+    /// let hook = Hook::new(Client::Claude).layered(reads).noting_in(directory.path());
+    /// let event = |name: &str, command: &str| format!(r#"{{"hook_event_name": "{name}", "session_id": "s",
+    ///     "cwd": "/src", "tool_use_id": "c1", "tool_name": "Bash", "tool_input": {{"command": "{command}"}}}}"#);
+    /// let store = || async { Ok(Ledger::new(MemoryStore::new())) };
+    ///
+    /// hook.answer(event("PreToolUse", "ls").as_bytes(), Instant::now(), store()).await;
+    /// let changed = hook.answer(event("PostToolUse", "rm x").as_bytes(), Instant::now(), store()).await;
+    /// assert!(changed.stderr().contains("ran although it was not allowed"), "{changed:?}");
+    /// let as_allowed = hook.answer(event("PostToolUse", "ls").as_bytes(), Instant::now(), store()).await;
+    /// assert_eq!(as_allowed.stderr(), "");
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn noting_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.allowed = Some(AllowedCalls::new(directory.into()));
+        self
+    }
+
     /// Answers a payload. An ASK waits for a person until `until`, and is a denial after that, which tells the model to
-    /// call again. The store is opened only for an ASK, and for events that close one.
+    /// call again. The store is opened only for an ASK, and for the end of a call that the hook has not [noted](Self::noting_in)
+    /// as allowed.
     ///
     /// Every problem is a denial that this client obeys: a payload that cannot be read, an unknown event, a layer that
     /// fails, a store that cannot be opened. Problems with events that decide nothing are remarks on stderr.
@@ -173,8 +217,18 @@ impl Hook {
                     HookReply::denial(self.client, Some(&call.event), &problem)
                 })
             }
-            Ok(Event::After(call, how)) => ended(ending::after(&call, how, store).await),
+            Ok(Event::After(call, how)) => {
+                let reporting = Reporting {
+                    stack: self.stack.as_ref(),
+                    principal: self.principal.as_deref(),
+                    allowed: self.allowed.as_ref(),
+                };
+                ended(ending::after(&reporting, &call, how, store).await)
+            }
             Ok(Event::End { session }) => {
+                if let Some(allowed) = &self.allowed {
+                    allowed.forget(self.client, &session);
+                }
                 ended(ending::session(self.client, &session, store).await)
             }
             Err(unusable) => {
@@ -252,6 +306,9 @@ impl Hook {
                 _ if uncounted => continue,
                 Ok(StackRuling::Allow(args)) => {
                     let args = normal.restore(call, &args)?;
+                    if let Some(allowed) = &self.allowed {
+                        allowed.note(call, args.as_ref().unwrap_or(&call.args));
+                    }
                     return Ok(HookReply::allow(self.client, args, self.explicit));
                 }
                 Err(denial) => return Err(denial),

@@ -37,6 +37,16 @@ pub(super) enum Ending {
     Failed,
 }
 
+impl Ending {
+    /// The end of a call, in one word.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Returned => "returned",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// A tool call, in the client's own names.
 #[derive(Debug, Clone)]
 pub(super) struct HookCall {

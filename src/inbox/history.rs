@@ -34,7 +34,7 @@ pub(super) struct HistoryQuery {
     to: Option<Millis>,
     /// Decided by this person.
     who: Option<String>,
-    /// `approve`, `edit`, `deny`, or the state of an ask that was not decided.
+    /// `approve`, `edit`, `deny`, `ran_unapproved`, or the state of an ask that was not decided.
     answer: Option<String>,
     run: Option<String>,
 }
@@ -87,6 +87,7 @@ fn place(text: &str) -> Option<(Millis, String)> {
 /// The answer, or the state of an ask that was not decided.
 fn came_to(record: &Record) -> &'static str {
     match &record.decision {
+        _ if record.ran_unapproved().is_some() => "ran_unapproved",
         Some(decision) => decision.answer.word(),
         None if record.state == AskState::Closed => "closed",
         None => record.state.as_str(),

@@ -36,6 +36,7 @@ pub(super) async fn verify(State(app): State<Arc<App>>, who: Approver) -> ApiRep
     Ok(Json(match app.ledger.verify(&Default::default()).await {
         Ok(verified) => json!({
             "ok": true, "entries": verified.entries, "runs": verified.heads.len(),
+            "ran_unapproved": verified.ran_unapproved,
         }),
         Err(LedgerError::Broken(broken)) => json!({
             "ok": false, "run": broken.run, "seq": broken.seq, "problem": broken.problem,

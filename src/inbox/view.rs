@@ -169,11 +169,19 @@ fn ran(record: &Record) -> Option<Value> {
     edited.then(|| json!(CallView::of_call(&call, Limits::default())))
 }
 
-/// The outcome of the call, as the model got it.
+/// The outcome of the call: as the model got it, or as the report of a hook has it, which knows no more than how the call
+/// has ended, and whether it ran as it was approved.
 fn outcome(record: &Record) -> Option<Value> {
+    let stored = record.outcome.as_ref()?;
+    if let Some(about) = record.ran_unapproved() {
+        return Some(json!({"word": "ran_unapproved", "as_asked": about.get("as_asked")}));
+    }
+    if let Some(ended) = stored.get("ended").and_then(Value::as_str) {
+        return Some(json!({"word": short(ended), "as_approved": stored.get("as_approved")}));
+    }
     let outcome = match record.state {
         AskState::Released => return None,
-        _ => Outcome::deserialize(record.outcome.as_ref()?).ok()?,
+        _ => Outcome::deserialize(stored).ok()?,
     };
     Some(json!({"word": outcome.word(), "text": short(&outcome.text().unwrap_or_default())}))
 }

@@ -323,6 +323,7 @@ impl Told {
             .map(|decision| decision.by_lines().iter().map(|by| name(by)).collect::<Vec<_>>());
         let came = match (&record.decision, record.state) {
             (_, AskState::Pending) => None,
+            _ if record.ran_unapproved().is_some() => Some("ran without approval"),
             (Some(decision), _) => Some(match decision.answer {
                 Answer::Approve { args: None } => "approved",
                 Answer::Approve { args: Some(_) } => "approved with changes",

@@ -31,6 +31,7 @@ use super::codec;
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::log::{PAGE, event, is_dropped};
+use super::record::RAN_UNAPPROVED;
 use super::run_record::{self, row_id};
 use super::store::{Entry, Filter, Found, Linker, RowKind, StoreError};
 use super::{counter, grant_record};
@@ -47,6 +48,8 @@ const ENDED_ELSEWHERE: &str =
 struct RunLog {
     /// The number of entries.
     entries: u64,
+    /// The number of entries about calls that ran unapproved.
+    ran_unapproved: u64,
     /// The place and the hash of the last entry.
     head: (i64, String),
     /// The body of the last entry about each row.
@@ -62,6 +65,15 @@ pub struct Verified {
     /// The place and the hash of the last entry of each run's log. Keep them outside of the store and pass them to the
     /// next [`Ledger::verify`]: a log that was cut or rewritten does not contain them any more.
     pub heads: BTreeMap<String, (i64, String)>,
+    /// The number of calls that ran although no one had approved them
+    /// ([`Record::ran_unapproved`](super::Record::ran_unapproved)), without those that [`Ledger::prune`] has removed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ran_unapproved: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Verified {
@@ -105,10 +117,11 @@ pub(super) async fn verify(
         for run in runs {
             match verify_run(ledger, &run, ends.get(&run).map_or(&[], Vec::as_slice)).await? {
                 // A run that has rows and no log entries yet.
-                Ok((0, _)) => {}
-                Ok((entries, head)) => {
-                    verified.entries += entries;
-                    verified.heads.insert(run, head);
+                Ok(log) if log.entries == 0 => {}
+                Ok(log) => {
+                    verified.entries += log.entries;
+                    verified.ran_unapproved += log.ran_unapproved;
+                    verified.heads.insert(run, log.head);
                 }
                 Err(broken) => return Ok(Err(broken)),
             }
@@ -130,18 +143,19 @@ async fn verify_run(
     ledger: &Ledger,
     run: &str,
     earlier: &[(i64, String)],
-) -> Result<Result<(u64, (i64, String)), Broken>, LedgerError> {
+) -> Result<Result<RunLog, Broken>, LedgerError> {
     for _ in 0..RETRIES {
         let rows = rows_of(ledger, run).await?;
-        let RunLog { entries, head, about } = match replay(ledger, run, earlier).await? {
+        let mut log = match replay(ledger, run, earlier).await? {
             Ok(replayed) => replayed,
             Err(broken) => return Ok(Err(broken)),
         };
+        let about = std::mem::take(&mut log.about);
         let Some(problem) = compare(&rows, about, &ledger.linker) else {
-            return Ok(Ok((entries, head)));
+            return Ok(Ok(log));
         };
         let settled = rows_of(ledger, run).await? == rows;
-        if settled && ledger.store.log(run, head.0, 1).await?.is_empty() {
+        if settled && ledger.store.log(run, log.head.0, 1).await?.is_empty() {
             return Ok(Err(Broken { run: run.to_owned(), seq: None, problem }));
         }
     }
@@ -205,6 +219,7 @@ async fn replay(
                 return broken(entry.seq, "its ask was removed, and parked again");
             }
             read.entries += 1;
+            read.ran_unapproved += u64::from(event(&body) == Some(RAN_UNAPPROVED));
             read.head = (entry.seq, entry.hash);
         }
     }

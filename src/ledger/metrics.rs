@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::ask::Millis;
-use super::record::Record;
+use super::record::{RAN_UNAPPROVED, Record};
 use crate::decision::Question;
 use crate::handler::is_policy;
 use crate::telemetry::{self, AskEnd};
@@ -41,6 +41,7 @@ impl EndedAsk {
             ("expired", None) => ("expired", None),
             ("cancelled", None) => ("cancelled", None),
             ("closed", None) => ("closed", None),
+            (RAN_UNAPPROVED, None) => (RAN_UNAPPROVED, None),
             _ => return None,
         };
         let ask = &record.ask;

@@ -14,6 +14,7 @@
 //! | [`settle`](Ledger::settle) | `Settled { again: true }`, with the first outcome |
 //! | [`cancel`](Ledger::cancel) | `Cancelled { again: true }` |
 //! | [`close`](Ledger::close) | nothing |
+//! | [`ran_unapproved`](Ledger::ran_unapproved) | `None`, as the ask says so already |
 
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
@@ -31,7 +32,7 @@ use super::error::LedgerError;
 use super::handle::{Ledger, millis};
 use super::lease::Acquired;
 use super::listing::{Listed, RefusedRow};
-use super::record::{AskState, Record};
+use super::record::{AskState, RAN_UNAPPROVED, Record};
 use super::rerun::claim_again;
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled};
 use super::rules::{self, Deciding};
@@ -469,6 +470,56 @@ impl Ledger {
     /// [`LedgerError`]; the ask is unchanged.
     pub async fn close(&self, id: &str) -> Result<(), LedgerError> {
         self.close_all(&[id.to_owned()]).await
+    }
+
+    /// Records that a call ran although no one had approved it: its ask is closed, and its
+    /// [outcome](Record::ran_unapproved) says so. An ask that is not in the ledger yet is parked and closed in one
+    /// transaction, so that no person is asked about it (rule L10). `by` is the program that has noticed it, for the log, and `about` what it knows.
+    ///
+    /// Only an ask that is pending, or decided and not claimed, is closed. `None` for one in any other state, which is
+    /// left unchanged: a claimed call has run with its approval, and an ask that is over says how it ended.
+    ///
+    /// It is no approval. A decision that comes later is refused, and an approval that was there and not claimed is
+    /// never used.
+    ///
+    /// ```
+    /// use countersign::deferred::Answer;
+    /// use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
+    ///
+    /// // The agent did not wait.
+    /// let ran = ledger.ran_unapproved(ask.ask.clone(), "watcher", json!({"reported": true})).await?.unwrap();
+    /// assert_eq!(ran.state, AskState::Closed);
+    /// assert_eq!(ran.ran_unapproved(), Some(&json!({"reported": true})));
+    ///
+    /// let late = ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", Answer::Approve { args: None }).await?;
+    /// assert_eq!(late, Decided::Cancelled);
+    /// assert_eq!(ledger.verify(&Default::default()).await?.ran_unapproved, 1);
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`LedgerError`]; nothing is recorded.
+    pub async fn ran_unapproved(
+        &self,
+        ask: Ask,
+        by: &str,
+        about: Value,
+    ) -> Result<Option<Record>, LedgerError> {
+        let id = ask.id().to_owned();
+        log::refuse_name(ask.run(), &id)?;
+        let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
+        let how = Transition { by: Some(by), new: Some(ask) };
+        let close = |record: &mut Record, now| {
+            rules::ran_unapproved(record, &about, now).then(|| record.clone())
+        };
+        let event = |closed: &Option<Record>| closed.as_ref().map(|_| RAN_UNAPPROVED);
+        let made = change(self, &id, how, close, event).await?;
+        Ok(made.and_then(|(record, _)| record))
     }
 
     /// Closes these asks in one transaction.

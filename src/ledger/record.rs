@@ -7,6 +7,9 @@
 //! | claimed | runs | executed, released, unknown |
 //! | unknown | may have run | executed (settled late), claimed again (idempotent, or renewed) |
 //! | executed, released, expired, cancelled, closed | is over | – |
+//!
+//! A closed ask whose call has run all the same, outside of the ledger, says so
+//! ([`Record::ran_unapproved`]).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -15,6 +18,9 @@ use super::ask::{Ask, Millis, date_and_time};
 use super::names::BY_GRANT;
 use crate::args::Args;
 use crate::deferred::Answer;
+
+/// The event in the log, and the field of the outcome, of a call that ran although no one had approved it.
+pub(super) const RAN_UNAPPROVED: &str = "ran_unapproved";
 
 /// The state of an ask, and the transitions between states.
 ///
@@ -45,7 +51,7 @@ pub enum AskState {
     Expired,
     /// The ask was cancelled. The call does not run.
     Cancelled,
-    /// The call got its result without running.
+    /// The call got its result without running, or it ran [although no one had approved it](Record::ran_unapproved).
     Closed,
 }
 
@@ -229,7 +235,8 @@ pub struct Record {
     /// The token of the latest claim, 0 before the first. It is also raised when another ask of the same call is
     /// claimed, so that the latest claim of this one becomes stale.
     pub token: u64,
-    /// The outcome of the execution, once it is settled; `Some(Value::Null)` is an outcome too.
+    /// The outcome of the execution, once it is settled; `Some(Value::Null)` is an outcome too. A closed ask has one only
+    /// if its call [ran unapproved](Self::ran_unapproved).
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Value>,
     /// When the record last changed, apart from renewed leases, by the store's clock. A record that time alone has changed
@@ -248,6 +255,20 @@ impl Record {
     pub fn is_denied(&self) -> bool {
         let answer = self.decision.as_ref().map(|decision| &decision.answer);
         matches!(answer, Some(Answer::Deny { .. }))
+    }
+
+    /// What is known of a call that ran although no one had approved it, as [`Ledger::ran_unapproved`] has recorded it;
+    /// `None` for every other ask.
+    ///
+    /// Such an ask is [closed](AskState::Closed), and its outcome is the object `{"ran_unapproved": …}`.
+    ///
+    /// [`Ledger::ran_unapproved`]: super::Ledger::ran_unapproved
+    #[must_use]
+    pub fn ran_unapproved(&self) -> Option<&Value> {
+        match self.state {
+            AskState::Closed => self.outcome.as_ref()?.get(RAN_UNAPPROVED),
+            _ => None,
+        }
     }
 
     pub(super) fn new(ask: Ask, valid_for: Option<Millis>, now: Millis) -> Self {

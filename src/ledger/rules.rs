@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::ask::Millis;
 use super::names::Names;
-use super::record::{AskState, ClaimRecord, LedgerDecision, Record, Vote};
+use super::record::{AskState, ClaimRecord, LedgerDecision, RAN_UNAPPROVED, Record, Vote};
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 use crate::deferred::Answer;
 
@@ -309,6 +309,18 @@ pub(super) fn close(record: &mut Record, now: Millis) -> bool {
     if open {
         record.state = AskState::Closed;
         record.changed_at = now;
+    }
+    open
+}
+
+/// Closes a pending or decided ask whose call has run without a claim, and records what is known of that. Returns whether
+/// the state has changed.
+///
+/// An approval that was not claimed is void with it: its call has run already.
+pub(super) fn ran_unapproved(record: &mut Record, about: &Value, now: Millis) -> bool {
+    let open = close(record, now);
+    if open {
+        record.outcome = Some(json!({ RAN_UNAPPROVED: about }));
     }
     open
 }

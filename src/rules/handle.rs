@@ -32,6 +32,7 @@ use super::error::{Problem, RulesError};
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
 use super::journal::{DecisionJournal, JournalEntry};
+use super::rule::Rule;
 use super::rule_file::RuleFile;
 use super::rule_set::RuleSet;
 use super::ruling::{NearMiss, Ruling, Spoke};
@@ -221,6 +222,25 @@ impl Rules {
     #[must_use]
     pub fn digest(&self) -> String {
         self.latest().map(|set| set.digest()).unwrap_or_default()
+    }
+
+    /// Whether there is a rule that allows anything, or `danger_default_allow`. Without one every call is denied or asked
+    /// about.
+    ///
+    /// ```
+    /// use countersign::rules::Rules;
+    ///
+    /// let load = |text: &str| Rules::builder().lexical().text("mine.toml", text).load();
+    /// assert!(!load("version = 1\n[[rule]]\nid = 'a'\ndeny = 'pay'")?.can_allow());
+    /// assert!(load("version = 1\n[[rule]]\nid = 'a'\nallow = 'pay'")?.can_allow());
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
+    #[must_use]
+    pub fn can_allow(&self) -> bool {
+        let allows = |rule: &Rule| rule.effect == ToolDecision::Allow;
+        self.latest().is_some_and(|set| {
+            set.files().iter().any(|file| file.default_allow || file.rules.iter().any(allows))
+        })
     }
 
     /// Why the files as they are now could not be loaded, so that the last good rules are still in force.

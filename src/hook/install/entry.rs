@@ -15,7 +15,7 @@ use crate::shell::{Commands, Dialect};
 pub(super) const NAME: &str = "countersign";
 
 /// The events that a client calls the hook for.
-fn events(client: Client) -> &'static [&'static str] {
+pub(super) fn events(client: Client) -> &'static [&'static str] {
     match client {
         Client::Claude => &["PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"],
         Client::Codex => &["PreToolUse", "PostToolUse"],
@@ -116,43 +116,55 @@ pub(super) fn remove(settings: &mut Value, client: Client) -> Result<(), String>
     Ok(())
 }
 
-/// The entry of this program for the event before a tool.
+/// An entry of this program for one event.
 pub(super) struct HookEntry<'a> {
     /// The position of its group in the list of the event.
     pub(super) group: usize,
     /// Its position in the group.
     pub(super) hook: usize,
     pub(super) matcher: Option<&'a str>,
+    /// The group around it, in clients that have groups.
+    pub(super) around: Option<&'a Map<String, Value>>,
     pub(super) value: &'a Value,
 }
 
 /// The first entry of this program for the event before a tool.
 pub(super) fn find(settings: &Value, client: Client) -> Option<HookEntry<'_>> {
-    let event = client.fields().before;
+    find_in(settings, client, client.fields().before)
+}
+
+/// The first entry of this program for this event.
+pub(super) fn find_in<'a>(
+    settings: &'a Value,
+    client: Client,
+    event: &str,
+) -> Option<HookEntry<'a>> {
     let groups = settings.pointer(&format!("/hooks/{event}"))?.as_array()?;
     groups.iter().enumerate().find_map(|(at, group)| {
         let matcher = group.get("matcher").and_then(Value::as_str);
-        let of = |hook, value| HookEntry { group: at, hook, matcher, value };
+        let of = |hook, around, value| HookEntry { group: at, hook, matcher, around, value };
         match group.get("hooks").and_then(Value::as_array) {
             Some(hooks) => hooks
                 .iter()
                 .enumerate()
                 .find(|(_, it)| is_ours(it, client))
-                .map(|(n, it)| of(n, it)),
-            None => is_ours(group, client).then(|| of(0, group)),
+                .map(|(n, it)| of(n, group.as_object(), it)),
+            None => is_ours(group, client).then(|| of(0, None, group)),
         }
     })
 }
 
-/// The program that an entry runs, by the word before `hook`; `None` where its command cannot be read.
-pub(super) fn program(entry: &HookEntry<'_>) -> Option<String> {
-    let command = ["command", "bash"].iter().find_map(|name| entry.value.get(name)?.as_str())?;
+/// The program that an entry runs, by the word before `hook`, and the words behind it; `None` where its command cannot be
+/// read.
+pub(super) fn words(entry: &Value) -> Option<Vec<String>> {
+    let command = ["command", "bash"].iter().find_map(|name| entry.get(name)?.as_str())?;
     let commands = Commands::parse(command, Dialect::Sh).ok()?;
     let words = commands.simple_commands().next()?.words();
     let words: Option<Vec<_>> = words.iter().map(|word| word.literal()).collect();
     let words = words?;
     let at = words.iter().position(|word| *word == "hook")?;
-    words.get(at.checked_sub(1)?).map(|it| (*it).to_owned())
+    let words = words.get(at.checked_sub(1)?..)?;
+    Some(words.iter().map(|word| (*word).to_owned()).collect())
 }
 
 /// Whether the text of a file of its own has nothing left.
@@ -165,7 +177,7 @@ pub(super) fn is_bare(text: &str) -> bool {
 ///
 /// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>`
 /// have to follow.
-fn is_ours(hook: &Value, client: Client) -> bool {
+pub(super) fn is_ours(hook: &Value, client: Client) -> bool {
     let command = ["command", "bash"].iter().find_map(|name| hook.get(*name)?.as_str());
     command.is_some_and(|command| {
         let hook = format!(" hook {client}");

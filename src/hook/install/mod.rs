@@ -3,8 +3,10 @@
 //! Entries of other programs stay. A file that exists is copied beside itself before it is changed, and it is replaced
 //! in one step.
 
+mod differences;
 mod entry;
 mod file;
+mod others;
 mod plugin;
 mod trust;
 
@@ -16,6 +18,7 @@ use serde_json::Value;
 use super::client::Client;
 use crate::error::BoxError;
 
+pub use others::OtherHook;
 pub use trust::Trust;
 
 /// An installation of the hook in one client, for a user or a project.
@@ -281,13 +284,71 @@ impl Installation {
     /// # Ok::<(), countersign::hook::InstallError>(())
     /// ```
     pub fn installed_program(&self) -> Result<Option<PathBuf>, InstallError> {
+        let words = self.installed_command()?.unwrap_or_default();
+        Ok(words.into_iter().next().map(PathBuf::from))
+    }
+
+    /// The command that the client runs, from its program on: `…/countersign hook claude`, and the options; `None`
+    /// without an entry, and where a person has written it in another way.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Installation};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let codex = Installation::of_user(Client::Codex, home.path());
+    /// codex.clone().command(["/opt/countersign", "hook", "codex", "--rules", "/u/a b.toml"]).install()?;
+    /// let words = codex.installed_command()?.unwrap();
+    /// assert_eq!(words, ["/opt/countersign", "hook", "codex", "--rules", "/u/a b.toml", "--limit", "300"]);
+    /// # Ok::<(), countersign::hook::InstallError>(())
+    /// ```
+    pub fn installed_command(&self) -> Result<Option<Vec<String>>, InstallError> {
         let Some(before) = self.read()? else { return Ok(None) };
-        let program = match self.client {
-            Client::Opencode => plugin::program(&before),
-            client => entry::find(&parsed(&self.path, &before)?, client)
-                .and_then(|it| entry::program(&it)),
-        };
-        Ok(program.map(PathBuf::from))
+        Ok(match self.client {
+            Client::Opencode => plugin::words(&before),
+            client => {
+                let settings = parsed(&self.path, &before)?;
+                entry::find(&settings, client).and_then(|it| entry::words(it.value))
+            }
+        })
+    }
+
+    /// The differences between the entries that are there and those that [`install`](Self::install) writes with the
+    /// options of that command: the limit of the client and that of the hook, which tools and events the client asks
+    /// about, what it does when the hook is too late. Each is a sentence; there is none where all is in order.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    ///
+    /// ```
+    /// use countersign::hook::{Client, Installation};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let claude = Installation::of_user(Client::Claude, home.path());
+    /// claude.install()?;
+    /// assert!(claude.differences()?.is_empty());
+    /// let text = std::fs::read_to_string(claude.path())?;
+    /// std::fs::write(claude.path(), text.replace("\"timeout\": 300", "\"timeout\": 5"))?;
+    /// assert!(claude.differences()?[0].starts_with("`timeout` of `PreToolUse` is 5 (`install` writes 300)"));
+    /// # Ok::<(), countersign::hook::InstallError>(())
+    /// ```
+    pub fn differences(&self) -> Result<Vec<String>, InstallError> {
+        let Some(before) = self.read()? else { return Ok(Vec::new()) };
+        Ok(match self.client {
+            Client::Opencode => differences::of_plugin(self, &before),
+            _ => differences::of_entries(self, &parsed(&self.path, &before)?),
+        })
+    }
+
+    /// The other hooks that the client asks about tool calls, in its files of the user, whose home directory this is,
+    /// and of a project: each of them may change a call that this one has allowed.
+    ///
+    /// Not looked at are the files of the whole machine, and what plugins and extensions of a client bring.
+    #[must_use]
+    pub fn other_hooks(&self, home: &Path, project: &Path) -> Vec<OtherHook> {
+        others::of(self, home, project)
     }
 
     /// Whether the client calls the hook, as far as its own files say: that no switch turns hooks off, and that Codex

@@ -24,12 +24,11 @@ pub(super) fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// The program that a plugin runs.
-pub(super) fn program(text: &str) -> Option<String> {
+/// The program that a plugin runs, and the words behind it.
+pub(super) fn words(text: &str) -> Option<Vec<String>> {
     let words =
         text.lines().find_map(|line| line.strip_prefix("const [PROGRAM, ...OPTIONS] = "))?;
-    let words: Vec<String> = serde_json::from_str(words).ok()?;
-    words.into_iter().next()
+    serde_json::from_str(words).ok()
 }
 
 const TEXT: &str = r#"$MARK
@@ -70,9 +69,12 @@ export const Countersign = async ({ directory }) => {
       running.set(input.callID, structuredClone(output.args))
     },
     "tool.execute.after": async (input) => {
-      const args = running.get(input.callID)
+      // What ran, where opencode says it: another plugin may have changed it since.
+      const args = input.args ?? running.get(input.callID)
       running.delete(input.callID)
-      if (args) await run(about(input, "tool.execute.after", args))
+      if (!args) return
+      const { err } = await run(about(input, "tool.execute.after", args))
+      if (err) console.error(err.trim())
     },
     event: async ({ event }) => {
       const session = event?.properties?.info?.id

@@ -15,10 +15,12 @@ function standing(ask) {
     case "pending": return ["pending", "warn"];
     case "decided": return approved ? ["approved", "warn"] : ["denied", "bad"];
     case "claimed": return ["running", "warn"];
-    case "executed": return ask.outcome?.word === "returned" ? ["ran", "good"] : ["failed", "bad"];
+    case "executed": if (ask.outcome?.as_approved === false) return ["ran with other arguments", "bad"];
+      return ask.outcome?.word === "returned" ? ["ran", "good"] : ["failed", "bad"];
     case "unknown": return ["may have run", "bad"];
     case "released": return ["asked again", "warn"];
-    case "closed": return approved ? ["did not run", "bad"] : ["denied", "bad"];
+    case "closed": if (ask.outcome?.word === "ran_unapproved") return ["ran without approval", "bad"];
+      return approved ? ["did not run", "bad"] : ["denied", "bad"];
     case "cancelled": return ["withdrawn", ""];
     default: return [ask.state, ""];
   }
@@ -40,7 +42,8 @@ export function past(host) {
     else if (ask.withdrawn_by) line(`withdrawn by ${ask.withdrawn_by}, ${time(ask.changed_at)}`);
     else if (ask.state === "expired") line(`expired without a decision, ${time(ask.expires_at)}`);
     if (ask.state === "decided" && word === "approved") line("approved, not run yet");
-    if (ask.outcome) line("The agent was told: ", el("q", {}, ask.outcome.text));
+    if (ask.outcome?.word === "ran_unapproved") line("The agent ran it although no one had approved it, ", time(ask.changed_at), ask.outcome.as_asked === false ? ", and not as it was asked about" : null);
+    if (ask.outcome?.text !== undefined) line("The agent was told: ", el("q", {}, ask.outcome.text));
     const why = ask.view.questions.map((it) => `${it.asked_by}: ${it.reason}`).join(" · ");
     if (why) line("Asked by ", why);
     const shown = ask.view.previews;
@@ -125,9 +128,11 @@ export function past(host) {
     $("audited").textContent = "Verifying …";
     const { status, body } = await host.api("/api/verify", {});
     if (status !== 200) $("audited").textContent = body?.message ?? "The server cannot be reached.";
-    else if (body.ok) $("audited").textContent = `The log is intact: ${body.entries} entries of ${body.runs} runs match the store.`;
+    else if (body.ok) $("audited").textContent = `The log is intact: ${body.entries} entries of ${body.runs} runs match the store.${unapproved(body)}`;
     else $("audited").textContent = `The log is broken in run ${body.run}${body.seq === null ? "" : ` at entry ${body.seq}`}: ${body.problem}`;
   }
+
+  const unapproved = ({ ran_unapproved: calls }) => (calls > 0 ? ` It has ${calls === 1 ? "one call" : `${calls} calls`} that ran without approval.` : "");
 
   let timer;
   const soon = () => {

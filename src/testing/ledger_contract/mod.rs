@@ -1,4 +1,4 @@
-//! A contract test for ledger stores: the rules L1 to L4 and L8, and what [`Store`] documents.
+//! A contract test for ledger stores: the rules L1 to L4, L8 and L10, and what [`Store`] documents.
 
 mod audit;
 mod changed;
@@ -10,6 +10,7 @@ mod grants;
 mod limits;
 mod quorum;
 mod store;
+mod unapproved;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     limits::check(&new().await).await;
     grants::check(&new().await).await;
     counting::check(&new().await).await;
+    unapproved::check(&new().await).await;
     audit::check(&new().await).await;
     changed::check(&new().await).await;
 }

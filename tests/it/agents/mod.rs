@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::installing::trusted_by_codex;
 use crate::program::{Ended, RULES, User, ended};
@@ -63,7 +63,8 @@ impl Desk {
              sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n\
              [analytics]\nenabled = false\n[model_providers.script]\nname = \"script\"\n\
              base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"SCRIPT_KEY\"\n\
-             request_max_retries = 0\nstream_max_retries = 0\n"
+             request_max_retries = 0\nstream_max_retries = 0\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n",
+            self.work().display()
         );
         std::fs::write(home.join(".codex/config.toml"), codex).unwrap();
         let gemini = r#"{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
@@ -82,9 +83,9 @@ impl Desk {
         command.env("CI", "1").env("NO_COLOR", "1").env("TERM", "dumb");
     }
 
-    fn install_hook(&self) {
+    fn install_hook(&self, limit: &str) {
         let name = self.name();
-        let installed = self.user.run(&["hook", "install", name, "--limit", LIMIT]);
+        let installed = self.user.run(&["hook", "install", name, "--limit", limit]);
         assert_eq!(installed.status, 0, "{installed:?}");
     }
 
@@ -140,6 +141,29 @@ impl Desk {
         assert_eq!(ended.status, 0, "{ended:?}");
     }
 
+    /// Another hook, of the project, that makes `a.denied` of `a.txt`.
+    fn rewrites(&self, file: &str, event: &str) {
+        let path = self.work().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let answer = match self.agent {
+            Agent::Codex => json!({"hookSpecificOutput": {
+                "hookEventName": event, "permissionDecision": "allow", "updatedInput": {"command": "%s"},
+            }}),
+            Agent::Gemini => json!({
+                "decision": "allow", "hookSpecificOutput": {"hookEventName": event, "tool_input": {"command": "%s"}},
+            }),
+        };
+        let changed = r#"sed -n 's/.*"command":"\(touch [^"]*\)a\.txt".*/\1a.denied/p'"#;
+        let script = format!("c=$({changed})\n[ -z \"$c\" ] || printf '{answer}' \"$c\"\n");
+        let program = self.work().join("rewrite.sh");
+        std::fs::write(&program, script).unwrap();
+        let command = format!("sh {}", program.display());
+        let hook = json!({"type": "command", "name": "rewrite", "command": command});
+        let group =
+            json!({"matcher": if self.agent == Agent::Codex { "" } else { "*" }, "hooks": [hook]});
+        std::fs::write(path, json!({"hooks": {event: [group]}}).to_string()).unwrap();
+    }
+
     fn has(&self, file: &str) -> bool {
         self.work().join(file).exists()
     }
@@ -175,7 +199,7 @@ async fn play(agent: Agent) -> (Desk, Vec<(String, bool)>) {
     };
     let url = model::serve(script).await;
     desk.configure(&url);
-    desk.install_hook();
+    desk.install_hook(LIMIT);
     let session = {
         let desk = desk.clone();
         tokio::task::spawn_blocking(move || desk.session(&url)).await.unwrap()
@@ -226,6 +250,54 @@ async fn gemini_obeys_the_hook() {
     obeys(Agent::Gemini).await;
 }
 
+/// P4: an agent whose own limit is below that of the hook runs a call that waits for an approval, and one that another
+/// hook of the project has changed. Both are closed asks that say so, and the doctor has said it before.
+async fn is_reported(agent: Agent) {
+    let desk = Desk::new(agent);
+    let commands =
+        ["late.asked", "a.txt"].map(|it| format!("touch {}", desk.work().join(it).display()));
+    let url = model::serve(move |results: &[String]| commands.get(results.len()).cloned()).await;
+    desk.configure(&url);
+    desk.install_hook("30");
+    let (file, event) = match agent {
+        Agent::Codex => (".codex/hooks.json", "PreToolUse"),
+        Agent::Gemini => (".gemini/settings.json", "BeforeTool"),
+    };
+    let path = desk.user.home().join(file);
+    let mut settings: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let limit = &mut settings["hooks"][event][0]["hooks"][0]["timeout"];
+    *limit = json!(limit.as_u64().unwrap() / 6);
+    std::fs::write(&path, settings.to_string()).unwrap();
+    desk.rewrites(file, event);
+    let mut doctor =
+        desk.user.command(&["--json", "hook", "doctor", desk.name(), "--program", "true"]);
+    let checks = ended(&doctor.current_dir(desk.work()).output().unwrap()).lines();
+    for name in ["entry", "other hooks"] {
+        assert_eq!(found(&checks, name)["ok"], false, "{checks:?}");
+    }
+    let session = {
+        let desk = desk.clone();
+        tokio::task::spawn_blocking(move || desk.session(&url)).await.unwrap()
+    };
+    assert!(desk.has("late.asked") && desk.has("a.denied"), "{session:?}");
+    let mut asks = desk.user.run(&["asks", "list"]).lines();
+    asks.sort_by_key(|ask| ask["parked_at"].as_i64());
+    let about = |ask: &Value| ask["outcome"]["ran_unapproved"].clone();
+    assert_eq!(asks.len(), 2, "{asks:?}");
+    assert_eq!(about(&asks[0])["as_asked"], true, "{asks:?}");
+    assert_eq!(about(&asks[1])["reason"], "not in this project", "{asks:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_codex_ran_without_approval_is_reported() {
+    is_reported(Agent::Codex).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gemini_ran_without_approval_is_reported() {
+    is_reported(Agent::Gemini).await;
+}
+
 /// What `doctor --live` finds, for a model that runs the command that it is told to run.
 async fn doctor(agent: Agent, trusts: bool) -> Vec<Value> {
     let desk = Desk::new(agent);
@@ -237,7 +309,7 @@ async fn doctor(agent: Agent, trusts: bool) -> Vec<Value> {
     };
     let url = model::serve(script).await;
     desk.configure(&url);
-    desk.install_hook();
+    desk.install_hook(LIMIT);
     if trusts {
         let config = desk.user.home().join(".codex/config.toml");
         let text = std::fs::read_to_string(&config).unwrap() + &trusted_by_codex(&desk.user);

@@ -119,9 +119,10 @@ fn unknown_events_are_denied_and_events_after_a_call_decide_nothing() {
     }
 }
 
-/// P2: a report that a call or a session has ended is never answered by a denial.
+/// P2: a report that a call or a session has ended is never answered by a denial. P4: of a call that is not allowed a person
+/// is told.
 #[test]
-fn every_recorded_report_is_answered_by_silence() {
+fn every_recorded_report_is_answered_by_silence_or_by_a_remark_about_what_ran() {
     let is_report = |it: &Recorded| {
         let event = it.event.to_ascii_lowercase();
         event.starts_with("posttool") || event == "aftertool" || event == "sessionend"
@@ -133,8 +134,14 @@ fn every_recorded_report_is_answered_by_silence() {
         let payload = it.payload.to_string();
         assert!(hook.is_report(payload.as_bytes()), "{payload}");
         let reply = answered(&hook, payload.as_bytes());
-        let told = (reply.status(), reply.stdout(), reply.stderr());
-        assert_eq!(told, (0, &b""[..], ""), "{payload}");
+        assert_eq!((reply.status(), reply.stdout()), (0, &b""[..]), "{payload}");
+        let is_call = !it.event.eq_ignore_ascii_case("sessionEnd");
+        let is_told = reply.stderr().contains("although it was not allowed");
+        assert!(is_told == is_call && is_call != reply.stderr().is_empty(), "{payload} {reply:?}");
+        if is_call {
+            let hook = allowing(it.client).event(&it.event);
+            assert_eq!(answered(&hook, payload.as_bytes()).stderr(), "", "{payload}");
+        }
     }
     assert!(reports.len() >= 12, "{}", reports.len());
 }

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::User;
 
 /// A process of the inbox, and the address that it has printed.
-struct Served {
+pub(super) struct Served {
     process: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Served {
-    fn start(user: &User) -> Self {
+    pub(super) fn start(user: &User) -> Self {
         let mut command = user.command(&["inbox", "--principal", "ann"]);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -41,7 +41,7 @@ fn park(user: &User, tool: &str) -> Value {
     super::ended(&process.wait_with_output().unwrap()).lines().remove(0)
 }
 
-async fn text(client: &Client, url: &str) -> (u16, String) {
+pub(super) async fn text(client: &Client, url: &str) -> (u16, String) {
     let reply = client.get(url).send().await.unwrap();
     (reply.status().as_u16(), reply.text().await.unwrap())
 }

@@ -14,7 +14,7 @@ fn read(path: &PathBuf) -> Value {
 }
 
 impl User {
-    fn file_of(&self, client: &str) -> PathBuf {
+    pub(super) fn file_of(&self, client: &str) -> PathBuf {
         self.home().join(match client {
             "claude" => ".claude/settings.json",
             "codex" => ".codex/hooks.json",
@@ -289,6 +289,7 @@ fn client(user: &User, body: &str) -> String {
 #[test]
 fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
     let user = User::new();
+    user.own_rules(super::RULES);
     user.run(&["hook", "install", "claude", "--limit", "10"]);
     let hook = command_of(&user, "claude");
     let ask = format!(
@@ -339,7 +340,7 @@ fn the_doctor_quotes_a_client_that_made_no_call() {
 
 /// What a check of the doctor finds, for a client that is new enough.
 #[cfg(unix)]
-fn finding(user: &User, name: &str, check: &str) -> Option<(Value, String)> {
+pub(super) fn finding(user: &User, name: &str, check: &str) -> Option<(Value, String)> {
     let program = client(user, "");
     let ended = user.run(&["--json", "hook", "doctor", name, "--program", &program]);
     let lines = ended.lines();

@@ -1,6 +1,7 @@
 //! The program `countersign`, as a process: its configuration, its files, and what it refuses.
 
 mod configuring;
+mod doctor;
 mod hooks;
 mod inbox;
 pub(crate) mod installing;
@@ -61,6 +62,13 @@ impl User {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("config.toml"), text).unwrap();
         folder.join("config.toml")
+    }
+
+    /// Writes the user's rules.
+    pub(crate) fn own_rules(&self, text: &str) {
+        let folder = self.home().join(".config/countersign");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("rules.toml"), text).unwrap();
     }
 
     /// The program, run by this user.

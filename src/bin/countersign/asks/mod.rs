@@ -208,7 +208,13 @@ async fn verify(
             let note = "there is nothing to verify: the ledger is empty";
             CommandOutput::new(0, json!({"ok": true, "entries": 0, "note": note}))
         }
-        Ok(verified) => CommandOutput::new(0, json!({"ok": true, "entries": verified.entries})),
+        Ok(verified) => {
+            let mut line = json!({"ok": true, "entries": verified.entries});
+            if verified.ran_unapproved > 0 {
+                line["ran_unapproved"] = json!(verified.ran_unapproved);
+            }
+            CommandOutput::new(0, line)
+        }
         Err(LedgerError::Broken(broken)) => self::broken(&broken),
         Err(error) => return Err(error.into()),
     })

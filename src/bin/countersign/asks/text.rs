@@ -76,7 +76,8 @@ fn one(record: &Record, now: Millis, limits: Limits) -> String {
 
 fn state(record: &Record) -> String {
     let parked = format!("parked {}", time(record.parked_at));
-    let mut text = format!("{}, {parked}", record.state.as_str());
+    let unapproved = record.ran_unapproved().map(|_| ": it ran without approval");
+    let mut text = format!("{}{}, {parked}", record.state.as_str(), unapproved.unwrap_or_default());
     match record.expires_at {
         Some(at) if record.state == AskState::Pending => text += &format!(", expires {}", time(at)),
         None if record.state == AskState::Pending => text += ", without a deadline",

@@ -8,8 +8,11 @@
 //! | version | a client that is older than any that was tested |
 //! | configuration | a client without the hook |
 //! | program | an entry whose program has been moved |
+//! | entry | an entry that is not the one that `install` writes: another limit, fewer tools or events |
+//! | rules | rules that do not load, or that allow nothing, so that every call is denied or asked about |
 //! | trust | a switch that turns hooks off, and what Codex does not trust |
 //! | once | an entry for the user, and another one for the project |
+//! | other hooks | hooks of others before tools, which may change a call that was allowed |
 //! | canary | everything else: a denial that is not obeyed |
 
 use std::io;
@@ -18,11 +21,13 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use countersign::hook::{Client, Installation, Trust};
+use countersign::show::escape;
 use serde_json::{Value, json};
 
 use super::canary::Canary;
 use super::install::Configuration;
 use super::live::{Session, SessionEnd};
+use super::options::Options;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
@@ -52,8 +57,11 @@ impl Doctor {
                 let found = installation.path().display().to_string();
                 checks.push(Finding("configuration", Some(true), found));
                 checks.push(program(&installation));
+                checks.push(entry(&installation));
+                checks.push(rules(&installation, context));
                 checks.push(trust(&installation, context)?);
                 checks.extend(self.twice(&installation, context)?);
+                checks.push(others(&installation, context)?);
                 true
             }
             Ok(false) => {
@@ -206,6 +214,71 @@ fn program(installation: &Installation) -> Finding {
         Ok(None) => Finding("program", None, "the entry was written by hand".to_owned()),
         Err(error) => Finding("program", Some(false), error.to_string()),
     }
+}
+
+/// Whether the entry is the one that `install` writes with its options.
+fn entry(installation: &Installation) -> Finding {
+    match installation.differences() {
+        Ok(found) if found.is_empty() => {
+            Finding("entry", Some(true), "as `countersign hook install` writes it".to_owned())
+        }
+        Ok(found) => {
+            let found = format!("{}: install the hook again", found.join("; "));
+            Finding("entry", Some(false), found)
+        }
+        Err(error) => Finding("entry", Some(false), error.to_string()),
+    }
+}
+
+/// Whether any call could be allowed, with the options of the entry.
+fn rules(installation: &Installation, context: &Context) -> Finding {
+    let words = match installation.installed_command() {
+        Ok(Some(words)) => words,
+        Ok(None) => return Finding("rules", None, "the entry was written by hand".to_owned()),
+        Err(error) => return Finding("rules", Some(false), error.to_string()),
+    };
+    // The program, `hook`, and the client.
+    let options = words.get(3..).unwrap_or_default();
+    let loaded = Options::of_entry(options).and_then(|options| {
+        options.rules(context).map_err(|error| match error {
+            CommandError::Usage(problem) | CommandError::Store(problem) => problem,
+        })
+    });
+    let (ok, found) = match loaded {
+        Ok(Some(rules)) if rules.can_allow() => {
+            let files: Vec<_> = rules.files().iter().map(ToString::to_string).collect();
+            (true, files.join("; "))
+        }
+        Ok(Some(_)) => {
+            (false, "no rule allows anything: every call is denied or asked about".to_owned())
+        }
+        Ok(None) => {
+            let file = context.directories.config().join("rules.toml");
+            let found = "every call is asked about, as there are no rules: they belong in";
+            (false, format!("{found} {}", file.display()))
+        }
+        Err(problem) => (false, format!("every call is denied: {problem}")),
+    };
+    Finding("rules", Some(ok), found)
+}
+
+/// The other hooks that are asked about tool calls, too.
+fn others(installation: &Installation, context: &Context) -> Result<Finding, CommandError> {
+    let others = installation.other_hooks(context.directories.home(), &here()?);
+    if others.is_empty() {
+        let found = "no other hook before tools in the files of the user and of this project";
+        return Ok(Finding("other hooks", Some(true), found.to_owned()));
+    }
+    let listed: Vec<_> = others
+        .iter()
+        .map(|it| format!("`{}` in {}", escape(&it.runs), it.file.display()))
+        .collect();
+    let found = format!(
+        "{}: each may change a call that was allowed, or answer the client's questions; a call that was changed is \
+         reported when it has run",
+        listed.join("; ")
+    );
+    Ok(Finding("other hooks", Some(false), found))
 }
 
 #[cfg(unix)]

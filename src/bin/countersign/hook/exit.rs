@@ -23,6 +23,23 @@ use std::time::{Duration, Instant};
 
 use countersign::hook::{Client, HookReply};
 
+/// How often the watch looks whether the client still waits.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// The process that waits for this one: the shell around the hook, or the client.
+///
+/// A client that gives up at its own limit may end that shell only (Gemini CLI), and runs the call. A hook that still waits
+/// would spend an approval that comes later, and the call would be recorded as an approved one.
+#[cfg(unix)]
+fn parent() -> u32 {
+    std::os::unix::process::parent_id()
+}
+
+#[cfg(not(unix))]
+fn parent() -> u32 {
+    0
+}
+
 /// Writes one answer and ends the process.
 #[derive(Clone)]
 pub(super) struct Exit {
@@ -44,8 +61,12 @@ impl Exit {
         let exit = this.clone();
         let watch = thread::Builder::new().name("countersign-watch".to_owned());
         let watching = watch.spawn(move || {
+            let client = parent();
             while let Some(left) = last.checked_duration_since(Instant::now()) {
-                thread::sleep(left.max(Duration::from_millis(1)));
+                thread::sleep(left.clamp(Duration::from_millis(1), GLANCE));
+                if parent() != client && !exit.is_report.load(Ordering::SeqCst) {
+                    exit.deny("the client has given up before countersign had decided");
+                }
             }
             exit.deny("countersign could not decide about this call in time")
         });

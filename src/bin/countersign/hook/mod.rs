@@ -49,7 +49,7 @@ impl cli::HookArgs {
 
 /// Answers the payload on stdin, and ends the process.
 pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
-    let limit = answering.limit.unwrap_or_else(|| client.default_limit());
+    let limit = answering.limit.unwrap_or_else(|| client.shortest_limit());
     let start = start::start(limit);
     // The client's time began before this process did, and ends when the client has read the answer.
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
@@ -86,7 +86,7 @@ fn decided(
     let config = Config::load(&directories, file).map_err(|error| with_causes(&error))?;
     let url: Option<StoreUrl> =
         answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
-    hook = hook.principal(config.principal());
+    hook = hook.principal(config.principal()).noting_in(directories.state().join("allowed"));
     let root = match answering.root.clone().or_else(|| project(client)) {
         Some(root) => root,
         None => std::env::current_dir().map_err(|error| error.to_string())?,

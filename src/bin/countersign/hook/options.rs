@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueEnum};
 use countersign::config::{Config, StoreUrl};
 use countersign::ledger::{Ledger, MemoryStore};
+use countersign::rules::Rules;
 
 use super::rules;
 use crate::Context;
@@ -30,8 +31,8 @@ pub(crate) struct Answering {
     /// The store of asks; by default that of the configuration
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// The time limit of the hook in the client's configuration, in seconds; by default the client's own. The answer is
-    /// given shortly before
+    /// The time limit of the hook in the client's configuration, in seconds; by default a minute, or less where a version
+    /// of the client waits less. The answer is given shortly before
     #[arg(long, value_name = "SECONDS", value_parser = limit)]
     pub(crate) limit: Option<Duration>,
     /// What an allowed call is answered with: `silent` leaves it to the client's own rules, `grant` answers for them
@@ -76,8 +77,24 @@ impl Options {
         Ok(options)
     }
 
+    /// The options that an entry has, behind the words `hook CLIENT`.
+    pub(super) fn of_entry(words: &[String]) -> Result<Self, String> {
+        Self::try_parse_from(words).map_err(|error| error.to_string())
+    }
+
     /// Whether there are rules, given or of the user. What cannot be used would deny every call, and is an error.
     pub(super) fn check(&self, context: &Context) -> Result<bool, CommandError> {
+        match self.rules(context) {
+            Ok(rules) => Ok(rules.is_some()),
+            Err(CommandError::Store(problem)) => {
+                Err(CommandError::Store(format!("nothing was installed, as {problem}")))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The rules, given or of the user. What cannot be used would deny every call, and is an error.
+    pub(super) fn rules(&self, context: &Context) -> Result<Option<Rules>, CommandError> {
         if let Some(config) = &self.config {
             Config::load(&context.directories, Some(config))?;
         }
@@ -89,12 +106,7 @@ impl Options {
         }
         let counts = Ledger::new(MemoryStore::new());
         let loaded = rules::load(&self.answering.rules, &context.directories, root, &[], counts);
-        let loaded = loaded.map_err(|problem| {
-            CommandError::Store(format!(
-                "nothing was installed, as the rules do not load: {problem}"
-            ))
-        })?;
-        Ok(loaded.is_some())
+        loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))
     }
 
     /// The options as words, with absolute paths.

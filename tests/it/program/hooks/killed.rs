@@ -157,3 +157,23 @@ fn a_denial_does_not_wait_for_a_client_that_reads_no_stderr() {
         assert_denied(client, &denied, "cannot be used");
     }
 }
+
+/// A client that gives up at its own limit may end the shell around the hook only, and then it runs the call.
+#[test]
+fn a_hook_whose_client_has_given_up_spends_no_approval_that_comes_later() {
+    let user = User::new();
+    let mut command = Command::new("sh");
+    let program = crate::support::program("countersign");
+    command.args(["-c", "\"$0\" hook claude --limit 60; exit $?", program.to_str().unwrap()]);
+    command.env("HOME", user.home()).current_dir(user.home());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut shell = command.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(CALL.before().to_string().as_bytes()).unwrap();
+    let pending = user.pending_are(1);
+    kill(&shell, "-KILL");
+    // The end of its output is the end of the hook, too.
+    let ended = ended(&shell.wait_with_output().unwrap());
+    assert!(ended.err.contains("the client has given up"), "{ended:?}");
+    user.decide(&pending[0], &["--approve"]);
+    assert_eq!(user.states(), ["decided"]);
+}

@@ -4,6 +4,7 @@ mod approving;
 mod failing;
 mod killed;
 mod ruling;
+mod unapproved;
 mod wording;
 
 use std::io::Write as _;
