@@ -161,6 +161,23 @@ impl Config {
         })
     }
 
+    /// The store that [`open_store`](Self::open_store) opens: the one at `url`, or else the one of this configuration, or
+    /// else the file `asks.db` in the user's state directory. Name it where a person is told about a store, as another
+    /// environment may have another one.
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    ///
+    /// let directories = Directories::below("/users/ann");
+    /// let store = Config::default().store_url(&directories, None);
+    /// assert_eq!(store.to_string(), "sqlite:/users/ann/.local/state/countersign/asks.db");
+    /// ```
+    #[must_use]
+    pub fn store_url(&self, directories: &Directories, url: Option<&StoreUrl>) -> StoreUrl {
+        let named = url.or(self.store.as_ref()).cloned();
+        named.unwrap_or_else(|| StoreUrl::Sqlite(store::default_file(directories)))
+    }
+
     /// The places of this program that no tool may write unasked (rule R5): its directories, its configuration file and
     /// key where they are elsewhere, the file of the store, and the program itself. Give each to
     /// [`RulesBuilder::protect`](crate::rules::RulesBuilder::protect).
@@ -192,7 +209,7 @@ impl Config {
         let mut places = vec![directories.config().to_owned(), directories.state().to_owned()];
         places.extend(named(path));
         places.extend(self.audit_key_file.clone());
-        if let Some(StoreUrl::Sqlite(file)) = url.or(self.store.as_ref()) {
+        if let StoreUrl::Sqlite(file) = self.store_url(directories, url) {
             // SQLite writes beside the file, and reads what is there.
             let beside = |ending: &str| {
                 let mut name = file.as_os_str().to_owned();
@@ -225,6 +242,43 @@ impl Config {
     /// ```
     pub fn seal_keys(&self, directories: &Directories) -> Result<SealKeys, ConfigError> {
         key::seal_keys(directories)
+    }
+
+    /// The secret that clients of a guard over HTTP have to send: that in the file `path`, or else in `guard.token` in
+    /// the state directory. It is 32 random bytes in hexadecimal where there is no such file yet.
+    ///
+    /// # Errors
+    /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be
+    /// read or created, or is no text. No error repeats it.
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let (directories, config) = (Directories::below(home.path()), Config::default());
+    /// let secret = config.guard_token(&directories, None)?; // made
+    /// assert_eq!((secret.len(), config.guard_token(&directories, None)?), (64, secret)); // and read again
+    /// # Ok::<(), countersign::config::ConfigError>(())
+    /// ```
+    pub fn guard_token(
+        &self,
+        directories: &Directories,
+        path: Option<&Path>,
+    ) -> Result<String, ConfigError> {
+        key::guard_token(directories, path)
+    }
+
+    /// The file that [`guard_token`](Self::guard_token) reads.
+    #[must_use]
+    pub fn guard_token_file(&self, directories: &Directories, path: Option<&Path>) -> PathBuf {
+        key::guard_token_file(directories, path)
+    }
+
+    /// The configuration file that [`load`](Self::load) was told to read, by its argument or by the environment; `None`
+    /// for the one in the user's configuration directory.
+    #[must_use]
+    pub fn named_file(path: Option<&Path>) -> Option<PathBuf> {
+        named(path)
     }
 
     /// The name under which this user decides: that of this configuration, or else the name of the account, or else its

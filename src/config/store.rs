@@ -138,10 +138,15 @@ async fn open_file(path: &Path) -> Result<SqliteStore, ConfigError> {
     Ok(SqliteStore::open(path).await?)
 }
 
+/// The file of the default store.
+pub(super) fn default_file(directories: &Directories) -> PathBuf {
+    directories.state().join("asks.db")
+}
+
 /// Opens `asks.db` in the state directory, which only this user can change.
 pub(super) async fn open_default(directories: &Directories) -> Result<Ledger, ConfigError> {
     private::directory(directories.state())?;
-    let path = directories.state().join("asks.db");
+    let path = default_file(directories);
     private::create(&path).map_err(|error| ConfigError::file(&path, error))?;
     private::check_unchangeable(&path)?;
     Ok(Ledger::new(open_file(&path).await?))

@@ -270,7 +270,12 @@ impl Ledger {
     /// ```
     #[must_use]
     pub fn may_approve(&self, record: &Record, who: &str) -> bool {
-        let (ask, names) = (&record.ask, &self.names);
+        self.may_answer(&record.ask, who)
+    }
+
+    /// The same for an ask that need not be parked.
+    pub(crate) fn may_answer(&self, ask: &Ask, who: &str) -> bool {
+        let names = &self.names;
         !names.is_no_person(who) && !ask.quorum.refuses(ask.principal(), who, names)
     }
 

@@ -51,18 +51,8 @@ impl Project {
         if !root.is_dir() {
             return Err(refused("it is not a directory"));
         }
-        if root.parent().is_none() {
-            return Err(refused("it is the root of the file system"));
-        }
-        let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-        let parent_of_homes = ["/home", "/root", "/Users"];
-        if home.is_some_and(|home| home.starts_with(&root))
-            || parent_of_homes.iter().any(|homes| {
-                root == Path::new(homes)
-                    || root.parent() == Some(Path::new(homes)) && *homes != "/root"
-            })
-        {
-            return Err(refused("it is a home directory, or above one"));
+        if let Some(why) = too_wide(&root) {
+            return Err(refused(why));
         }
         let temporary = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
         let canonical = |path: PathBuf| path.canonicalize().ok();
@@ -71,6 +61,21 @@ impl Project {
         }
         let root = root.to_str().ok_or_else(|| refused("its path is not Unicode"))?.to_owned();
         Ok(Self { host, root })
+    }
+
+    /// Why a directory is wider than any project: it is the root of the file system, a home directory or above one.
+    /// `None` for every other directory, and for what is none.
+    ///
+    /// A program that takes its working directory for a project has to look, as clients start programs anywhere.
+    ///
+    /// ```
+    /// use countersign::ledger::Project;
+    ///
+    /// assert_eq!(Project::too_wide("/"), Some("it is the root of the file system"));
+    /// assert_eq!(Project::too_wide(std::env::temp_dir()), None);
+    /// ```
+    pub fn too_wide(directory: impl AsRef<Path>) -> Option<&'static str> {
+        too_wide(&directory.as_ref().canonicalize().ok()?)
     }
 
     /// The project in a directory of this machine, as [`at`](Self::at) makes it.
@@ -101,6 +106,20 @@ impl fmt::Display for Project {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}", self.root.escape_debug(), self.host.escape_debug())
     }
+}
+
+/// Why a canonical directory is wider than any project.
+fn too_wide(root: &Path) -> Option<&'static str> {
+    if root.parent().is_none() {
+        return Some("it is the root of the file system");
+    }
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let parent_of_homes = ["/home", "/root", "/Users"];
+    let is_home = home.is_some_and(|home| home.starts_with(root))
+        || parent_of_homes.iter().any(|homes| {
+            root == Path::new(homes) || root.parent() == Some(Path::new(homes)) && *homes != "/root"
+        });
+    is_home.then_some("it is a home directory, or above one")
 }
 
 /// The digest of a regular file; `None` when it cannot be read, or is too large.

@@ -5,7 +5,7 @@
 //!
 //! | place | when |
 //! |---|---|
-//! | a form in the client | it declares forms, the requester may approve this ask, and the whole call fits into the form |
+//! | a form in the client | it declares forms, the server has people answer there, the requester may approve this ask, and the whole call fits into the form |
 //! | the inbox, opened by a link | it declares URLs, an inbox is configured, and the client has not just come from there |
 //! | any other surface of the ledger | always |
 //!
@@ -13,6 +13,10 @@
 //! earlier one is asked while its request is held. Where no one answers in time, the request ends with the id of the
 //! ask and nothing more: no link with a token, as the text goes to the model, which must not be able to approve (rule
 //! M2).
+//!
+//! A client without an account whose requests are connections of their own is found again by its request state alone,
+//! which it has while it is asked. Where it cannot be asked, no later call of it would find the decision, so no person
+//! is asked, and it is told why (rule M3).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,18 +33,18 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::asks::{AskKey, AskStanding, LazyKey, OVER, Renewing};
+use super::asks::{AskKey, AskStanding, LazyKey, MayPark, OVER, Renewing};
 use super::flight::{CallingClient, Reply, State, Waiting};
-use super::form::{self, FormAnswer};
+use super::form;
 use super::result;
 use super::shared::Shared;
 use super::site::{Report, Site, lock};
 use crate::args::Args;
 use crate::call::{RunContext, ToolCall};
-use crate::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
+use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 use crate::handler::DeferredToolHandler;
-use crate::ledger::Record;
+use crate::ledger::{Ask, Record};
 
 /// The interval of progress notifications for a held call.
 ///
@@ -81,8 +85,8 @@ pub(super) struct Asker {
     pub(super) site: Arc<Site>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) peer: Peer<RoleServer>,
-    /// Whether the client was sent to the inbox before, and has returned.
-    pub(super) linked: bool,
+    /// Whether the client was asked before, and has returned: it is not sent to the inbox again.
+    pub(super) returned: bool,
     /// Whether no layer has counted the call, as it repeats one whose ask was open.
     pub(super) joins: Arc<AtomicBool>,
     pub(super) beat: Option<mpsc::UnboundedSender<Report>>,
@@ -152,9 +156,9 @@ impl Asker {
             if asks.is_cancelled(held.as_ref().map(|(ask, _)| &**ask)).await? {
                 return Ok(CallReply::Left(Reply::Result(Box::new(result::failed(OVER)))));
             }
-            let joins = self.joins.load(Ordering::Relaxed);
-            let about = (call.args(), questions);
-            let record = match asks.standing(cx, &key, about, joins).await? {
+            let is_found = &|ask: &Ask| self.client.returns || self.question(ask).is_some();
+            let parking = MayPark { joins: self.joins.load(Ordering::Relaxed), is_found };
+            let record = match asks.standing(cx, &key, (call.args(), questions), &parking).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
                     let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);
@@ -166,8 +170,9 @@ impl Asker {
                 AskStanding::Delivered(outcome) => {
                     return Ok(CallReply::Left(Shared::redelivered(outcome)));
                 }
+                AskStanding::NoWayBack => return Ok(CallReply::Left(Self::no_way_back())),
             };
-            let question = self.question(&record);
+            let question = self.question(&record.ask);
             if let Some(question) = question.clone().filter(|_| self.client.rounds && !asked) {
                 return self.round(&record, question);
             }
@@ -183,22 +188,20 @@ impl Asker {
             } else {
                 match self.wait(&run, seen, until).await? {
                     Some(place) => held = Some((id, place)),
-                    None => return Ok(CallReply::Left(Self::waits(&record))),
+                    None => return self.given_up(&record).await,
                 }
             }
             if self.shared.stopping.is_cancelled() {
-                return Ok(CallReply::Left(Self::waits(&record)));
+                return self.given_up(&record).await;
             }
         }
     }
 
     /// The question for the client: a form, if its person may decide this ask, or a link to the inbox.
-    fn question(&self, record: &Record) -> Option<ElicitRequestParams> {
-        let may_ask = self.client.forms
-            && self.shared.asks.ledger.may_approve(record, &self.client.principal);
-        let form = may_ask.then(|| form::form(record)).flatten();
-        let link = || self.shared.inbox.as_deref().map(|base| form::link(record, base));
-        form.or_else(|| if self.client.urls && !self.linked { link() } else { None })
+    fn question(&self, ask: &Ask) -> Option<ElicitRequestParams> {
+        let link = || self.shared.inbox.as_deref().map(|base| form::link(ask, base));
+        let form = self.shared.form(&self.client, ask);
+        form.or_else(|| if self.client.urls && !self.returned { link() } else { None })
     }
 
     /// A call of an agent behind the tool has a key of its own, below that of the served call, since it is another call
@@ -232,23 +235,16 @@ impl Asker {
     async fn ask_client(
         &self,
         record: &Record,
-        form: ElicitRequestParams,
+        question: ElicitRequestParams,
         (run, seen): (&str, i64),
         until: Instant,
     ) -> Result<(), BoxError> {
         let wait = until.saturating_duration_since(Instant::now());
         let answer = tokio::select! {
-            answer = elicit(self.peer.clone(), form, wait) => answer,
+            answer = elicit(self.peer.clone(), question, wait) => answer,
             _ = self.wait(run, seen, until) => return Ok(()),
         };
-        let answer = match form::said(&json!(answer)) {
-            FormAnswer::Approve => Answer::Approve { args: None },
-            FormAnswer::Deny => Answer::Deny { message: "denied in the client".to_owned() },
-            FormAnswer::Nothing => return Ok(()),
-        };
-        let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
-        self.shared.asks.ledger.decide(id, fingerprint, &self.client.principal, answer).await?;
-        Ok(())
+        self.shared.answered(record, Some(&json!(answer)), &self.client).await
     }
 
     /// Waits until the run's log has grown, and meanwhile sends the client progress notifications; `None` when the time
@@ -278,6 +274,27 @@ impl Asker {
                 _ = beat.send(Report::Progress(params));
             }
         }
+    }
+
+    /// The reply when no one has decided in time, or the program ends. An ask that its client would not find again is
+    /// cancelled, as a person would decide in vain.
+    async fn given_up(&self, record: &Record) -> Result<CallReply, BoxError> {
+        if self.client.returns {
+            return Ok(CallReply::Left(Self::waits(record)));
+        }
+        let why = "countersign: its client cannot come back for the decision";
+        self.shared.asks.ledger.cancel(record.ask.id(), why).await?;
+        Ok(CallReply::Left(Self::no_way_back()))
+    }
+
+    /// The result for a client that no decision would reach. It says what to do, as another call changes nothing.
+    fn no_way_back() -> Reply {
+        let text = "Not run: this call needs an approval, and this client could not come back for one. It cannot be \
+                    asked by a form here, and without a session or an account no later call would be known as the \
+                    same one, so that calling again changes nothing. A person has to connect it otherwise: by a \
+                    revision of MCP with sessions (2025-11-25 or earlier), with a client that shows forms, or with \
+                    the token or account by which this server knows its clients. Nothing has run.";
+        Reply::Result(Box::new(result::failed(text)))
     }
 
     /// The result for a client that cannot be asked in time: nothing but the id of the ask.

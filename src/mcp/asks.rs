@@ -124,6 +124,16 @@ pub(super) enum AskStanding {
     Denied(String),
     /// An equal call has run, and its client did not get the outcome.
     Delivered(Value),
+    /// Nothing was parked, as no later call of the client would find the decision.
+    NoWayBack,
+}
+
+/// When a request may park an ask.
+pub(super) struct MayPark<'a> {
+    /// No layer has counted the request, as it repeats one whose ask was open: it parks no ask of its own.
+    pub(super) joins: bool,
+    /// Whether the client can come back for the decision about this ask.
+    pub(super) is_found: &'a (dyn Fn(&Ask) -> bool + Sync),
 }
 
 /// Changes an ask before it is parked.
@@ -157,15 +167,12 @@ impl Asks {
     /// Reads the latest generation, takes what it offers, and goes to the next one where it offers nothing. Parking is
     /// idempotent, so two requests that park one generation at the same time both find the same ask. The claim is the
     /// one step of which only one request can be the winner.
-    ///
-    /// `joins` is for a request that no layer has counted, as it repeats one whose ask was open: it parks no ask of its
-    /// own.
     pub(super) async fn standing(
         &self,
         cx: &RunContext,
         key: &AskKey,
         (args, questions): (&Args, &[Question]),
-        joins: bool,
+        parking: &MayPark<'_>,
     ) -> Result<AskStanding, BoxError> {
         let mut before = None;
         let mut generation = self.latest(key).await?;
@@ -176,14 +183,17 @@ impl Asks {
                     generation += 1;
                     continue;
                 }
-                if joins {
+                if parking.joins {
                     return Ok(AskStanding::Denied(OVER.to_owned()));
                 }
                 if let Some(denied) = self.denied_often(key, generation).await? {
                     return Ok(AskStanding::Denied(denied));
                 }
-                self.park(cx, key, generation, (args, questions), before.take()).await?;
-                continue;
+                let ask = self.ask(cx, key, generation, (args, questions), before.take())?;
+                match self.park(key, generation, ask, parking).await? {
+                    true => continue,
+                    false => return Ok(AskStanding::NoWayBack),
+                }
             };
             match self.take(record, questions).await? {
                 Ok(standing) => return Ok(standing),
@@ -241,14 +251,14 @@ impl Asks {
         })
     }
 
-    async fn park(
+    fn ask(
         &self,
         cx: &RunContext,
         key: &AskKey,
         generation: u32,
         (args, questions): (&Args, &[Question]),
         before: Option<String>,
-    ) -> Result<(), BoxError> {
+    ) -> Result<Ask, BoxError> {
         let mut questions = questions.to_vec();
         if let Some(reason) = before {
             // Only the library makes questions; its stored form is public.
@@ -262,7 +272,18 @@ impl Asks {
             .with_questions(questions)
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        let ask = (self.policy)(cx, ask);
+        Ok((self.policy)(cx, ask))
+    }
+
+    /// Parks an ask, unless a grant answers it. `false` where its client could not come back for the decision: then
+    /// nothing is parked, as a person would decide in vain.
+    async fn park(
+        &self,
+        key: &AskKey,
+        generation: u32,
+        ask: Ask,
+        parking: &MayPark<'_>,
+    ) -> Result<bool, BoxError> {
         // A no to the last equal call is not answered by an earlier yes (rule G2).
         let last = match generation.checked_sub(1) {
             Some(last) => self.ledger.get(key.ask(last).id()).await?,
@@ -274,6 +295,7 @@ impl Asks {
         };
         let parked = match granted {
             Ok(Some(_)) => Ok(()),
+            Ok(None) if !(parking.is_found)(&ask) => return Ok(false),
             Ok(None) => self.ledger.park(ask).await.map(drop),
             Err(error) => Err(error),
         };
@@ -283,7 +305,7 @@ impl Asks {
             Err(error) => return Err(error.into()),
         }
         lock(&self.hints).insert(key.id.clone(), generation);
-        Ok(())
+        Ok(true)
     }
 
     /// The latest generation with an ask, or 0. Generations have no gaps, so that it is found in few reads.

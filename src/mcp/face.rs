@@ -8,7 +8,7 @@
 //! | transport | `authorize` | principal | shares asks with |
 //! |---|---|---|---|
 //! | HTTP | gives a name | the name | all requests of that name |
-//! | HTTP | not set | `anonymous`, with a number of the connection | no one else |
+//! | HTTP | not set | `anonymous`, with a number of the connection | no one else, and in the revision 2026-07-28, where each request is a connection, with no other request |
 //! | stdio | | [`Server::principal`](super::Server::principal) | all clients of that name |
 //!
 //! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would
@@ -96,7 +96,10 @@ impl Face {
             None => (self.shared.principal.clone(), None),
         };
         let logs = *lock(&self.level);
-        CallingClient { principal, nonce, forms, urls, rounds, logs }
+        // Without an account and without sessions, which the newest revision does not have, each request has a key of
+        // its own.
+        let returns = nonce.is_none() || !rounds;
+        CallingClient { principal, nonce, returns, forms, urls, rounds, logs }
     }
 
     async fn serve(&self, request: Request, cx: &RequestContext<RoleServer>) -> Reply {

@@ -49,6 +49,8 @@ pub(super) struct CallingClient {
     pub(super) principal: String,
     /// Tells apart the connections of clients without a name.
     pub(super) nonce: Option<String>,
+    /// Whether a later equal call of this client finds the decision about this one.
+    pub(super) returns: bool,
     pub(super) forms: bool,
     pub(super) urls: bool,
     /// Whether input-required results may be returned.

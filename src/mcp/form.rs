@@ -14,7 +14,7 @@
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
 use serde_json::{Value, json};
 
-use crate::ledger::Record;
+use crate::ledger::Ask;
 use crate::show::{CallView, Limits};
 
 /// The key of our question among the input requests of a result.
@@ -52,10 +52,10 @@ pub(super) fn said(result: &Value) -> FormAnswer {
 ///
 /// A form has no second page. Where something would be left out, or the text is too long to be read in a dialog, there
 /// is no form, and the person decides in the inbox.
-pub(super) fn form(record: &Record) -> Option<ElicitRequestParams> {
-    let requests = record.ask.requests();
+pub(super) fn form(ask: &Ask) -> Option<ElicitRequestParams> {
+    let requests = ask.requests();
     let [view] = &CallView::all(&requests, Limits::none())[..] else { return None };
-    let (call, id) = (view.text(100), record.ask.id());
+    let (call, id) = (view.text(100), ask.id());
     let message = format!("May this call run, once?\n\n{call}\n\nAsk {id}");
     if view.left_out || message.len() > MAX_TEXT {
         return None;
@@ -78,8 +78,8 @@ pub(super) fn form(record: &Record) -> Option<ElicitRequestParams> {
 const MAX_TEXT: usize = 16_000;
 
 /// The request to open the inbox, which decides nothing by itself.
-pub(super) fn link(record: &Record, base: &str) -> ElicitRequestParams {
-    let id = record.ask.id();
+pub(super) fn link(ask: &Ask, base: &str) -> ElicitRequestParams {
+    let id = ask.id();
     let joint = if base.contains('?') { '&' } else { '?' };
     ElicitRequestParams::UrlElicitationParams {
         meta: None,

@@ -1,8 +1,9 @@
-//! The router for streamable HTTP: hosts and origins are checked, and the principal is found, before anything is read.
+//! The router for streamable HTTP: the principal is found, and hosts and origins are checked, before anything is read.
 //!
-//! The order matters: a page in a browser can send requests to a server on the same machine, under a name that its own
-//! DNS points there. The host and the origin are compared before a body is read or a name is looked up, so such a page
-//! learns nothing, not even who is known.
+//! The order matters. First the principal, from the headers alone, for every method and path: a request of a sender who
+//! is not known learns nothing but that, and reaches no session, no tool and no server. Then the host and the origin,
+//! before a body is read: a page in a browser can send requests to a server on the same machine, under a name that its
+//! own DNS points there, and the browser may add what the server knows its user by.
 //!
 //! A session belongs to the principal that has opened it. Its stream carries the questions about that person's calls, and
 //! an answer on it counts as that person's; so another person who has learnt its id gets the response for a session that
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
@@ -25,6 +27,8 @@ use super::session::{HttpSession, session};
 use super::shared::{FindPrincipal, Shared};
 use super::site::lock;
 
+/// How a sender may become known, in the words of HTTP.
+const CHALLENGE: &str = r#"Bearer realm="countersign""#;
 /// The largest request body; a frame that is larger is refused with 413.
 const MAX_BODY: usize = 4 << 20;
 
@@ -99,7 +103,8 @@ async fn authorized(State(door): State<Door>, mut request: Request, next: Next) 
     let name = match (principals.authorize)(request.headers().clone()).await {
         Some(name) if !name.trim().is_empty() => name,
         _ => {
-            return (StatusCode::UNAUTHORIZED, "the sender of this request is unknown")
+            let why = "Unauthorized: the sender of this request is unknown.\n";
+            return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, CHALLENGE)], why)
                 .into_response();
         }
     };

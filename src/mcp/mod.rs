@@ -42,6 +42,7 @@
 mod announcements;
 mod asker;
 mod asks;
+mod bearer;
 mod beside;
 mod child;
 mod connection;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::McpError;
 use super::announcements::ListChanges;
 use super::asks::{AskPolicy, Asks};
+use super::bearer::Bearer;
 use super::face::Face;
 use super::pins::Pins;
 use super::shared::{FindPrincipal, Shared, Upstream};
@@ -42,6 +43,7 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         keys: None,
         wait: Duration::from_secs(45),
         inbox: None,
+        forms: true,
         principal: "mcp client".to_owned(),
         policy: Arc::new(|_, ask| ask),
         upstream: None,
@@ -80,6 +82,7 @@ pub struct Server {
     keys: Option<SealKeys>,
     wait: Duration,
     inbox: Option<String>,
+    forms: bool,
     principal: String,
     policy: Arc<AskPolicy>,
     upstream: Option<(McpToolset, Option<Arc<Pins>>)>,
@@ -131,6 +134,23 @@ impl Server {
     /// anyone who has the link can open it, and nothing more.
     pub fn inbox(mut self, url: impl Into<String>) -> Self {
         self.inbox = Some(url.into());
+        self
+    }
+
+    /// Never asks a person by a form of the client: asks wait for the inbox, or any other surface of the ledger. An
+    /// answer on a form counts for nothing, also on one that another server on this ledger has sent.
+    ///
+    /// For clients whose forms are answered by a program: a hook, a setting that remembers answers, or a script that
+    /// has the secret of a server over HTTP.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// let server = mcp::serve(FunctionToolset::new()).inbox("https://inbox.example/").without_forms();
+    /// # let _ = server;
+    /// ```
+    pub fn without_forms(mut self) -> Self {
+        self.forms = false;
         self
     }
 
@@ -209,6 +229,32 @@ impl Server {
         self
     }
 
+    /// Requires a secret of every request over HTTP, as `Authorization: Bearer SECRET`. A request without it is refused
+    /// with 401 before anything of it is read. It is the account of this person: all requests with it share asks and
+    /// approvals, as the clients of one person on stdio do (rule M3). In place of [`authorize`](Self::authorize).
+    ///
+    /// # Errors
+    /// [`McpError::Config`] when the secret is shorter than 32 characters, or has others than letters, digits and
+    /// `-._~+/=`, which a header may not carry.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, mcp};
+    ///
+    /// # fn main() -> Result<(), mcp::McpError> {
+    /// # let secret = "5f0c".repeat(16);
+    /// let server = mcp::serve(FunctionToolset::new()).bearer(&secret, "ann")?;
+    /// # let _ = server;
+    /// assert!(mcp::serve(FunctionToolset::new()).bearer("too short", "ann").is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn bearer(self, secret: &str, principal: impl Into<String>) -> Result<Self, McpError> {
+        let (bearer, principal) = (Bearer::new(secret)?, principal.into());
+        Ok(self.authorize(move |headers| {
+            let known = bearer.is_in(&headers).then(|| principal.clone());
+            std::future::ready(known)
+        }))
+    }
+
     /// Sets a future that completes when the program is told to end. From then on no call begins, and a call that waits
     /// for a person is told the id of its ask, which stays pending. Calls in flight have a second to end; then they are
     /// cancelled, and an approval whose call was not seen to end is recorded as *may have run*. Without it, the claims
@@ -268,6 +314,7 @@ impl Server {
             keys,
             wait: self.wait,
             inbox: self.inbox.clone(),
+            forms: self.forms,
             principal: self.principal.clone(),
             upstream,
             kept: Mutex::default(),

@@ -44,6 +44,7 @@ use crate::call::{Execution, RepeatedRequest, ToolCall};
 use crate::decision::ToolDecision;
 use crate::deferred::Answer;
 use crate::error::BoxError;
+use crate::ledger::{Ask, Record};
 use crate::outcome::Outcome;
 use crate::turn::{Turn, TurnError, TurnReport};
 
@@ -170,14 +171,33 @@ impl Shared {
                 )),
             });
         }
+        self.answered(&record, said, client).await.map_err(|error| self.broken(&error))
+    }
+
+    /// The form in which the client's person may decide this ask; `None` where it is decided elsewhere.
+    pub(super) fn form(&self, client: &CallingClient, ask: &Ask) -> Option<ElicitRequestParams> {
+        let may_answer =
+            self.forms && client.forms && self.asks.ledger.may_answer(ask, &client.principal);
+        may_answer.then(|| form::form(ask)).flatten()
+    }
+
+    /// Records an answer of the client's person as the decision. Only the answer to a form decides: what comes back for
+    /// a link, or for a form of before that would not be shown now, is nothing.
+    pub(super) async fn answered(
+        &self,
+        record: &Record,
+        said: Option<&Value>,
+        client: &CallingClient,
+    ) -> Result<(), BoxError> {
+        let said = said.filter(|_| self.form(client, &record.ask).is_some());
         let answer = match said.map_or(FormAnswer::Nothing, form::said) {
             FormAnswer::Approve => Answer::Approve { args: None },
             FormAnswer::Deny => Answer::Deny { message: "denied in the client".to_owned() },
             FormAnswer::Nothing => return Ok(()),
         };
-        let decided =
-            self.asks.ledger.decide(ask, &record.fingerprint, &client.principal, answer).await;
-        decided.map(drop).map_err(|error| self.broken(&error.into()))
+        let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
+        self.asks.ledger.decide(id, fingerprint, &client.principal, answer).await?;
+        Ok(())
     }
 
     /// Starts the turn of a call.
@@ -214,7 +234,7 @@ impl Shared {
             waiting: Arc::clone(&waiting),
             joins: Arc::clone(&joins),
             peer: cx.peer.clone(),
-            linked: request.state.is_some() && !client.forms,
+            returned: request.state.is_some(),
             beat: wants_progress.then_some(to),
         };
         let turn = Turn::new(self.tools.clone())

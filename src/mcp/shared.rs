@@ -63,6 +63,8 @@ pub(super) struct Shared {
     pub(super) keys: SealKeys,
     pub(super) wait: Duration,
     pub(super) inbox: Option<String>,
+    /// Whether people may answer in forms of their clients.
+    pub(super) forms: bool,
     pub(super) principal: String,
     pub(super) upstream: Option<Upstream>,
     /// The calls whose servers have sent a question, until their clients answer.

@@ -67,6 +67,18 @@ impl Test {
     pub(super) fn is_of_commands(&self) -> bool {
         matches!(self, Self::Runs(_) | Self::Is(_) | Self::Words(_))
     }
+
+    /// Whether the test means something else in another root: by a path that begins there, or about commands, whose
+    /// operands are judged there.
+    pub(super) fn is_of_root(&self) -> bool {
+        let begins =
+            |place: &String| !place.starts_with('/') && place != "~" && !place.starts_with("~/");
+        match self {
+            Self::Within(places) | Self::Outside(places) => places.iter().any(begins),
+            Self::Path(globs) => globs.iter().any(PathGlob::is_of_root),
+            _ => self.is_of_commands(),
+        }
+    }
 }
 
 /// Bounds of a number.

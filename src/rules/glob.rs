@@ -192,6 +192,11 @@ impl PathGlob {
         &self.text
     }
 
+    /// Whether the pattern begins in the root of the workspace.
+    pub(super) fn is_of_root(&self) -> bool {
+        self.base == Base::Workspace
+    }
+
     /// Whether a path matches. `None` if that cannot be said: the home directory is not known, or the path is itself a
     /// pattern (`is_glob`), which may become a path that matches.
     pub(super) fn matches(

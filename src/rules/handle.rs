@@ -205,6 +205,32 @@ impl Rules {
         self.shared.engine.places.root()
     }
 
+    /// The rules that mean something else in another root, each with its file and line: those with a path that begins
+    /// there, such as `.` or `src/**`, or with a condition on commands. Where the root is not certain to be a project,
+    /// such rules may be about the whole disk.
+    ///
+    /// ```
+    /// use countersign::rules::Rules;
+    ///
+    /// let text = "version = 1\n[[rule]]\nid = 'mine'\nallow = 'read'\nwhere.path.within = '.'\n\
+    ///             [[rule]]\nid = 'keys'\ndeny = '*'\nwhere.any_path = '~/.ssh/**'";
+    /// let rules = Rules::builder().text("mine.toml", text).load()?;
+    /// assert_eq!(rules.about_root(), ["mine.toml:2: rule `mine`"]);
+    /// # Ok::<(), countersign::rules::RulesError>(())
+    /// ```
+    #[must_use]
+    pub fn about_root(&self) -> Vec<String> {
+        let set = self.latest();
+        let files = set.iter().flat_map(|set| set.files());
+        let of_file = |file: &RuleFile| {
+            let rules = file.rules.iter().filter(|rule| rule.is_of_root());
+            let named =
+                rules.map(|rule| format!("{}:{}: rule `{}`", file.name, rule.line, rule.id));
+            named.collect::<Vec<_>>()
+        };
+        files.flat_map(of_file).collect()
+    }
+
     /// What was loaded last, file by file.
     #[must_use]
     pub fn files(&self) -> Vec<LoadedFile> {

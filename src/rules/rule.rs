@@ -212,6 +212,13 @@ impl Rule {
         }
     }
 
+    /// Whether the rule means something else in another root.
+    pub(super) fn is_of_root(&self) -> bool {
+        let exceptions = self.exceptions.iter().flatten();
+        let mut all = self.whole.iter().chain(&self.commands).chain(exceptions);
+        all.any(|condition| condition.test.is_of_root())
+    }
+
     /// The field that holds the commands which the rule is about.
     pub(super) fn command_field(&self) -> Option<&[String]> {
         self.commands.iter().find_map(|condition| match &condition.field {

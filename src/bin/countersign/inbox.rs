@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::Context;
+use crate::listening::ListeningArgs;
 use crate::output::{CommandError, CommandOutput};
 use crate::signals::told;
 
@@ -42,9 +43,8 @@ pub(crate) struct InboxArgs {
     /// The name under which you decide; by default that of the configuration, or your account
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Listen on an address that other machines reach, without encryption: they can read the secret of the page
-    #[arg(long)]
-    danger_unencrypted: bool,
+    #[command(flatten)]
+    listening: ListeningArgs,
 }
 
 impl InboxArgs {
@@ -55,12 +55,7 @@ impl InboxArgs {
     ) -> Result<CommandOutput, CommandError> {
         let listen = self.listen.or(context.config.inbox.listen);
         let listen = listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-        if !listen.ip().is_loopback() && !self.danger_unencrypted {
-            return Err(CommandError::Usage(format!(
-                "other machines can reach {listen}, and the page is not encrypted: listen on 127.0.0.1 behind a proxy \
-                 with TLS, or pass `--danger-unencrypted`"
-            )));
-        }
+        self.listening.check(listen)?;
         let url = self.store.as_deref().map(str::parse).transpose()?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let listener = TcpListener::bind(listen).await.map_err(|error| unusable(listen, &error))?;

@@ -8,6 +8,7 @@ mod grants;
 mod guard;
 mod hook;
 mod inbox;
+mod listening;
 mod output;
 mod paths;
 mod pins;
@@ -15,6 +16,7 @@ mod project;
 mod rules;
 mod seconds;
 mod signals;
+mod used_store;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

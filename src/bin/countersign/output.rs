@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use countersign::config::ConfigError;
 use countersign::error::with_causes;
 use countersign::ledger::LedgerError;
+use countersign::mcp::McpError;
 use serde_json::{Value, json};
 
 /// The width of texts about calls and tools, in columns.
@@ -24,6 +25,8 @@ pub(crate) struct CommandOutput {
     text: Option<String>,
     /// Whether the text is only for a terminal, unless it is asked for.
     on_terminals: bool,
+    /// A line on stderr beside the lines for programs.
+    note: Option<String>,
     pub(crate) status: u8,
 }
 
@@ -33,7 +36,7 @@ impl CommandOutput {
     }
 
     pub(crate) fn of(status: u8, lines: Vec<Value>) -> Self {
-        Self { lines, text: None, on_terminals: false, status }
+        Self { lines, text: None, on_terminals: false, note: None, status }
     }
 
     /// A text, which is the field `text` in JSON.
@@ -50,6 +53,12 @@ impl CommandOutput {
     /// Adds a form for people who look at a terminal: elsewhere the lines are what scripts read.
     pub(crate) fn for_terminals(self, text: impl Into<String>) -> Self {
         Self { on_terminals: true, ..self.for_people(text) }
+    }
+
+    /// Adds a line on stderr for people whose output is lines for programs, such as none at all.
+    pub(crate) fn noting(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
     }
 
     fn is_text(&self, form: OutputForm) -> bool {
@@ -98,17 +107,31 @@ impl From<ConfigError> for CommandError {
     }
 }
 
+impl From<McpError> for CommandError {
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Config { .. } => Self::Usage(with_causes(&error)),
+            error => Self::Store(with_causes(&error)),
+        }
+    }
+}
+
 /// Prints the result of a command, and gives its exit status.
 pub(crate) fn print(result: Result<CommandOutput, CommandError>, form: OutputForm) -> ExitCode {
     match result {
         Ok(output) => {
             let is_text = output.is_text(form);
-            let CommandOutput { lines, text, status, .. } = output;
+            let CommandOutput { lines, text, note, status, .. } = output;
             let mut out = std::io::stdout().lock();
             // A closed pipe is no error: the reader may want only the first lines (`| head`).
             match text.filter(|_| is_text) {
                 Some(text) => drop(writeln!(out, "{text}")),
-                None => drop(lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))),
+                None => {
+                    drop(lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line))));
+                    if let Some(note) = note {
+                        let _ = writeln!(std::io::stderr(), "{note}");
+                    }
+                }
             }
             status.into()
         }

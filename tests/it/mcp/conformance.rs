@@ -11,7 +11,7 @@ use countersign::outcome::ToolReturn;
 use countersign::{BoxError, Permit, RunContext, ToolDefinition, ToolError, Toolset};
 use serde_json::{Value, json};
 
-use super::process::{Desk, wait};
+use super::process::Desk;
 use super::servers::folder;
 
 /// The scenarios of every revision.
@@ -111,10 +111,15 @@ fn failures(
     url: &str,
     version: &str,
     only: Option<&str>,
-    output: &Path,
+    (output, secret): (&Path, Option<&str>),
 ) -> Vec<(String, Vec<String>)> {
     let suite = folder().join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    let ran = Command::new(folder().join("node_modules/node/bin/node"))
+    let mut node = Command::new(folder().join("node_modules/node/bin/node"));
+    if let Some(secret) = secret {
+        let adds = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/secret.mjs");
+        node.env("SECRET_OF_GUARD", secret).arg("--import").arg(adds);
+    }
+    let ran = node
         .arg(suite)
         .args(["server", "--timeout", "20000"])
         .args(only.map_or(["--suite", "all"], |scenario| ["--scenario", scenario]))
@@ -198,16 +203,11 @@ async fn through_guard(
     let options = ["--name", "fixture", "--rules", &rules, "--listen", "127.0.0.1:0"];
     let options = [&options[..], &["--danger-accept-all-tools"]].concat();
     let command = desk.guard_before("ann", &options, &["python3", &script, server]);
-    let mut command = tokio::process::Command::from(command);
-    let guard = command.kill_on_drop(true).spawn().unwrap();
-    wait("it listens", || desk.logged().contains("listens on http")).await;
-    let log = desk.logged();
-    let url = log.split_whitespace().find(|word| word.starts_with("http")).unwrap();
-    let (url, output) = (url.to_owned(), desk.user.home().join("results"));
-    let ran = tokio::task::spawn_blocking(move || failures(&url, client, only, &output));
-    let ran = ran.await.unwrap();
-    drop(guard);
-    ran
+    let (guard, output) = (desk.listening(command).await, desk.user.home().join("results"));
+    let ran = tokio::task::spawn_blocking(move || {
+        failures(&guard.url, client, only, (&output, Some(&guard.secret)))
+    });
+    ran.await.unwrap()
 }
 
 /// The tools that the suite calls.
@@ -249,7 +249,7 @@ async fn the_conformance_suite_passes_against_served_tools() {
     for (version, own) in [("2025-11-25", &earlier[..]), ("2026-07-28", &newest)] {
         let output = tempfile::tempdir().unwrap();
         let (url, path) = (url.clone(), output.path().join("results"));
-        let ran = tokio::task::spawn_blocking(move || failures(&url, version, None, &path))
+        let ran = tokio::task::spawn_blocking(move || failures(&url, version, None, (&path, None)))
             .await
             .unwrap();
         all_pass(version, &ran, both.iter().chain(own));

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
 use super::client::{Client, NoArgs, Served, told};
-use super::process::{Desk, wait};
+use super::process::Desk;
 
 const ERA: &str = "2025-11-25";
 
@@ -87,11 +87,9 @@ async fn a_call_that_waits_for_a_person_is_told_its_ask_which_stays() {
 async fn a_guard_over_http_records_a_call_whose_client_has_gone() {
     let desk = Desk::new();
     let options = ["--wait", "30", "--listen", "127.0.0.1:0"];
-    let mut command = tokio::process::Command::from(desk.guard_of("ann", &options, &desk.held()));
-    let mut guard = command.kill_on_drop(true).spawn().unwrap();
-    wait("it listens", || desk.logged().contains("listens on ")).await;
-    let url = desk.logged().split("listens on ").nth(1).unwrap().lines().next().unwrap().to_owned();
-    let toolset = McpToolset::connect("held", Launch::url(url)).await.unwrap();
+    let mut guard = desk.listening(desk.guard_of("ann", &options, &desk.held())).await;
+    let launch = Launch::url(&*guard.url).header("authorization", guard.bearer());
+    let toolset = McpToolset::connect("held", launch).await.unwrap();
     desk.accept_tools().await;
     let turn = Turn::new(toolset);
     let calling = tokio::spawn(async move {
@@ -101,8 +99,8 @@ async fn a_guard_over_http_records_a_call_whose_client_has_gone() {
     desk.approve(&asked, "bob").await;
     desk.begun(1).await;
     calling.abort();
-    signal(guard.id().unwrap(), "-TERM");
-    let ended = tokio::time::timeout(Duration::from_secs(30), guard.wait()).await;
+    signal(guard.process.id().unwrap(), "-TERM");
+    let ended = tokio::time::timeout(Duration::from_secs(30), guard.process.wait()).await;
     assert_eq!(ended.expect("it ends in time").unwrap().code(), Some(0), "{}", desk.logged());
     let record = desk.ledger().await.get(asked.ask.id()).await.unwrap().unwrap();
     assert_eq!(record.state, AskState::Unknown, "{record:?}");

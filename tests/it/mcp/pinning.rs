@@ -142,30 +142,6 @@ async fn an_ask_with_a_question_of_a_rule_stays_when_the_tools_are_accepted() {
     assert!(record.outcome.is_some(), "its approval was used");
 }
 
-// The log "names the command that accepts the tools", with the guard's own store, and the command does.
-#[tokio::test]
-async fn the_log_names_the_command_that_accepts_the_tools() {
-    for store in ["sqlite:asks of this guard.db", ""] {
-        let desk = Desk::new();
-        let server = described(&desk, "Writes");
-        let options: &[&str] = if store.is_empty() { &[] } else { &["--store", store] };
-        let options = [&["--wait", "0"], options].concat();
-        guarded(&desk, &server, &options).await.goes().await;
-        let logged = desk.logged();
-        let (_, command) = logged.split_once("have to be accepted: run ").expect(&logged);
-        let command = command.split(" server=").next().unwrap();
-        // From another directory.
-        let path = crate::support::program("countersign");
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", command]).current_dir("/").env("HOME", desk.user.home());
-        shell.env("PATH", format!("{}:/usr/bin:/bin", path.parent().unwrap().display()));
-        let ended = crate::program::ended(&shell.output().unwrap());
-        assert_eq!(ended.status, 0, "{command}: {}", ended.err);
-        let mut client = guarded(&desk, &server, &options).await;
-        assert!(told(&client.call("write", json!({})).await).0.starts_with("wrote"), "{command}");
-    }
-}
-
 #[tokio::test]
 async fn people_are_shown_the_definitions_that_they_accept() {
     let desk = Desk::new();
@@ -180,4 +156,79 @@ async fn people_are_shown_the_definitions_that_they_accept() {
     assert!(shown.contains("\n      | Writes\\u{1b}[2J\n      | server other, ask 1\n"), "{shown}");
     assert!(shown.contains("\n    inputSchema.type: \"object\"\n"), "{shown}");
     assert!(shown.contains("\nTo accept exactly this: `countersign pins accept "), "{shown}");
+}
+
+// Rule M4: "The log names the command that shows exactly these tools, with their store": it works in a shell whose
+// environment is another one than the client's, from any directory, and accepts nothing unseen.
+#[tokio::test]
+async fn the_log_names_the_command_that_shows_the_tools() {
+    let cases: [(&[&str], Option<&str>, Option<&str>); 6] = [
+        (&[], None, None),
+        (&["--store", "sqlite:asks of this guard.db"], None, None),
+        (&[], None, Some("XDG_STATE_HOME")),
+        (&[], None, Some("COUNTERSIGN_STORE")),
+        (&[], Some("COUNTERSIGN_STORE"), None),
+        (&[], Some("XDG_STATE_HOME"), None),
+    ];
+    for (options, of_guard, of_shell) in cases {
+        let desk = Desk::new();
+        let elsewhere = |name: &str| desk.user.home().join(name);
+        let options = [&["--name", "my files", "--wait", "0"][..], options].concat();
+        let mut guard = desk.guard_of("ann", &options, &described(&desk, "Writes"));
+        if let Some(variable) = of_guard {
+            guard.env(variable, elsewhere("guard.db"));
+        }
+        Client::earlier(guard, ERA, json!({})).await.goes().await;
+        let log = desk.logged();
+        assert!(!log.contains("--all") && !log.contains("pins accept"), "{log}");
+        let (_, command) = log.split_once("have to be accepted: run ").expect(&log);
+        let command = command.split(" server=").next().unwrap();
+        let program = crate::support::program("countersign");
+        let run = |command: &str| {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", command]).current_dir("/").env("HOME", desk.user.home());
+            shell.env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()));
+            if let Some(variable) = of_shell {
+                shell.env(variable, elsewhere("shell.db"));
+            }
+            crate::program::ended(&shell.output().unwrap())
+        };
+        let shown = run(command);
+        assert_eq!(shown.status, 0, "{of_guard:?} {of_shell:?}: {command}: {shown:?}");
+        assert_eq!(shown.lines()[0]["added"]["write"]["description"], "Writes");
+        let text = run(&format!("{command} --text")).out;
+        let (_, accept) = text.split_once("To accept exactly this: `").expect(&text);
+        let accepted = run(accept.split('`').next().unwrap());
+        assert_eq!((accepted.status, &accepted.lines()[0]["server"]), (0, &json!("my files")));
+    }
+}
+
+// What is looked for in vain may be in another store, so the answer names the one that was looked into.
+#[test]
+fn what_is_not_proposed_names_the_store_that_was_looked_into() {
+    let desk = Desk::new();
+    let store = format!("sqlite:{}", desk.user.state("asks.db").display());
+    for words in [&["show", "files"][..], &["accept", "--all"], &["accept", "no such ask"]] {
+        let (status, line, _) = pins(&desk, words);
+        assert_eq!((status, &line["result"]), (7, &json!("nothing_proposed")), "{words:?}");
+        assert_eq!(line["store"], store.as_str(), "{words:?}");
+    }
+    let (status, line, note) = pins(&desk, &["list"]);
+    assert_eq!((status, line), (0, Value::Null));
+    assert!(note.contains(&store), "{note}");
+}
+
+// Commands of the texts name their store, too.
+#[tokio::test]
+async fn the_texts_of_pins_name_commands_with_the_store() {
+    let desk = Desk::new();
+    called(&desk, &described(&desk, "Writes")).await;
+    let own = format!("--store sqlite:{}", desk.user.state("asks.db").display());
+    for words in [&["pins", "list", "--text"][..], &["pins", "show", "files", "--text"]] {
+        let text = desk.user.run(words).out;
+        let commands = text.matches("`countersign pins ").count();
+        assert!(commands > 0 && text.matches(&own).count() == commands, "{text}");
+    }
+    let problem = pins(&desk, &["accept", "files"]).2;
+    assert!(problem.contains(&own), "{problem}");
 }

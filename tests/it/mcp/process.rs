@@ -61,6 +61,20 @@ impl Desk {
         self.guard_of("ann", &["--wait", "1"], told)
     }
 
+    /// Starts a guard that listens, and waits until it does.
+    pub(super) async fn listening(&self, guard: Command) -> WebGuard {
+        let started = |log: &str| log.matches(" the secret in ").count();
+        let before = started(&self.logged());
+        let mut guard = tokio::process::Command::from(guard);
+        let process = guard.kill_on_drop(true).spawn().unwrap();
+        wait("it listens", || started(&self.logged()) > before).await;
+        let log = self.logged();
+        let last = |before: &str| log.rsplit(before).next().unwrap().lines().next().unwrap();
+        let (url, file) = (last("listens on ").to_owned(), last(" the secret in "));
+        let secret = std::fs::read_to_string(file).unwrap().trim().to_owned();
+        WebGuard { url, secret, process }
+    }
+
     fn stderr(&self) -> PathBuf {
         self.user.home().join("stderr")
     }
@@ -130,6 +144,21 @@ impl Desk {
             assert_eq!(record.ask.tool(), ACCEPT_TOOLS);
             self.approve(&record, "ann").await;
         }
+    }
+}
+
+/// A guard over HTTP, which is killed when this is dropped.
+pub(super) struct WebGuard {
+    pub(super) url: String,
+    /// The secret that its clients have to send.
+    pub(super) secret: String,
+    pub(super) process: tokio::process::Child,
+}
+
+impl WebGuard {
+    /// The value of the header by which a client is known.
+    pub(super) fn bearer(&self) -> String {
+        format!("Bearer {}", self.secret)
     }
 }
 

@@ -5,24 +5,28 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::ledger::{AskState, Ledger, MemoryStore, Quorum};
 use countersign::mcp::{Server, serve};
 use countersign::{FunctionToolset, ToolError, ToolsExt, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::client::{NoArgs, payments, times, told};
+use super::client::{Client, NoArgs, decide_the_pending, forms, no, payments, times, told, yes};
 
 /// A client, with headers of its own.
 #[derive(Clone)]
-struct Web {
+pub(super) struct Web {
     url: String,
     headers: Vec<(&'static str, String)>,
 }
 
 impl Web {
+    pub(super) fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: Vec::new() }
+    }
+
     /// Sends a request, and gives its status, the id of its session, and the messages of the response.
-    async fn send(&self, method: &str, body: &str) -> (u16, Option<String>, Vec<Value>) {
+    pub(super) async fn send(&self, method: &str, body: &str) -> (u16, Option<String>, Vec<Value>) {
         let client = reqwest::Client::new();
         let mut request = client.request(method.parse().unwrap(), &self.url).body(body.to_owned());
         request = request.header("accept", "application/json, text/event-stream");
@@ -40,7 +44,7 @@ impl Web {
         (status, session, data.filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    fn with(&self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(super) fn with(&self, name: &'static str, value: impl Into<String>) -> Self {
         let mut headers = self.headers.clone();
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value.into()));
@@ -48,7 +52,7 @@ impl Web {
     }
 
     /// Opens a session.
-    async fn opened(&self) -> Self {
+    pub(super) async fn opened(&self) -> Self {
         let info = json!({"name": "test", "version": "1"});
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
@@ -64,13 +68,43 @@ impl Web {
         this
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> (u16, Value) {
+    /// The value of one of its headers.
+    pub(super) fn header(&self, name: &str) -> String {
+        let found = self.headers.iter().find(|(known, _)| *known == name);
+        found.unwrap_or_else(|| panic!("no {name}")).1.clone()
+    }
+
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> (u16, Value) {
         let (status, _, mut messages) = self.send("POST", &call(tool, arguments)).await;
+        (status, messages.pop().unwrap_or_default())
+    }
+
+    /// A call of the revision 2026-07-28, which has no sessions, by a client with these capabilities.
+    pub(super) async fn call_newest(
+        &self,
+        tool: &str,
+        arguments: Value,
+        (capabilities, more): (&Value, Value),
+    ) -> (u16, Value) {
+        let mut body: Value = serde_json::from_str(&call(tool, arguments)).unwrap();
+        let params = body["params"].as_object_mut().unwrap();
+        params.extend(more.as_object().cloned().unwrap_or_default());
+        params.insert(
+            "_meta".to_owned(),
+            json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
+            }),
+        );
+        let web = self.with("mcp-protocol-version", "2026-07-28").with("mcp-name", tool);
+        let web = web.with("mcp-method", "tools/call");
+        let (status, _, mut messages) = web.send("POST", &body.to_string()).await;
         (status, messages.pop().unwrap_or_default())
     }
 }
 
-fn call(tool: &str, arguments: Value) -> String {
+pub(super) fn call(tool: &str, arguments: Value) -> String {
     let mut params = json!({"name": tool});
     params["arguments"] = arguments;
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
@@ -81,7 +115,7 @@ async fn listening(server: Server) -> Web {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let router = server.router().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Web { url, headers: Vec::new() }
+    Web::new(url)
 }
 
 /// A server whose clients say who they are.
@@ -103,7 +137,7 @@ async fn approve(ledger: &Ledger, ask: &str) {
 }
 
 /// The id of the ask that a call waits under.
-fn ask_of(response: &Value) -> String {
+pub(super) fn ask_of(response: &Value) -> String {
     let text = told(response).0;
     let id = text.split("under ask ").nth(1).unwrap_or_else(|| panic!("{response}"));
     id.split('.').next().unwrap().to_owned()
@@ -116,7 +150,7 @@ async fn a_session_of_another_person_does_not_exist() {
     let (server, ledger, paid) = asking();
     let web = listening(of_people(server)).await;
     let ann = web.with("x-user", "ann").opened().await;
-    let session = ann.headers.iter().find(|(name, _)| *name == "mcp-session-id").unwrap().1.clone();
+    let session = ann.header("mcp-session-id");
     let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {"action": "accept", "content": {"decision": "approve"}}});
     for person in ["bob", "Ann", "ann2"] {
         let bob = web.with("x-user", person).with("mcp-session-id", session.clone());
@@ -152,6 +186,115 @@ async fn equal_calls_of_two_clients_without_accounts_are_two_calls() {
     let third = web.opened().await;
     assert!(![first, second].contains(&ask_of(&third.call("pay", json!({"euros": 5})).await.1)));
     assert_eq!(times(&paid), 1);
+}
+
+/// A client of 2026-07-28 without an account: its capabilities, and the parameters of a call beside its arguments.
+async fn newest(web: &Web, capabilities: &Value, more: Value) -> Value {
+    web.call_newest("pay", json!({"euros": 5}), (capabilities, more)).await.1
+}
+
+/// Whether a call was refused, as its client could not come back for an approval.
+fn has_no_way_back(response: &Value) -> bool {
+    let (text, failed) = told(response);
+    failed
+        && text.contains("no later call would be known as the same")
+        && text.contains("Nothing has run")
+}
+
+// Rule M3: "A call whose client would not find the decision is refused at once, and nothing is parked." In 2026-07-28
+// each request is a connection, so that without an account an approval would be for a call that never comes.
+#[tokio::test]
+async fn a_client_that_could_not_come_back_is_told_so_and_no_person_is_asked() {
+    let none = json!({});
+    let (server, ledger, paid) = asking();
+    let web = listening(server).await;
+    for _ in 0..3 {
+        let response = newest(&web, &none, none.clone()).await;
+        assert!(has_no_way_back(&response), "{response}");
+    }
+    assert!(ledger.list(None, 1).await.unwrap().records.is_empty(), "nothing was asked");
+
+    // A link counts only where there is a page that it can lead to, and a form only where the person may decide in it.
+    let links = json!({"elicitation": {"url": {}}});
+    assert!(has_no_way_back(&newest(&web, &links, none.clone()).await));
+    let (server, others, _) = asking();
+    let other = Quorum { approvals: 1, not_the_requester: true };
+    let web = listening(server.ask_policy(move |_, ask| ask.with_quorum(other))).await;
+    assert!(has_no_way_back(&newest(&web, &forms(), none.clone()).await));
+    let (server, elsewhere, _) = asking();
+    let web = listening(server.without_forms()).await;
+    assert!(has_no_way_back(&newest(&web, &forms(), none.clone()).await));
+    for ledger in [others, elsewhere] {
+        assert!(ledger.list(None, 1).await.unwrap().records.is_empty(), "nothing was asked");
+    }
+    assert_eq!(times(&paid), 0);
+}
+
+// The same client can be asked by a form or a link: its request state leads back to the ask.
+#[tokio::test]
+async fn a_client_without_an_account_comes_back_by_its_request_state() {
+    let (server, ledger, paid) = asking();
+    let web = listening(server.inbox("https://inbox.example")).await;
+    let asked = newest(&web, &forms(), json!({})).await;
+    let state = &asked["result"]["requestState"];
+    let answered = json!({"requestState": state, "inputResponses": {"countersign": yes()}});
+    let response = newest(&web, &forms(), answered).await;
+    assert_eq!(told(&response).0, "paid 5", "{response}");
+
+    let links = json!({"elicitation": {"url": {}}});
+    let asked = newest(&web, &links, json!({})).await;
+    let question = &asked["result"]["inputRequests"]["countersign"]["params"];
+    assert_eq!(question["mode"], "url", "{asked}");
+    let state = &asked["result"]["requestState"];
+    let opened =
+        json!({"requestState": state, "inputResponses": {"countersign": {"action": "accept"}}});
+    decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
+    assert_eq!(told(&newest(&web, &links, opened).await).0, "paid 5");
+    assert_eq!(times(&paid), 2);
+}
+
+// "An ask that its client would not find again is cancelled": the link was opened, and no one has decided in time.
+#[tokio::test]
+async fn an_ask_that_its_client_would_not_find_again_does_not_stay() {
+    let (server, ledger, paid) = asking();
+    let web = listening(server.inbox("https://inbox.example")).await;
+    let links = json!({"elicitation": {"url": {}}});
+    let asked = newest(&web, &links, json!({})).await;
+    let state = &asked["result"]["requestState"];
+    let opened =
+        json!({"requestState": state, "inputResponses": {"countersign": {"action": "accept"}}});
+    let response = newest(&web, &links, opened).await;
+    assert!(has_no_way_back(&response), "{response}");
+    let records = ledger.list(None, 9).await.unwrap().records;
+    assert!(matches!(&records[..], [record] if record.state == AskState::Cancelled), "{records:?}");
+    assert_eq!(times(&paid), 0);
+}
+
+// Rule M2: what comes back for a link decides nothing, as only the answer to a form does.
+#[tokio::test]
+async fn an_answer_to_a_link_decides_nothing() {
+    let links = json!({"elicitation": {"url": {}}});
+    for answer in [yes(), no(), json!({"action": "decline"})] {
+        let (server, ledger, paid) = asking();
+        let server = server.inbox("https://inbox.example").principal("ann");
+        let mut client = Client::newest(server, links.clone()).await;
+        let asked = client.call("pay", json!({"euros": 5})).await;
+        let state = &asked["result"]["requestState"];
+        let response = client.retry("pay", json!({"euros": 5}), state, answer.clone()).await;
+        assert!(told(&response).0.contains("waits for an approval"), "{response}");
+        let (server, ledger_too, paid_too) = asking();
+        let server = server.inbox("https://inbox.example").principal("ann");
+        let mut client = Client::earlier(server, "2025-11-25", links.clone()).await;
+        client.person = Some(answer);
+        let response = client.call("pay", json!({"euros": 5})).await;
+        assert!(told(&response).0.contains("waits for an approval"), "{response}");
+        assert_eq!(client.asked[0]["mode"], "url");
+        for ledger in [ledger, ledger_too] {
+            let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+            assert_eq!(pending.len(), 1, "it is still undecided");
+        }
+        assert_eq!(times(&paid) + times(&paid_too), 0);
+    }
 }
 
 // A session that ends in the middle of a call: the outcome is recorded, and the call is not repeated.

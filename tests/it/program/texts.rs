@@ -20,7 +20,9 @@ fn parked(user: &User, ask: &Value) -> (String, String) {
 #[test]
 fn people_are_shown_what_they_decide_on() {
     let user = User::new();
-    assert_eq!(user.run(&["asks", "list", "--text"]).out, "There are no asks.\n");
+    let none = user.run(&["asks", "list", "--text"]).out;
+    let store = user.state("asks.db").display().to_string();
+    assert_eq!(none, format!("There are no asks in the store `sqlite:{store}`.\n"));
     let ask = json!({
         "tool": "mcp:git/push", "args": {"remote": "origin"}, "questions": ["changes a server"],
         "principal": "ann", "expires_in_s": 600,
@@ -80,7 +82,9 @@ fn a_hostile_call_cannot_write_lines_of_the_ledger_and_nothing_is_left_out_in_si
             "{text}"
         );
     }
-    let left_out = format!("\n  left out: see `countersign asks show {id}`");
+    let store = user.state("asks.db").display().to_string();
+    let left_out =
+        format!("\n  left out: see `countersign asks show {id} --store sqlite:{store}`\n");
     assert!(listed.contains(&left_out), "{listed}");
     assert!(!shown.contains("\n  left out: "), "{shown}");
     assert!(
@@ -99,8 +103,11 @@ fn without_a_terminal_the_lines_are_json() {
     }
     let both = user.run(&["--json", "--text", "asks", "list"]);
     assert!(both.status == 2 && both.err.contains("--json"), "{both:?}");
-    assert_eq!(user.run(&["pins", "list"]).out, "");
-    assert_eq!(user.run(&["pins", "list", "--text"]).out, "No tools have to be accepted.\n");
+    let none = user.run(&["pins", "list"]);
+    let store = user.state("asks.db").display().to_string();
+    let text = format!("No tools have to be accepted in the store `sqlite:{store}`.\n");
+    assert_eq!((&*none.out, &none.err), ("", &text), "no line for programs, and one for people");
+    assert_eq!(user.run(&["pins", "list", "--text"]).out, text);
 }
 
 #[cfg(unix)]

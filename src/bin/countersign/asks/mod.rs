@@ -23,6 +23,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::used_store::UsedStore;
 use cli::{AnswerArgs, AsksArgs, AsksCommand};
 
 impl AsksArgs {
@@ -38,20 +39,21 @@ impl AsksArgs {
         if let Some(key) = key {
             ledger = ledger.audit_key(&key);
         }
+        let store = UsedStore::new(context, url.as_ref());
         if let ParsedCommand::Other(AsksCommand::Each) = job {
-            each(&ledger).await
+            each(&ledger, &store).await
         } else {
-            job.run(&ledger).await
+            job.run(&ledger, &store).await
         }
     }
 }
 
 /// Runs the commands on stdin one after the other, until its end.
-async fn each(ledger: &Ledger) -> Result<CommandOutput, CommandError> {
+async fn each(ledger: &Ledger, store: &UsedStore) -> Result<CommandOutput, CommandError> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(words)) = commands.next_line().await {
         let result = match job(&words) {
-            Ok(job) => job.run(ledger).await,
+            Ok(job) => job.run(ledger, store).await,
             Err(failed) => Err(failed),
         };
         let line = match result {
@@ -107,7 +109,7 @@ impl ParsedCommand {
         })
     }
 
-    async fn run(self, ledger: &Ledger) -> Result<CommandOutput, CommandError> {
+    async fn run(self, ledger: &Ledger, store: &UsedStore) -> Result<CommandOutput, CommandError> {
         match self {
             Self::Park(ask) => {
                 let record = ledger.park(*ask).await?;
@@ -121,7 +123,7 @@ impl ParsedCommand {
                 results::settled(&ledger.settle(&id, token, outcome).await?)
             }
             Self::Verify(earlier) => verify(ledger, &earlier).await,
-            Self::Other(command) => other(ledger, command).await,
+            Self::Other(command) => other(ledger, command, store).await,
         }
     }
 }
@@ -136,18 +138,22 @@ fn answer(args: AnswerArgs) -> Result<Answer, CommandError> {
     Ok(Answer::Approve { args: args.args.map(|args| input::args(&args)).transpose()? })
 }
 
-async fn other(ledger: &Ledger, command: AsksCommand) -> Result<CommandOutput, CommandError> {
+async fn other(
+    ledger: &Ledger,
+    command: AsksCommand,
+    store: &UsedStore,
+) -> Result<CommandOutput, CommandError> {
     match command {
         AsksCommand::List { state, limit } => {
             let listed = ledger.list(state, limit).await?;
             let lines = listed.records.iter().map(results::ask);
             let output = results::refused(lines.collect(), &listed.refused);
-            Ok(output.for_terminals(text::list(&listed, ledger.now().await?)))
+            Ok(output.for_terminals(text::list(&listed, ledger.now().await?, store)))
         }
         AsksCommand::Show { id } => {
             let (record, now) = (ledger.get(&id).await?, ledger.now().await?);
             Ok(record.map_or_else(results::unknown, |record| {
-                let text = text::shown(&record, now);
+                let text = text::shown(&record, now, store);
                 CommandOutput::new(0, results::ask(&record)).for_terminals(text)
             }))
         }

@@ -10,37 +10,40 @@ use countersign::{Args, ToolCall};
 use serde_json::Value;
 
 use crate::output::WIDTH;
+use crate::used_store::UsedStore;
 
 /// The end of what is listed: how one decides.
-const DECIDING: &str = "\
-To decide: `countersign asks decide ASK --fingerprint FINGERPRINT --as NAME --approve`, or `--deny MESSAGE`.";
+fn deciding(store: &UsedStore) -> String {
+    let words = "asks decide ASK --fingerprint FINGERPRINT --as NAME --approve";
+    format!("To decide: `{}`, or `--deny MESSAGE`.", store.command(words))
+}
 
-pub(super) fn list(listed: &Listed<Record>, now: Millis) -> String {
-    let mut blocks: Vec<_> =
-        listed.records.iter().map(|record| one(record, now, Limits::default())).collect();
+pub(super) fn list(listed: &Listed<Record>, now: Millis, store: &UsedStore) -> String {
+    let shown = |record| one(record, now, (Limits::default(), store));
+    let mut blocks: Vec<_> = listed.records.iter().map(shown).collect();
     for row in &listed.refused {
         let problem = format!("{}: {}", row.id, row.error);
         blocks.push(show::wrap("refused ", &show::escape(&problem), WIDTH).join("\n"));
     }
     if blocks.is_empty() {
-        return "There are no asks.".to_owned();
+        return format!("There are no asks in the store `{}`.", store.name());
     }
     if listed.records.iter().any(|record| record.state == AskState::Pending) {
-        blocks.push(DECIDING.to_owned());
+        blocks.push(deciding(store));
     }
     blocks.join("\n\n")
 }
 
 /// One ask with nothing left out.
-pub(super) fn shown(record: &Record, now: Millis) -> String {
-    let mut text = one(record, now, Limits::none());
+pub(super) fn shown(record: &Record, now: Millis, store: &UsedStore) -> String {
+    let mut text = one(record, now, (Limits::none(), store));
     if record.state == AskState::Pending {
-        text += &format!("\n\n{DECIDING}");
+        text += &format!("\n\n{}", deciding(store));
     }
     text
 }
 
-fn one(record: &Record, now: Millis, limits: Limits) -> String {
+fn one(record: &Record, now: Millis, (limits, store): (Limits, &UsedStore)) -> String {
     let mut out = AskText {
         lines: vec![format!("ask {}", record.ask.id())],
         is_cut: false,
@@ -65,8 +68,9 @@ fn one(record: &Record, now: Millis, limits: Limits) -> String {
         out.value("outcome", outcome, limits);
     }
     if out.is_cut {
-        let id = record.ask.id();
-        out.line("left out", &format!("see `countersign asks show {id}`"));
+        let show = store.command(&format!("asks show {}", record.ask.id()));
+        // A command that is broken into lines is not one that can be copied.
+        out.lines.push(format!("  left out: see `{show}`"));
     }
     if out.is_masked {
         out.line("masked", "what looks like a secret; `--json` prints it");

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::used_store::{UsedStore, quoted};
 
 /// Show and accept the tools of guarded MCP servers
 #[derive(Args)]
@@ -54,19 +55,22 @@ impl PinsArgs {
     pub(crate) async fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        let store = UsedStore::new(context, url.as_ref());
         let proposals = Proposal::list(&ledger).await?;
         match self.command {
             PinsCommand::List => {
                 let lines = proposals.iter().map(short).collect();
-                Ok(CommandOutput::of(0, lines).for_terminals(text::list(&proposals)))
+                let text = text::list(&proposals, &store);
+                let output = CommandOutput::of(0, lines).for_terminals(&*text);
+                Ok(if proposals.is_empty() { output.noting(text) } else { output })
             }
             PinsCommand::Show { server } => match named(&proposals, &server) {
                 found if found.is_empty() => Ok(CommandOutput::new(
                     7,
-                    json!({"result": "nothing_proposed", "server": server}),
+                    json!({"result": "nothing_proposed", "server": server, "store": store.name()}),
                 )),
                 found => {
-                    let text = text::shown(&found);
+                    let text = text::shown(&found, &store);
                     let lines = found.into_iter().map(whole).collect();
                     Ok(CommandOutput::of(0, lines).for_terminals(text))
                 }
@@ -74,11 +78,12 @@ impl PinsArgs {
             PinsCommand::Accept { ask, all: _, who } => {
                 let who = who.unwrap_or_else(|| context.config.principal());
                 let Some(ask) = ask else {
-                    return accept(&ledger, &proposals.iter().collect::<Vec<_>>(), &who).await;
+                    let all: Vec<_> = proposals.iter().collect();
+                    return accept(&ledger, &all, &who, &store).await;
                 };
                 match proposals.iter().find(|it| it.id() == ask) {
-                    Some(proposal) => accept(&ledger, &[proposal], &who).await,
-                    None => not_proposed(&ledger, &proposals, &ask).await,
+                    Some(proposal) => accept(&ledger, &[proposal], &who, &store).await,
+                    None => not_proposed(&ledger, &proposals, &ask, &store).await,
                 }
             }
         }
@@ -90,16 +95,19 @@ async fn not_proposed(
     ledger: &Ledger,
     proposals: &[Proposal],
     ask: &str,
+    store: &UsedStore,
 ) -> Result<CommandOutput, CommandError> {
     if proposals.iter().any(|it| it.server() == ask) {
         return Err(CommandError::Usage(format!(
             "`{ask}` is the name of a server, whose tools may have changed since they were shown. Give the ask that \
-             `countersign pins show {ask}` prints"
+             `{}` prints",
+            store.command(&format!("pins show {}", quoted(ask)))
         )));
     }
     let record = ledger.get(ask).await?.filter(|record| record.ask.tool() == ACCEPT_TOOLS);
     let Some(record) = record else {
-        return Ok(CommandOutput::new(7, json!({"result": "nothing_proposed", "ask": ask})));
+        let line = json!({"result": "nothing_proposed", "ask": ask, "store": store.name()});
+        return Ok(CommandOutput::new(7, line));
     };
     let server = record.ask.args().str("server").unwrap_or_default();
     let now = proposals.iter().find(|it| it.server() == server).map(Proposal::id);
@@ -111,9 +119,11 @@ async fn accept(
     ledger: &Ledger,
     chosen: &[&Proposal],
     who: &str,
+    store: &UsedStore,
 ) -> Result<CommandOutput, CommandError> {
     if chosen.is_empty() {
-        return Ok(CommandOutput::new(7, json!({"result": "nothing_proposed"})));
+        let line = json!({"result": "nothing_proposed", "store": store.name()});
+        return Ok(CommandOutput::new(7, line));
     }
     let (mut lines, mut status) = (Vec::new(), 0);
     for proposal in chosen {

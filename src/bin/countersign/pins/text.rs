@@ -9,10 +9,11 @@ use countersign::show::{self, CallView, Limits};
 use serde_json::Value;
 
 use crate::output::WIDTH;
+use crate::used_store::UsedStore;
 
-pub(super) fn list(proposals: &[Proposal]) -> String {
+pub(super) fn list(proposals: &[Proposal], store: &UsedStore) -> String {
     if proposals.is_empty() {
-        return "No tools have to be accepted.".to_owned();
+        return format!("No tools have to be accepted in the store `{}`.", store.name());
     }
     let mut lines = Vec::new();
     for proposal in proposals {
@@ -28,14 +29,12 @@ pub(super) fn list(proposals: &[Proposal]) -> String {
         names("gone", proposal.removed().collect());
     }
     lines.push(String::new());
-    lines.push(
-        "`countersign pins show SERVER` shows the definitions, and `countersign pins accept ASK` accepts them."
-            .to_owned(),
-    );
+    let (show, accept) = (store.command("pins show SERVER"), store.command("pins accept ASK"));
+    lines.push(format!("`{show}` shows the definitions, and `{accept}` accepts them."));
     lines.join("\n")
 }
 
-pub(super) fn shown(proposals: &[&Proposal]) -> String {
+pub(super) fn shown(proposals: &[&Proposal], store: &UsedStore) -> String {
     let mut lines = Vec::new();
     for proposal in proposals {
         lines.push(heading(proposal));
@@ -51,7 +50,8 @@ pub(super) fn shown(proposals: &[&Proposal]) -> String {
             lines.push(format!("  gone: {}", show::escape_name(name)));
         }
         lines.push(String::new());
-        lines.push(format!("To accept exactly this: `countersign pins accept {}`.", proposal.id()));
+        let accept = store.command(&format!("pins accept {}", proposal.id()));
+        lines.push(format!("To accept exactly this: `{accept}`."));
     }
     lines.join("\n")
 }

@@ -3,26 +3,28 @@
 //! On stdio, stdout belongs to the protocol: everything else goes to stderr, and one line on stdout would end the
 //! connection of the client.
 
+mod clients;
+mod ending;
+mod http;
+
 use std::ffi::OsString;
-use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use countersign::config::StoreUrl;
 use countersign::error::with_causes;
-use countersign::mcp::{AskByHints, Guard, Launch, McpError, Server};
+use countersign::ledger::Ledger;
+use countersign::mcp::{AskByHints, Guard, Launch};
 use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
-use crate::paths::{absolute, sqlite_url};
-use crate::project::in_project;
-use crate::signals::told;
+use crate::project::{self, in_project};
+use crate::used_store::{UsedStore, quoted};
+use ending::told_to_end;
+use http::HttpArgs;
 
 /// The end of `--help`.
 const AFTER: &str = "\
@@ -30,7 +32,11 @@ In a client's configuration, put `countersign guard --name NAME --` in front of 
   {\"mcpServers\": {\"git\": {\"command\": \"countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
 
 Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be \
-accepted once: `countersign pins list` and `countersign pins accept ASK`. Logs are on stderr, without arguments.
+accepted once: `countersign pins show NAME` and `countersign pins accept ASK`. Logs are on stderr, without arguments.
+
+With --listen, each request needs `Authorization: Bearer SECRET`. The secret is in the file `guard.token` of the state \
+directory, or in that of --token-file, which is made with a new one where it is not there. It is the account of its \
+clients: all of them share asks and approvals. On a terminal the guard prints what each client's configuration needs.
 
 Told to end (SIGTERM, Ctrl-C), it begins no call any more, and records calls that do not end within a second as ones \
 that may have run. Told twice, it ends at once.
@@ -53,15 +59,19 @@ pub(crate) struct GuardArgs {
     /// How many seconds a call is held while a person decides; less than the client's own limit
     #[arg(long, value_name = "SECONDS", default_value_t = 45)]
     wait: u64,
-    /// The root of the project, within which equal calls share an approval; by default the working directory
+    /// The root of the project, within which equal calls share an approval, and which relative paths in rules begin in;
+    /// by default the working directory, unless rules have such paths and it is `/` or a home directory
     #[arg(long, value_name = "DIRECTORY")]
     project: Option<PathBuf>,
     /// The address of the inbox, for clients that can open one
     #[arg(long, value_name = "URL")]
     inbox: Option<String>,
-    /// Serve streamable HTTP at this address, in place of stdio. Without accounts: clients share nothing
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
+    /// Where a person may answer: in forms of the client too, or only in the inbox and by `countersign asks`, where an
+    /// answer in the client counts for nothing
+    #[arg(long, value_name = "PLACE", default_value = "client")]
+    ask_in: AskIn,
+    #[command(flatten)]
+    http: HttpArgs,
     /// Ask about each tool of which the server does not say that it destroys nothing, also where the rules allow it
     #[arg(long)]
     ask_destructive: bool,
@@ -82,40 +92,34 @@ pub(crate) struct GuardArgs {
     command: Vec<OsString>,
 }
 
+/// Where a person may answer.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AskIn {
+    Client,
+    Inbox,
+}
+
 impl GuardArgs {
     pub(crate) async fn run(
         self: Box<Self>,
         context: &Context,
     ) -> Result<CommandOutput, CommandError> {
         log();
+        let door = self.http.door(context)?;
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
+        let project = project::root(self.project.as_deref(), context)?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let keys = context.config.seal_keys(&context.directories)?;
-        let project = match &self.project {
-            Some(project) => project.clone(),
-            None => {
-                std::env::current_dir().map_err(|error| CommandError::Usage(error.to_string()))?
-            }
-        };
         let ledger = in_project(ledger, &project);
-        let launch = self.launch()?;
-        let mut guard = Guard::new(self.named(), launch, ledger.clone())
+        let (name, store) = (self.named(), UsedStore::new(context, url.as_ref()));
+        let mut guard = Guard::new(&*name, self.launch()?, ledger.clone())
             .principal(context.config.principal())
             .project(project.to_string_lossy())
-            .accept_hint(accepting(url.as_ref(), self.store.as_deref(), context));
+            .accept_hint(accepting(&name, &store));
         if self.name.is_some() {
             guard = guard.identified_by_name();
         }
-        if !self.rules.is_empty() {
-            let (file, url) = (context.config_file.as_deref(), url.as_ref());
-            let own = context.config.own_places(&context.directories, file, url);
-            let rules = Rules::builder().counts(ledger.clone());
-            let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
-            let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
-            let rules = rules
-                .root(&project)
-                .load()
-                .map_err(|error| CommandError::Usage(with_causes(&error)))?;
+        if let Some(rules) = self.rules(context, url.as_ref(), (&project, &ledger))? {
             let hints = self.hints();
             guard = guard.layers(move |tools| {
                 let tools: Tools = tools.layered(rules.clone().into_layer());
@@ -134,11 +138,37 @@ impl GuardArgs {
         if let Some(inbox) = &self.inbox {
             server = server.inbox(inbox);
         }
-        match self.listen {
-            Some(address) => listen(server, address, told).await?,
-            None => server.stdio().await.map_err(|error| failed(&error))?,
+        if self.ask_in == AskIn::Inbox {
+            server = server.without_forms();
+        }
+        match door {
+            Some(door) => door.listen(server, &name, &context.config.principal(), told).await?,
+            None => server.stdio().await?,
         }
         Ok(CommandOutput::of(0, Vec::new()))
+    }
+
+    /// The rules of the files; `None` where there is no file.
+    fn rules(
+        &self,
+        context: &Context,
+        url: Option<&StoreUrl>,
+        (project, ledger): (&Path, &Ledger),
+    ) -> Result<Option<Rules>, CommandError> {
+        if self.rules.is_empty() {
+            return Ok(None);
+        }
+        let own =
+            context.config.own_places(&context.directories, context.config_file.as_deref(), url);
+        let rules = Rules::builder().counts(ledger.clone()).root(project);
+        let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
+        let rules = self.http.token_file.iter().fold(rules, |rules, file| rules.protect(file));
+        let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
+        let rules = rules.load().map_err(|error| CommandError::Usage(with_causes(&error)))?;
+        if self.project.is_none() {
+            project::check(&rules, project)?;
+        }
+        Ok(Some(rules))
     }
 
     /// The hints of the server that are a reason to ask. Without rules every call is asked about.
@@ -172,76 +202,15 @@ impl GuardArgs {
     }
 }
 
-/// What has to be run to accept the server's tools: with the same store as this guard, from any directory.
-fn accepting(store: Option<&StoreUrl>, given: Option<&str>, context: &Context) -> String {
-    let mut command = "countersign pins accept --all".to_owned();
-    if let Some(file) = &context.config_file {
-        let file = absolute(file).unwrap_or_else(|_| file.display().to_string());
-        command += &format!(" --config {}", quoted(&file));
-    }
-    match store {
-        Some(StoreUrl::Memory) => {
-            return "its store is in memory, where no other program can accept them".to_owned();
+/// What has to be run to see the server's tools, and then to accept them.
+fn accepting(server: &str, store: &UsedStore) -> String {
+    match store.is_in_memory() {
+        true => "its store is in memory, where no other program can accept them".to_owned(),
+        false => {
+            let show = store.command(&format!("pins show {}", quoted(server)));
+            format!("run {show}{}", store.note())
         }
-        Some(StoreUrl::Sqlite(path)) => {
-            let url = sqlite_url(path).unwrap_or_else(|_| format!("sqlite:{}", path.display()));
-            command += &format!(" --store {}", quoted(&url));
-        }
-        // A URL with a password is in no log.
-        Some(url) if given != Some(&*url.to_string()) => {
-            command += " --store URL, with the URL of this guard's store";
-        }
-        Some(url) => command += &format!(" --store {}", quoted(&url.to_string())),
-        None => {}
     }
-    format!("run {command}")
-}
-
-/// A word of a shell's command line.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// How long after the guard was told to end it does: connections are closed by then, and calls in flight whose clients
-/// have gone are recorded.
-const CLOSING: Duration = Duration::from_secs(2);
-
-async fn listen(server: Server, address: SocketAddr, told: EndSignal) -> Result<(), CommandError> {
-    let router = server.router().map_err(|error| failed(&error))?;
-    let problem = |error: std::io::Error| CommandError::Store(format!("{address}: {error}"));
-    let listener = tokio::net::TcpListener::bind(address).await.map_err(problem)?;
-    let bound = listener.local_addr().map_err(problem)?;
-    let line = format!("countersign guard listens on http://{bound}/mcp");
-    // A closed stderr is no error.
-    let _ = writeln!(std::io::stderr(), "{line}");
-    let served = axum::serve(listener, router).with_graceful_shutdown(told.clone());
-    let failed = async {
-        served.await?;
-        std::future::pending::<std::io::Result<()>>().await
-    };
-    tokio::select! {
-        failed = failed => failed.map_err(problem),
-        () = async { told.await; tokio::time::sleep(CLOSING).await } => Ok(()),
-    }
-}
-
-/// Completes when the program is told to end, for all that have to know.
-type EndSignal = Shared<BoxFuture<'static, ()>>;
-
-/// Completes when the program is told to end. When it is told a second time, it ends at once.
-fn told_to_end() -> EndSignal {
-    let told = async {
-        told().await;
-        tokio::spawn(async {
-            told().await;
-            std::process::exit(1);
-        });
-    };
-    told.boxed().shared()
 }
 
 /// Writes the library's log to stderr: names and decisions, never arguments (rule S2).
@@ -253,11 +222,4 @@ fn log() {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // Only a program that has a log already refuses another.
     let _ = tracing_subscriber::registry().with(lines).with(own).try_init();
-}
-
-fn failed(error: &McpError) -> CommandError {
-    match error {
-        McpError::Config { .. } => CommandError::Usage(with_causes(error)),
-        other => CommandError::Store(with_causes(other)),
-    }
 }

@@ -1,0 +1,28 @@
+//! The check of addresses that this program listens on.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use crate::output::CommandError;
+
+/// The option by which a command may listen where other machines reach it.
+#[derive(Args)]
+pub(crate) struct ListeningArgs {
+    /// Listen on an address that other machines reach, without encryption: they can read the secret
+    #[arg(long)]
+    danger_unencrypted: bool,
+}
+
+impl ListeningArgs {
+    /// Refuses an address that other machines reach, unless it was asked for.
+    pub(crate) fn check(&self, address: SocketAddr) -> Result<(), CommandError> {
+        if address.ip().is_loopback() || self.danger_unencrypted {
+            return Ok(());
+        }
+        Err(CommandError::Usage(format!(
+            "other machines can reach {address}, and nothing that is sent there is encrypted: listen on 127.0.0.1 \
+             behind a proxy with TLS, or pass `--danger-unencrypted`"
+        )))
+    }
+}
