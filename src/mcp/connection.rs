@@ -10,7 +10,7 @@
 //!
 //! A request is never repeated by itself, also where it looks harmless: only the tool's owner knows what is idempotent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,6 +28,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, ErrorData};
+use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -35,6 +36,7 @@ use super::McpError;
 use super::announcements::{ListChanges, Subscriptions};
 use super::child::ChildTransport;
 use super::launch::{Launch, Transport};
+use super::programs;
 use super::progress::{ProgressRoute, ProgressTransport};
 use super::site::{Routes, Site, lock};
 
@@ -62,6 +64,8 @@ pub(super) struct Connection {
     logs: std::sync::Mutex<Option<(usize, ClientRequest)>>,
     forms: AtomicBool,
     calls: AtomicU64,
+    /// The files and packages that the command has named when the server was started.
+    programs: std::sync::Mutex<BTreeMap<String, Value>>,
 }
 
 #[derive(Default)]
@@ -93,6 +97,7 @@ impl Connection {
             logs: std::sync::Mutex::default(),
             forms: AtomicBool::new(false),
             calls: AtomicU64::new(0),
+            programs: std::sync::Mutex::default(),
         })
     }
 
@@ -104,6 +109,11 @@ impl Connection {
     /// Counts list changes and restarts of the server.
     pub(super) fn changes(&self) -> watch::Receiver<ListChanges> {
         self.changes.subscribe()
+    }
+
+    /// Tells clients that the tools have changed for them.
+    pub(super) fn count_change_of_tools(&self) {
+        self.changes.send_modify(|counts| counts.tools += 1);
     }
 
     /// The peer, after the server was started if it does not run.
@@ -122,7 +132,8 @@ impl Connection {
             return Err(McpError::Down { server: self.name.to_string(), seconds });
         }
         // In a box, as is every future here that few calls need: a request has room for all of them, and is moved.
-        match Box::pin(self.start()).await {
+        let (started, ()) = futures::join!(Box::pin(self.start()), self.read_programs());
+        match started {
             Ok(running) => {
                 let peer = running.peer().clone();
                 *live = State { running: Some(running), failures: 0, not_before: None };
@@ -148,6 +159,24 @@ impl Connection {
         let peer = self.peer().await?;
         let missing = || self.handshake("the handshake has no answer");
         peer.peer_info().ok_or_else(missing)
+    }
+
+    /// The files and packages that the command of the server has named when it was started, each with its state.
+    pub(super) fn programs(&self) -> BTreeMap<String, Value> {
+        lock(&self.programs).clone()
+    }
+
+    /// Reads the files that the command names, while the server starts: digests of large programs take a while.
+    async fn read_programs(&self) {
+        let launch = self.launch.clone();
+        let read = tokio::task::spawn_blocking(move || programs::of_launch(&launch));
+        let found = read.await.unwrap_or_else(|_| programs::unreadable());
+        for (package, _) in found.iter().filter(|(_, state)| programs::is_unnamed(state)) {
+            let (server, package) = (&*self.name, crate::show::escape_name(package));
+            tracing::warn!(target: "countersign::mcp", server, package, "the command of the server names no version of a package, so that what runs can change without a question");
+        }
+        *lock(&self.programs) =
+            found.into_iter().map(|(name, state)| (name, Value::String(state))).collect();
     }
 
     /// The peer of a server that runs.
@@ -250,7 +279,7 @@ impl Connection {
     fn http(
         &self,
         url: &str,
-        headers: &std::collections::BTreeMap<String, String>,
+        headers: &BTreeMap<String, String>,
     ) -> Result<StreamableHttpClientTransportConfig, McpError> {
         let bad = |what: &str| McpError::Config {
             problem: format!("MCP server `{}`: {what}", self.name),

@@ -145,9 +145,7 @@ impl Face {
         }
         // The first connection counts; a server that offers less later fails its requests.
         _ = upstream.capabilities.set(mine);
-        if let Some(pins) = &upstream.pins {
-            pins.look().await;
-        }
+        upstream.look(&info).await;
         Ok(())
     }
 
@@ -293,6 +291,9 @@ impl ServerHandler for Face {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(self.offered());
         info.server_info = Implementation::new(self.shared.name.clone(), env!("CARGO_PKG_VERSION"));
+        if let Some(upstream) = &self.shared.upstream {
+            upstream.describe(&mut info);
+        }
         info
     }
 
@@ -377,16 +378,12 @@ impl ServerHandler for Face {
             let definitions = self.definitions().await?;
             return Ok(ListToolsResult::with_all_items(definitions.iter().map(listed).collect()));
         };
-        let listing = upstream.toolset.list(true).await.map_err(|error| unreachable(&error))?;
-        if let Some(pins) = &upstream.pins {
-            pins.look().await;
-        }
+        let mut tools = upstream.tools().await.map_err(|error| {
+            tracing::error!(target: "countersign::mcp", server = self.shared.name, %error, "the tools cannot be listed");
+            ErrorData::internal_error(error.to_string(), None)
+        })?;
         let offered: std::collections::HashSet<String> =
             self.definitions().await?.iter().map(|it| it.name().to_owned()).collect();
-        let mut tools = match &upstream.pins {
-            Some(pins) => pins.shown(&listing).await,
-            None => listing.offered().cloned().collect(),
-        };
         tools.retain(|tool| offered.contains(&*tool.name));
         Ok(ListToolsResult::with_all_items(tools))
     }

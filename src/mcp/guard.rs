@@ -23,7 +23,7 @@ use crate::turn::Turn;
 
 type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 
-/// A guard in front of one MCP server: the same tools, behind your layers. A client is configured with the guard in
+/// A guard in front of one MCP server: its accepted tools, behind your layers. A client is configured with the guard in
 /// place of the server, and needs no change.
 ///
 /// - Calls that the layers allow run upstream, and their results are passed on unchanged. Reading a resource is judged
@@ -32,7 +32,8 @@ type Layers = dyn Fn(Tools) -> Tools + Send + Sync;
 /// - A call that a layer asks about is decided by a person: see [`Server`]. The approval is claimed before upstream is
 ///   called, and settled after.
 /// - The tools are pinned ([`Proposal`](super::Proposal)): until a person has accepted the server's tools once, each
-///   call asks; a tool that has changed since is listed as it was accepted, and denied.
+///   call asks; a tool that has changed since is listed as it was accepted, and denied. So are the server's texts about
+///   itself, and the files and packages that its command names.
 ///
 /// Without layers, every call is asked about.
 ///
@@ -105,8 +106,9 @@ impl Guard {
         self
     }
 
-    /// Pins the tools under the server's name in place of its command or URL, so that what was accepted survives another
-    /// command. Use it only where the name is under your control.
+    /// Pins the tools under the server's name in place of its command or URL, so that what was accepted survives other
+    /// arguments of the command. Another program, script or package has to be accepted all the same, and another URL
+    /// has not. Use it only where the name is under your control.
     ///
     /// By default another argument of the command makes another server, since `mcp-server-git --repository /other` does
     /// other things under the same name. For approvals it always does: they are for one command, also where two servers
@@ -181,7 +183,7 @@ impl Guard {
         let launch = self.launch.digest();
         let pinned = if self.named { "" } else { &*launch };
         let toolset = McpToolset::new(self.name.as_str(), self.launch, true);
-        let people = (&*self.principal, &*self.hint);
+        let people = (Some(&*self.principal), &*self.hint);
         let pins = (self.pinned && !self.observes)
             .then(|| Pins::new(self.ledger.clone(), toolset.clone(), pinned, people));
         let layers =
@@ -193,7 +195,11 @@ impl Guard {
             }
             false => {
                 let tools = match &pins {
-                    Some(pins) => toolset.clone().layered(PinLayer(Arc::clone(pins)).into_layer()),
+                    Some(pins) => {
+                        let pins = Arc::clone(pins);
+                        let layer = PinLayer { pins, closes_asks: true };
+                        toolset.clone().layered(layer.into_layer())
+                    }
                     None => toolset.clone().into(),
                 };
                 layers(tools)

@@ -31,7 +31,9 @@
 //!
 //! | attempt | what happens |
 //! |---|---|
-//! | change a tool after it was accepted | the tool is listed as accepted, and its calls are denied until a person has seen the difference (rule M4) |
+//! | change a tool after it was accepted ([`Guard`], [`McpToolset::pinned`]) | the tool is listed as accepted, and its calls are denied until a person has seen the difference (rule M4) |
+//! | steer the model by a new tool, or by other instructions | a new tool is not listed, and instructions are passed on as they were accepted |
+//! | be another program tomorrow | the calls are denied until a person has accepted the changed file or package; not what it loads, and not behind a URL |
 //! | name a tool as another, or with hidden characters | the tool is not offered |
 //! | claim to be idempotent or read-only | hints can make a call stricter ([`AskByHints`]), and never laxer |
 //! | ask a person in the guard's words | its question is shown with its name, and answers nothing but itself (rule M5) |
@@ -56,6 +58,7 @@ mod hints;
 mod http;
 mod launch;
 mod pins;
+mod programs;
 mod progress;
 mod responses;
 mod result;

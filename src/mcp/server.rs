@@ -303,6 +303,7 @@ impl Server {
         let upstream = upstream.map(|(toolset, pins)| Upstream {
             toolset,
             pins,
+            about: Mutex::default(),
             capabilities: OnceLock::new(),
         });
         let (changed, _) = watch::channel(ListChanges::default());

@@ -1,10 +1,10 @@
 //! The state that all requests of a server share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use rmcp::model::{JsonObject, ServerCapabilities};
+use rmcp::model::{JsonObject, ServerCapabilities, ServerConfig, ServerPeerInfo, Tool as Listed};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -47,8 +47,46 @@ pub(super) type FindPrincipal = Arc<
 pub(super) struct Upstream {
     pub(super) toolset: McpToolset,
     pub(super) pins: Option<Arc<Pins>>,
+    /// What clients are told of the server's words about itself, once it was reached.
+    pub(super) about: Mutex<BTreeMap<String, Value>>,
     /// The lists that the upstream server offers, once it was reached.
     pub(super) capabilities: OnceLock<ServerCapabilities>,
+}
+
+impl Upstream {
+    /// Proposes what is new of the server, and keeps what clients are told of its words about itself.
+    pub(super) async fn look(&self, info: &ServerPeerInfo) {
+        let about = match &self.pins {
+            Some(pins) => {
+                pins.look().await;
+                pins.about().await
+            }
+            None => super::toolset::about(info),
+        };
+        *lock(&self.about) = about;
+    }
+
+    /// Adds what the server says about itself, as clients are told it.
+    pub(super) fn describe(&self, info: &mut ServerConfig) {
+        let about = lock(&self.about);
+        let of = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
+        (info.instructions, info.server_info.title) = (of("instructions"), of("title"));
+        if let Some(version) = of("version") {
+            info.server_info.version = version;
+        }
+    }
+
+    /// The tools as clients are told them.
+    pub(super) async fn tools(&self) -> Result<Vec<Listed>, BoxError> {
+        let listing = self.toolset.list(true).await?;
+        match &self.pins {
+            Some(pins) => {
+                pins.look().await;
+                pins.shown(&listing).await
+            }
+            None => Ok(listing.offered().cloned().collect()),
+        }
+    }
 }
 
 /// The tools by their names.

@@ -10,7 +10,7 @@
 //! | two tools have its name | which one would run is the server's choice |
 //! | its schema is none, or nested too deeply | its arguments could not be checked |
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, CompleteRequestParams,
     ElicitResult, ElicitationAction, GetPromptRequest, GetPromptRequestParams, InputRequest,
     InputRequiredResult, JsonObject, ListToolsRequest, MetaObject, PaginatedRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams, Request, RequestMetaObject, ServerResult,
-    SubscribeRequestParams, Tool as Listed,
+    ReadResourceRequest, ReadResourceRequestParams, Request, RequestMetaObject, ServerPeerInfo,
+    ServerResult, SubscribeRequestParams, Tool as Listed,
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -63,6 +63,8 @@ const IDEMPOTENCY: &str = "countersign/idempotencyKey";
 /// ([`ToolDefinition::source`]), as data. Its annotations, title and output schema are in the definition's metadata
 /// under `mcp`. The hints of a server can only make a call stricter; `idempotentHint` never makes a tool idempotent.
 ///
+/// The server's later changes of its tools are offered as they are; [`pinned`](Self::pinned) has people accept them.
+///
 /// A result with `isError` is a failed outcome. A server that dies in a call leaves the outcome *may have run*; the next
 /// call starts it again, with growing pauses while it does not come up. Progress keeps a call's time limit from passing,
 /// and a call that is given up is cancelled at the server.
@@ -101,14 +103,24 @@ pub(super) struct ListedTools {
     listed: Vec<Listed>,
     definitions: Vec<ToolDefinition>,
     validators: HashMap<String, jsonschema::Validator>,
-    /// The definitions of the offered tools as they are pinned.
-    pub(super) pinned: std::collections::BTreeMap<String, Value>,
+    /// The offered tools, and what else of the server is pinned.
+    pub(super) pinned: PinnedParts,
+}
+
+/// The parts of a server that are pinned, as they are now: each by its name.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct PinnedParts {
+    pub(super) tools: BTreeMap<String, Value>,
+    /// What the server says about itself.
+    pub(super) about: BTreeMap<String, Value>,
+    /// The files and packages that its command names.
+    pub(super) programs: BTreeMap<String, Value>,
 }
 
 impl ListedTools {
     /// The tools that are offered, in the server's order.
     pub(super) fn offered(&self) -> impl Iterator<Item = &Listed> {
-        self.listed.iter().filter(|tool| self.pinned.contains_key(&*tool.name))
+        self.listed.iter().filter(|tool| self.pinned.tools.contains_key(&*tool.name))
     }
 }
 
@@ -192,9 +204,19 @@ impl McpToolset {
             Err(_) => return Err(self.list_error("no answer in time")),
         };
         let changes = self.connection.changes().borrow().tools;
-        let tools = match known.filter(|known| known.tools.listed == listed) {
+        let about = about(&*self.connection.info().await?);
+        let programs = self.connection.programs();
+        let is_same = |known: &Listing| {
+            let (listed_before, pinned) = (&known.tools.listed, &known.tools.pinned);
+            *listed_before == listed && pinned.about == about && pinned.programs == programs
+        };
+        let tools = match known.filter(is_same) {
             Some(known) => known.tools,
-            None => Arc::new(self.read(listed)),
+            None => {
+                let mut tools = self.read(listed);
+                (tools.pinned.about, tools.pinned.programs) = (about, programs);
+                Arc::new(tools)
+            }
         };
         let listing = Listing { tools: Arc::clone(&tools), changes, at: Instant::now() };
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
@@ -264,7 +286,7 @@ impl McpToolset {
             *counts.entry(tool.name.to_string()).or_default() += 1;
         }
         let (mut definitions, mut validators) = (Vec::new(), HashMap::new());
-        let mut pins = std::collections::BTreeMap::new();
+        let mut pinned = PinnedParts::default();
         for tool in &listed {
             let name = tool.name.to_string();
             let bad_name =
@@ -281,14 +303,16 @@ impl McpToolset {
                 continue;
             }
             let schema = Value::Object((*tool.input_schema).clone());
-            if Args::try_from(json!({ "schema": schema })).is_err() {
-                self.not_offered(&name, "its schema is nested too deeply");
+            let definition = json!(tool);
+            // As deep as it is in the ask by which a change of it is accepted.
+            if Args::try_from(json!({"changed": {"tool": {"now": definition}}})).is_err() {
+                self.not_offered(&name, "its definition is nested too deeply");
                 continue;
             }
             match jsonschema::validator_for(&schema) {
                 Ok(validator) => {
-                    definitions.push(self.definition(tool, schema));
-                    pins.insert(name.clone(), pinned(json!(tool)));
+                    definitions.push(self.definition(tool));
+                    pinned.tools.insert(name.clone(), definition);
                     validators.insert(name, validator);
                 }
                 Err(error) => self.not_offered(&name, &error),
@@ -297,16 +321,17 @@ impl McpToolset {
         if self.whole {
             definitions.extend(self.beside_tools());
         }
-        ListedTools { listed, definitions, validators, pinned: pins }
+        ListedTools { listed, definitions, validators, pinned }
     }
 
-    fn definition(&self, tool: &Listed, schema: Value) -> ToolDefinition {
+    /// A tool of the server, as layers and models see it.
+    pub(super) fn definition(&self, tool: &Listed) -> ToolDefinition {
         let beside = json!({
             "annotations": tool.annotations,
             "outputSchema": tool.output_schema,
             "title": tool.title,
         });
-        let name = tool.name.to_string();
+        let (name, schema) = (tool.name.to_string(), Value::Object((*tool.input_schema).clone()));
         let idempotent = self.connection.launch.idempotent.contains(&name);
         ToolDefinition::new(name, schema)
             .with_description(tool.description.clone().unwrap_or_default().into_owned())
@@ -393,19 +418,24 @@ impl McpToolset {
     }
 }
 
-/// The pinned part of a tool: its definition without `_meta`, which people are not shown.
-fn pinned(mut tool: Value) -> Value {
-    if let Value::Object(map) = &mut tool {
-        map.remove("_meta");
-    }
-    tool
+/// What a server says about itself, as far as clients are told it.
+pub(super) fn about(info: &ServerPeerInfo) -> BTreeMap<String, Value> {
+    let itself = info.server_info.as_ref();
+    let texts = [
+        ("instructions", info.instructions.as_ref()),
+        ("title", itself.and_then(|it| it.title.as_ref())),
+        ("version", itself.map(|it| &it.version)),
+    ];
+    let said = texts.into_iter().filter_map(|(name, text)| Some((name, text?)));
+    let said = said.filter(|(_, text)| !text.is_empty());
+    said.map(|(name, text)| (name.to_owned(), Value::String(text.clone()))).collect()
 }
 
 /// The questions that a server has sent so far within a call, with the answers.
 #[derive(Default)]
 struct AskedBack {
     meta: RequestMetaObject,
-    responses: Option<std::collections::BTreeMap<String, Value>>,
+    responses: Option<BTreeMap<String, Value>>,
     state: Option<String>,
 }
 
@@ -456,7 +486,7 @@ async fn answered(
     site: Option<&Arc<Site>>,
     meta: RequestMetaObject,
 ) -> AskedBack {
-    let mut responses = std::collections::BTreeMap::new();
+    let mut responses = BTreeMap::new();
     for (key, question) in required.input_requests.unwrap_or_default() {
         let elicit = site.and_then(|site| site.elicit.as_ref());
         let answer = match (question, elicit) {

@@ -2,15 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The name of a program, without its folder: `git` for `/usr/bin/git`.
-pub(crate) fn program_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
-}
-
-/// The name of a program without the version behind it: `python` for `python3.12`.
-pub(crate) fn without_version(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
-}
+pub(crate) use crate::shell::program_files::{program_name, without_version};
 
 /// How many options of one letter may stand together.
 const MAX_LETTERS: usize = 8;

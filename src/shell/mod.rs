@@ -89,6 +89,7 @@ mod parser;
 mod paths;
 mod preset;
 mod printf;
+pub(crate) mod program_files;
 pub(crate) mod protected;
 mod redirections;
 mod registries;

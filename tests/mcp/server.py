@@ -6,7 +6,9 @@ It is told by one argument of JSON what to do:
   name      the name that it gives itself
   version   the revision that it answers with, in place of the client's
   tools     its tools; by default one, `write`
-  tools from  a file with its tools, which is read for each list
+  tools from  a file with its tools, which is read for each list; "a counter" gives other ones each time
+  announces whether it announces with each run that its tools have changed
+  about     parts of its answer to `initialize`: instructions, and fields of `serverInfo`
   hold      a file; a run ends when this file exists
   progress  how many reports of progress it writes at once with the result of a run
   lane      a word for its log, to tell apart the servers of one store
@@ -104,6 +106,8 @@ def run(request):
         return otherwise(instead["tools/call"], request)
     if "progress" in given:
         return report(request)
+    if given.get("announces"):
+        send('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}')
     wrote = {"content": [{"type": "text", "text": "wrote %s" % json.dumps(params.get("arguments"))}]}
     noise(request, "before")
     answer(request, result=given.get("result", wrote))
@@ -124,11 +128,14 @@ for text in sys.stdin:
         otherwise(instead[method], request)
     elif method == "initialize":
         version = given.get("version", request["params"]["protocolVersion"])
-        info = {"name": given.get("name", "by hand"), "version": "1"}
-        answer(request, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+        about = dict(given.get("about", {}))
+        info = {"name": given.get("name", "by hand"), "version": "1", **about.pop("serverInfo", {})}
+        answer(request, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info, **about})
     elif method == "tools/list":
         listed = given.get("tools", [write])
-        if "tools from" in given:
+        if given.get("tools from") == "a counter":
+            listed = [{**write, "description": "Writes, at %d" % time.time_ns()}]
+        elif "tools from" in given:
             with open(given["tools from"]) as file:
                 listed = json.load(file)
         answer(request, result={"tools": listed})

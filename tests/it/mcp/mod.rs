@@ -1,6 +1,7 @@
 //! MCP: servers, the guard, and the tools of servers.
 
 mod announcing;
+mod changing;
 mod client;
 mod conformance;
 mod crashing;

@@ -1,7 +1,8 @@
 //! `countersign pins`: the tools of guarded servers, which a person accepts.
 //!
 //! They are accepted by the id of the ask that was shown. Another set of tools has another ask, so what is accepted is
-//! what the person has seen, also where the server has changed its tools meanwhile.
+//! what the person has seen, also where the server has changed its tools meanwhile. A set that was denied stays as it is,
+//! so that the name of its server is enough to accept it after all.
 
 mod text;
 
@@ -30,16 +31,16 @@ pub(crate) struct PinsArgs {
 
 #[derive(Subcommand)]
 enum PinsCommand {
-    /// List the servers whose tools have to be accepted
+    /// List the servers that propose something new, and those whose last proposal was denied
     List,
-    /// Show what is new, changed and gone, with the definitions
+    /// Show what is new and changed: tools with their definitions, texts of the server, files that it is started by
     Show {
         /// The name of the server, or the id of the ask
         server: String,
     },
     /// Accept the tools of a server, exactly as they were shown
     Accept {
-        /// The id of the ask, which `list` and `show` print
+        /// The id of the ask, which `list` and `show` print; of a denied set also the name of the server
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         ask: Option<String>,
         /// Accept the tools that all servers propose at this moment, shown or not
@@ -57,6 +58,12 @@ impl PinsArgs {
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let store = UsedStore::new(context, url.as_ref());
         let proposals = Proposal::list(&ledger).await?;
+        if let PinsCommand::Accept { ask: None, all: _, who } = self.command {
+            let who = who.unwrap_or_else(|| context.config.principal());
+            return accept(&ledger, &proposals.iter().collect::<Vec<_>>(), &who, &store).await;
+        }
+        let denied = Proposal::denied(&ledger).await?;
+        let proposals: Vec<Proposal> = proposals.into_iter().chain(denied).collect();
         match self.command {
             PinsCommand::List => {
                 let lines = proposals.iter().map(short).collect();
@@ -77,13 +84,13 @@ impl PinsArgs {
             },
             PinsCommand::Accept { ask, all: _, who } => {
                 let who = who.unwrap_or_else(|| context.config.principal());
-                let Some(ask) = ask else {
-                    let all: Vec<_> = proposals.iter().collect();
-                    return accept(&ledger, &all, &who, &store).await;
-                };
-                match proposals.iter().find(|it| it.id() == ask) {
-                    Some(proposal) => accept(&ledger, &[proposal], &who, &store).await,
-                    None => not_proposed(&ledger, &proposals, &ask, &store).await,
+                let ask = ask.unwrap_or_default();
+                match named(&proposals, &ask).as_slice() {
+                    // The set of a pending proposal may be another one than was shown under this name.
+                    [proposal] if proposal.id() == ask || proposal.is_denied() => {
+                        accept(&ledger, &[proposal], &who, &store).await
+                    }
+                    _ => not_proposed(&ledger, &proposals, &ask, &store).await,
                 }
             }
         }
@@ -144,10 +151,17 @@ fn short(proposal: &Proposal) -> Value {
     json!({
         "server": proposal.server(),
         "ask": proposal.id(),
+        "state": state(proposal),
         "added": proposal.added().map(|(name, _)| name).collect::<Vec<_>>(),
         "changed": proposal.changed().map(|(name, _)| name).collect::<Vec<_>>(),
         "removed": proposal.removed().collect::<Vec<_>>(),
+        "about": proposal.about().map(|(name, _)| name).collect::<Vec<_>>(),
+        "programs": proposal.programs().map(|(name, _)| name).collect::<Vec<_>>(),
     })
+}
+
+fn state(proposal: &Proposal) -> &'static str {
+    if proposal.is_denied() { "denied" } else { "proposed" }
 }
 
 fn whole(proposal: &Proposal) -> Value {
@@ -159,8 +173,11 @@ fn whole(proposal: &Proposal) -> Value {
     json!({
         "server": proposal.server(),
         "ask": proposal.id(),
+        "state": state(proposal),
         "added": map(proposal.added().collect()),
         "changed": map(proposal.changed().collect()),
         "removed": proposal.removed().collect::<Vec<_>>(),
+        "about": map(proposal.about().collect()),
+        "programs": map(proposal.programs().collect()),
     })
 }

@@ -27,6 +27,8 @@ pub(super) fn list(proposals: &[Proposal], store: &UsedStore) -> String {
         names("new", proposal.added().map(|(name, _)| name).collect());
         names("changed", proposal.changed().map(|(name, _)| name).collect());
         names("gone", proposal.removed().collect());
+        names("of the server itself", proposal.about().map(|(name, _)| name).collect());
+        names("started by", proposal.programs().map(|(name, _)| name).collect());
     }
     lines.push(String::new());
     let (show, accept) = (store.command("pins show SERVER"), store.command("pins accept ASK"));
@@ -38,6 +40,14 @@ pub(super) fn shown(proposals: &[&Proposal], store: &UsedStore) -> String {
     let mut lines = Vec::new();
     for proposal in proposals {
         lines.push(heading(proposal));
+        for (name, program) in proposal.programs() {
+            lines.push(format!("  started by: {}", show::escape_name(name)));
+            lines.extend(fields(program));
+        }
+        for (name, text) in proposal.about() {
+            lines.push(format!("  of the server itself: {}", show::escape_name(name)));
+            lines.extend(fields(text));
+        }
         for (name, definition) in proposal.added() {
             lines.push(format!("  new: {}", show::escape_name(name)));
             lines.extend(fields(definition));
@@ -57,7 +67,9 @@ pub(super) fn shown(proposals: &[&Proposal], store: &UsedStore) -> String {
 }
 
 fn heading(proposal: &Proposal) -> String {
-    format!("server {}, ask {}", show::escape_name(proposal.server()), proposal.id())
+    let server = show::escape_name(proposal.server());
+    let denied = if proposal.is_denied() { ", denied" } else { "" };
+    format!("server {server}, ask {}{denied}", proposal.id())
 }
 
 /// All fields of a definition: what is accepted is what was shown.
