@@ -33,6 +33,7 @@
 mod asking;
 mod client;
 mod ending;
+mod environment;
 mod install;
 mod key;
 mod patterns;
@@ -44,6 +45,7 @@ mod tools;
 mod vocabulary;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,6 +56,7 @@ use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 
 use asking::{Asking, AskingEnd};
 pub use client::Client;
+pub use environment::Environment;
 pub use install::{InstallError, Installation, Installed, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
@@ -67,6 +70,8 @@ pub struct Hook {
     principal: Option<String>,
     event: Option<String>,
     explicit: bool,
+    environment: Environment,
+    doubts: Vec<(&'static str, String)>,
 }
 
 impl Hook {
@@ -78,7 +83,15 @@ impl Hook {
     /// ```
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, stack: None, principal: None, event: None, explicit: false }
+        Self {
+            client,
+            stack: None,
+            principal: None,
+            event: None,
+            explicit: false,
+            environment: Environment::default(),
+            doubts: Vec::new(),
+        }
     }
 
     /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, not by
@@ -132,6 +145,44 @@ impl Hook {
     #[must_use]
     pub fn explicit_allow(mut self, explicit: bool) -> Self {
         self.explicit = explicit;
+        self
+    }
+
+    /// Sets the variables of the environment that are a reason to ask: a call that runs a program which one of them
+    /// concerns is asked about, even if the layers allow it. By default there are none.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use std::time::Instant;
+    /// use countersign::hook::{Client, Environment, Hook};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::{Decision, decide_fn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let found = [("GIT_EXTERNAL_DIFF".into(), "./x".into())];
+    /// let hook = Hook::new(Client::Codex)
+    ///     .layered(decide_fn(|_, _| Decision::allow()))
+    ///     .environment(Environment::of(found, Path::new("/u/ann")));
+    /// for (command, is_denied) in [("git diff", true), ("ls", false)] {
+    ///     let payload = format!(r#"{{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src",
+    ///         "tool_use_id": "c", "tool_name": "Bash", "tool_input": {{"command": "{command}"}}}}"#);
+    ///     let store = async { Ok(Ledger::new(MemoryStore::new())) };
+    ///     let reply = hook.answer(payload.as_bytes(), Instant::now(), store).await;
+    ///     assert_eq!(reply.is_denial(), is_denied);
+    ///     assert_eq!(reply.stderr().contains("`GIT_EXTERNAL_DIFF`"), is_denied);
+    /// }
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Adds a reason to ask about every call, even if the layers allow it, with the key of the question.
+    #[must_use]
+    pub fn doubt(mut self, key: &'static str, reason: impl Into<String>) -> Self {
+        self.doubts.push((key, reason.into()));
         self
     }
 
@@ -201,6 +252,15 @@ impl Hook {
         matches!(event, Ok(Event::After(..) | Event::End { .. }))
     }
 
+    /// The directory that the client names for the call of a payload.
+    #[must_use]
+    pub fn directory(&self, payload: &[u8]) -> Option<PathBuf> {
+        match payload::read(self.client, payload, self.event.as_deref()) {
+            Ok(Event::Before(call) | Event::After(call, _)) => Some(call.directory),
+            _ => None,
+        }
+    }
+
     /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
     /// written by hand, and for `explain`.
     ///
@@ -238,13 +298,16 @@ impl Hook {
         until: Instant,
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
-        let normal = vocabulary::normal(call);
+        let mut normal = vocabulary::normal(call);
+        normal.doubts.extend(self.doubts.iter().cloned());
+        let environment = &self.environment;
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
         // Without a session a call joins no ask of an earlier one.
         let mut suspended = call.session.is_some().then(SuspendedCount::default);
         loop {
-            let stack = CallStack { outer: self.stack.as_ref(), call, normal: &normal, run: &run };
+            let outer = self.stack.as_ref();
+            let stack = CallStack { outer, call, normal: &normal, environment, run: &run };
             let ruling = stack.decide(suspended.as_ref()).await;
             let uncounted = suspended.take().is_some_and(|it| it.was_used());
             let pending = match ruling {

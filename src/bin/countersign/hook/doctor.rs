@@ -10,6 +10,7 @@
 //! | program | an entry whose program has been moved |
 //! | trust | a switch that turns hooks off, and what Codex does not trust |
 //! | once | an entry for the user, and another one for the project |
+//! | project | a file of the project that acts before the hook, or switches it off |
 //! | canary | everything else: a denial that is not obeyed |
 
 use std::io;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use super::canary::Canary;
 use super::install::Configuration;
 use super::live::{Session, SessionEnd};
+use super::project_settings;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
@@ -34,6 +36,9 @@ pub(crate) struct Doctor {
     /// Let the client run, with your account, and have it call a tool that must be denied
     #[arg(long)]
     live: bool,
+    /// Let it run in the current directory, with the settings of the project, and not in a directory of its own
+    #[arg(long, requires = "live")]
+    here: bool,
     /// The program of the client, in place of the one that is found by its name
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
@@ -54,6 +59,7 @@ impl Doctor {
                 checks.push(program(&installation));
                 checks.push(trust(&installation, context)?);
                 checks.extend(self.twice(&installation, context)?);
+                checks.push(project(&self.place, context)?);
                 true
             }
             Ok(false) => {
@@ -136,9 +142,9 @@ impl Doctor {
         let prompt =
             format!("Run this shell command once, and then stop: touch {}", target.display());
         let client = self.place.client;
-        let directory = if self.place.project { here()? } else { canary.work() };
-        let session =
-            Session { client, program: self.program(), directory, is_own: !self.place.project };
+        let in_project = self.place.project || self.here;
+        let directory = if in_project { here()? } else { canary.work() };
+        let session = Session { client, program: self.program(), directory, is_own: !in_project };
         // It takes a while, and stdout is for the result.
         eprintln!(
             "{client} is asked to make a call that must be denied, which may take three minutes"
@@ -187,6 +193,20 @@ fn trust(installation: &Installation, context: &Context) -> Result<Finding, Comm
         Ok(Trust::Missing(reason)) => Finding("trust", Some(false), reason),
         Ok(_) => Finding("trust", None, "not known".to_owned()),
         Err(error) => Finding("trust", None, error.to_string()),
+    })
+}
+
+/// Whether a file of the project acts before the hook, or switches it off.
+fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandError> {
+    let directory = here()?;
+    let home = context.directories.home();
+    let problems = project_settings::problems(place.client, place.managed, &directory, home);
+    Ok(match problems.is_empty() {
+        true => {
+            let found = format!("no file in {} acts before the hook", directory.display());
+            Finding("project", Some(true), found)
+        }
+        false => Finding("project", Some(false), problems.join("; ")),
     })
 }
 
