@@ -125,9 +125,11 @@ fn answered(program: &Path, home: &Path, payload: &str, status: i32) -> Result<D
         "rules.toml",
         "--store",
         "asks.db",
+        "--home",
     ]);
-    command.current_dir(home).env("HOME", home);
-    command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
+    command.arg(home).current_dir(home);
+    // A variable that changes what programs do is a reason to ask, and `cargo` sets some.
+    command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = Instant::now();
     let mut child = command.spawn()?;

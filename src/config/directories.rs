@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
+use super::{ConfigError, account};
 
 /// The user's directories for configuration and for state, by the XDG base directory specification. On Windows they are
 /// below `%APPDATA%` and `%LOCALAPPDATA%`.
@@ -54,6 +54,24 @@ impl Directories {
         Ok(this)
     }
 
+    /// The directories below the home of this account in the user database, without a look at the environment. For
+    /// programs that another one starts with an environment of its own, such as a hook.
+    ///
+    /// # Errors
+    /// [`ConfigError::Setting`] when the account has no home directory.
+    ///
+    /// ```
+    /// use countersign::config::Directories;
+    /// assert!(Directories::of_account().is_ok_and(|it| it.config().starts_with(it.home())));
+    /// ```
+    pub fn of_account() -> Result<Self, ConfigError> {
+        account::home().map(Self::below).ok_or_else(|| {
+            let problem =
+                "this account has no home directory in the user database: name one with `--home`";
+            ConfigError::Setting(problem.to_owned())
+        })
+    }
+
     /// The directories below another home directory, without a look at the environment.
     #[must_use]
     pub fn below(home: impl AsRef<Path>) -> Self {
@@ -63,6 +81,26 @@ impl Directories {
             state: home.join(".local").join("state").join("countersign"),
             home: home.to_owned(),
         }
+    }
+
+    /// Replaces the directory of configuration and rules.
+    ///
+    /// ```
+    /// use countersign::config::Directories;
+    /// let directories = Directories::below("/u/ann").with_config("/srv/ann/rules").with_state("/var/ann");
+    /// assert!(directories.config().ends_with("rules") && directories.state().ends_with("ann"));
+    /// ```
+    #[must_use]
+    pub fn with_config(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.config = directory.into();
+        self
+    }
+
+    /// Replaces the directory of the default store and the sealing key.
+    #[must_use]
+    pub fn with_state(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state = directory.into();
+        self
     }
 
     /// The directory of the user's configuration and rules.

@@ -20,6 +20,7 @@
 //! # Ok::<(), countersign::config::ConfigError>(()) }).unwrap();
 //! ```
 
+mod account;
 mod directories;
 mod error;
 mod key;
@@ -35,6 +36,8 @@ use serde::Deserialize;
 
 use crate::ledger::Ledger;
 use crate::seal::SealKeys;
+
+pub(crate) use private::{check_unchangeable as check_private, write as write_private};
 
 pub use directories::Directories;
 pub use error::ConfigError;
@@ -104,12 +107,8 @@ impl Config {
     /// # Ok::<(), countersign::config::ConfigError>(())
     /// ```
     pub fn load(directories: &Directories, path: Option<&Path>) -> Result<Self, ConfigError> {
-        let mut config = match &named(path) {
-            Some(path) => {
-                Self::read(path)?.ok_or_else(|| ConfigError::file(path, "there is no such file"))?
-            }
-            None => Self::read(&directories.config().join("config.toml"))?.unwrap_or_default(),
-        };
+        let named = path.map(Path::to_owned).or_else(Self::file_of_environment);
+        let mut config = Self::of_file(directories, named.as_deref())?;
         if let Some(store) = variable("COUNTERSIGN_STORE") {
             config.store = Some(store.to_string_lossy().parse()?);
         }
@@ -120,6 +119,35 @@ impl Config {
             config.audit_key_file = Some(path.into());
         }
         Ok(config)
+    }
+
+    /// Reads a configuration file as [`load`](Self::load) does, and takes nothing from the environment. For programs
+    /// that another one starts with an environment of its own, such as a hook.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    ///
+    /// ```
+    /// use countersign::config::{Config, Directories};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let directories = Directories::below(home.path());
+    /// assert_eq!(Config::of_file(&directories, None)?, Config::default());
+    /// # Ok::<(), countersign::config::ConfigError>(())
+    /// ```
+    pub fn of_file(directories: &Directories, path: Option<&Path>) -> Result<Self, ConfigError> {
+        match path {
+            Some(path) => {
+                Self::read(path)?.ok_or_else(|| ConfigError::file(path, "there is no such file"))
+            }
+            None => Ok(Self::read(&directories.config().join("config.toml"))?.unwrap_or_default()),
+        }
+    }
+
+    /// The configuration file that the environment names in `COUNTERSIGN_CONFIG`, if it does.
+    #[must_use]
+    pub fn file_of_environment() -> Option<PathBuf> {
+        variable("COUNTERSIGN_CONFIG").map(PathBuf::from)
     }
 
     /// The file at a path; `None` when there is none.
@@ -182,7 +210,7 @@ impl Config {
     /// key where they are elsewhere, the file of the store, and the program itself. Give each to
     /// [`RulesBuilder::protect`](crate::rules::RulesBuilder::protect).
     ///
-    /// `path` and `url` are those given to [`load`](Self::load) and [`open_store`](Self::open_store).
+    /// `path` and `url` are the configuration file that was named, and the URL given to [`open_store`](Self::open_store).
     ///
     /// ```
     /// use countersign::config::{Config, Directories};
@@ -207,7 +235,7 @@ impl Config {
         url: Option<&StoreUrl>,
     ) -> Vec<PathBuf> {
         let mut places = vec![directories.config().to_owned(), directories.state().to_owned()];
-        places.extend(named(path));
+        places.extend(path.map(Path::to_owned));
         places.extend(self.audit_key_file.clone());
         if let StoreUrl::Sqlite(file) = self.store_url(directories, url) {
             // SQLite writes beside the file, and reads what is there.
@@ -274,29 +302,15 @@ impl Config {
         key::guard_token_file(directories, path)
     }
 
-    /// The configuration file that [`load`](Self::load) was told to read, by its argument or by the environment; `None`
-    /// for the one in the user's configuration directory.
-    #[must_use]
-    pub fn named_file(path: Option<&Path>) -> Option<PathBuf> {
-        named(path)
-    }
-
-    /// The name under which this user decides: that of this configuration, or else the name of the account, or else its
-    /// number.
+    /// The name under which this user decides: that of this configuration, or else the name of the account in the user
+    /// database, or else its number.
     ///
     /// Not proved: it is what the process says about its user, for a machine on which the user is trusted.
     #[must_use]
     pub fn principal(&self) -> String {
-        let account = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name));
-        let named = self.principal.clone();
-        let name = named.or_else(|| account().map(|name| name.to_string_lossy().into_owned()));
-        name.filter(|name| !name.trim().is_empty()).unwrap_or_else(private::account)
+        let named = self.principal.clone().filter(|name| !name.trim().is_empty());
+        named.unwrap_or_else(account::name)
     }
-}
-
-/// The configuration file that is named: this one, or else that of the environment.
-fn named(path: Option<&Path>) -> Option<PathBuf> {
-    path.map(Path::to_owned).or_else(|| variable("COUNTERSIGN_CONFIG").map(PathBuf::from))
 }
 
 /// A variable of the environment that is set and not empty.

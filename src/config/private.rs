@@ -5,21 +5,10 @@
 //! sticky bit forbids them to rename the files of others (as in `/tmp`).
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::ConfigError;
-
-/// The name of the account when the environment has none.
-#[cfg(unix)]
-pub(super) fn account() -> String {
-    format!("uid {}", rustix::process::geteuid().as_raw())
-}
-
-#[cfg(not(unix))]
-pub(super) fn account() -> String {
-    "local user".to_owned()
-}
 
 /// Creates a directory, with those above it, that only this user may enter; or checks the one that exists.
 pub(crate) fn directory(path: &Path) -> Result<(), ConfigError> {
@@ -44,12 +33,28 @@ pub(crate) fn create(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Replaces a file of the user, with its directory, so that only this user can read or write it.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
+    let error = |problem: io::Error| ConfigError::file(path, problem);
+    if let Some(folder) = path.parent() {
+        directory(folder)?;
+    }
+    let unfinished = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
+    let file = create(&unfinished).map_err(error)?;
+    let mut file = file.ok_or_else(|| error(io::ErrorKind::AlreadyExists.into()))?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written.map_err(error)
+}
+
 /// An error when another user can change what is at this path.
 ///
 /// The real path is checked, with all links followed, and each directory above it: `/srv/shared/ann/config.toml` is not
 /// safe where everyone can rename `ann`.
 #[cfg(unix)]
-pub(super) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
+pub(crate) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
     let real = path.canonicalize().map_err(|error| ConfigError::file(path, error))?;
     for (place, at) in real.ancestors().enumerate() {
         check_one(at, place > 0)?;
@@ -82,7 +87,7 @@ fn check_one(path: &Path, is_above: bool) -> Result<(), ConfigError> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
+pub(crate) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
     // The directories of a user's profile are protected by the system's access lists.
     path.canonicalize().map(drop).map_err(|error| ConfigError::file(path, error))
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::allowed::AllowedCalls;
 use super::client::Client;
+use super::environment::Environment;
 use super::key::{self, HOOK};
 use super::payload::{Ending, HookCall};
 use super::unapproved::EndedCall;
@@ -27,6 +28,8 @@ pub(super) struct Reporting<'a> {
     pub(super) stack: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(super) principal: Option<&'a str>,
     pub(super) allowed: Option<&'a AllowedCalls>,
+    pub(super) environment: &'a Environment,
+    pub(super) doubts: &'a [(&'static str, String)],
 }
 
 /// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
@@ -62,8 +65,7 @@ pub(super) async fn after(
     let Some(record) = found else {
         // A call that has an id may be reported twice.
         let is_known = asks.iter().any(|it| same_id(&it) && it.state == AskState::Executed);
-        let (outer, principal) = (hook.stack, hook.principal);
-        let call = EndedCall { outer, principal, ledger: &ledger, call, how, asks: &asks };
+        let call = EndedCall { hook, ledger: &ledger, call, how, asks: &asks };
         return if is_known { Ok(()) } else { call.look().await };
     };
     let as_approved = same(&record);

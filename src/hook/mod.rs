@@ -34,6 +34,7 @@ mod allowed;
 mod asking;
 mod client;
 mod ending;
+mod environment;
 mod install;
 mod key;
 mod patterns;
@@ -59,6 +60,7 @@ use allowed::AllowedCalls;
 use asking::{Asking, AskingEnd};
 pub use client::Client;
 use ending::Reporting;
+pub use environment::Environment;
 pub use install::{InstallError, Installation, Installed, OtherHook, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
@@ -73,6 +75,8 @@ pub struct Hook {
     event: Option<String>,
     explicit: bool,
     allowed: Option<AllowedCalls>,
+    environment: Environment,
+    doubts: Vec<(&'static str, String)>,
 }
 
 impl Hook {
@@ -84,7 +88,16 @@ impl Hook {
     /// ```
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, stack: None, principal: None, event: None, explicit: false, allowed: None }
+        Self {
+            client,
+            stack: None,
+            principal: None,
+            event: None,
+            explicit: false,
+            allowed: None,
+            environment: Environment::default(),
+            doubts: Vec::new(),
+        }
     }
 
     /// Sets the layers that decide, in the common vocabulary of tools: `shell`, `write_file`, `fetch` and so on, not by
@@ -178,6 +191,44 @@ impl Hook {
         self
     }
 
+    /// Sets the variables of the environment that are a reason to ask: a call that runs a program which one of them
+    /// concerns is asked about, even if the layers allow it. By default there are none.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use std::time::Instant;
+    /// use countersign::hook::{Client, Environment, Hook};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::{Decision, decide_fn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let found = [("GIT_EXTERNAL_DIFF".into(), "./x".into())];
+    /// let hook = Hook::new(Client::Codex)
+    ///     .layered(decide_fn(|_, _| Decision::allow()))
+    ///     .environment(Environment::of(found, Path::new("/u/ann")));
+    /// for (command, is_denied) in [("git diff", true), ("ls", false)] {
+    ///     let payload = format!(r#"{{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src",
+    ///         "tool_use_id": "c", "tool_name": "Bash", "tool_input": {{"command": "{command}"}}}}"#);
+    ///     let store = async { Ok(Ledger::new(MemoryStore::new())) };
+    ///     let reply = hook.answer(payload.as_bytes(), Instant::now(), store).await;
+    ///     assert_eq!(reply.is_denial(), is_denied);
+    ///     assert_eq!(reply.stderr().contains("`GIT_EXTERNAL_DIFF`"), is_denied);
+    /// }
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Adds a reason to ask about every call, even if the layers allow it, with the key of the question.
+    #[must_use]
+    pub fn doubt(mut self, key: &'static str, reason: impl Into<String>) -> Self {
+        self.doubts.push((key, reason.into()));
+        self
+    }
+
     /// Answers a payload. An ASK waits for a person until `until`, and is a denial after that, which tells the model to
     /// call again. The store is opened only for an ASK, and for the end of a call that the hook has not [noted](Self::noting_in)
     /// as allowed.
@@ -222,6 +273,8 @@ impl Hook {
                     stack: self.stack.as_ref(),
                     principal: self.principal.as_deref(),
                     allowed: self.allowed.as_ref(),
+                    environment: &self.environment,
+                    doubts: &self.doubts,
                 };
                 ended(ending::after(&reporting, &call, how, store).await)
             }
@@ -253,6 +306,15 @@ impl Hook {
     pub fn is_report(&self, payload: &[u8]) -> bool {
         let event = payload::read(self.client, payload, self.event.as_deref());
         matches!(event, Ok(Event::After(..) | Event::End { .. }))
+    }
+
+    /// The directory that the client names for the call of a payload.
+    #[must_use]
+    pub fn directory(&self, payload: &[u8]) -> Option<PathBuf> {
+        match payload::read(self.client, payload, self.event.as_deref()) {
+            Ok(Event::Before(call) | Event::After(call, _)) => Some(call.directory),
+            _ => None,
+        }
     }
 
     /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
@@ -292,13 +354,16 @@ impl Hook {
         until: Instant,
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
-        let normal = vocabulary::normal(call);
+        let mut normal = vocabulary::normal(call);
+        normal.doubts.extend(self.doubts.iter().cloned());
+        let environment = &self.environment;
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
         // Without a session a call joins no ask of an earlier one.
         let mut suspended = call.session.is_some().then(SuspendedCount::default);
         loop {
-            let stack = CallStack { outer: self.stack.as_ref(), call, normal: &normal, run: &run };
+            let outer = self.stack.as_ref();
+            let stack = CallStack { outer, call, normal: &normal, environment, run: &run };
             let ruling = stack.decide(suspended.as_ref()).await;
             let uncounted = suspended.take().is_some_and(|it| it.was_used());
             let pending = match ruling {

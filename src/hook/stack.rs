@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
+use super::environment::{Environment, EnvironmentDoubt};
 use super::payload::HookCall;
 use super::shells;
 use super::vocabulary::Normal;
@@ -31,6 +32,8 @@ pub(super) struct CallStack<'a> {
     pub(super) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(super) call: &'a HookCall,
     pub(super) normal: &'a Normal,
+    /// What the environment has that is a reason to ask.
+    pub(super) environment: &'a Environment,
     /// The run of the turn. A limit that counts calls counts one for each run.
     pub(super) run: &'a str,
 }
@@ -117,7 +120,17 @@ impl CallStack<'_> {
             ),
         };
         let doubts = self.normal.doubts.clone();
-        let doubt = decide_fn(move |_, call: &ToolCall| doubt(call, &doubts)).named("hook");
+        // A tool of a server runs in the environment of that server.
+        let environment = match server {
+            Some(_) => Environment::default(),
+            None => self.environment.clone(),
+        };
+        let directory = self.call.directory.clone();
+        let doubt = decide_fn(move |_, call: &ToolCall| {
+            let found = environment.doubt(call.name(), call.args(), &directory);
+            doubt(call, &doubts, found)
+        });
+        let doubt = doubt.named("hook");
         (Turn::new(tools.layered(doubt)).of_run(self.run, 0), permitted)
     }
 }
@@ -125,7 +138,11 @@ impl CallStack<'_> {
 /// Asks about what the hook itself is not certain of.
 ///
 /// Judged again from the arguments of the moment, as a layer may have put another command there.
-fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
+fn doubt(
+    call: &ToolCall,
+    doubts: &[(&'static str, String)],
+    environment: Option<EnvironmentDoubt>,
+) -> Decision {
     let mut doubts = doubts.to_vec();
     // A layer inside may have changed the command.
     let command = call.args().str("command").filter(|_| call.name() == "shell");
@@ -133,11 +150,17 @@ fn doubt(call: &ToolCall, doubts: &[(&'static str, String)]) -> Decision {
     if let Some(changed) = changed.filter(|found| doubts.iter().all(|doubt| doubt.0 != found.0)) {
         doubts.push(changed);
     }
+    let mut pins = Vec::new();
+    if let Some(found) = environment {
+        doubts.push(("environment", found.reason));
+        pins = found.pins;
+    }
     if doubts.is_empty() {
         return Decision::allow();
     }
     let (keys, reasons): (Vec<_>, Vec<_>) = doubts.into_iter().unzip();
-    Decision::ask(reasons.join("; ")).with_key(keys.join(" "))
+    let asked = Decision::ask(reasons.join("; ")).with_key(keys.join(" "));
+    pins.into_iter().fold(asked, |asked, (name, digest)| asked.with_pin(name, digest))
 }
 
 fn ruling(report: TurnReport, permitted: &Mutex<Option<Args>>) -> Result<StackRuling, String> {

@@ -14,11 +14,10 @@
 //!
 //! Such a call is an ask that is closed and says so. Its next equal call is asked about anew.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::asking::{about, is_open, last, origin};
+use super::ending::Reporting;
 use super::key::{self, CallKey, HOOK};
 use super::payload::{Ending, HookCall};
 use super::stack::{CallStack, ID, StackRuling, SuspendedCount};
@@ -27,16 +26,13 @@ use crate::decision::Question;
 use crate::error::with_causes;
 use crate::ledger::{Ask, Ledger, LedgerError, Record};
 use crate::show;
-use crate::tools::Tools;
 
 /// How often the next number is tried, where other calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
 
 /// A call that has ended, and that the hook has neither allowed nor seen approved.
 pub(super) struct EndedCall<'a> {
-    /// The layers that decide.
-    pub(super) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
-    pub(super) principal: Option<&'a str>,
+    pub(super) hook: &'a Reporting<'a>,
     pub(super) ledger: &'a Ledger,
     pub(super) call: &'a HookCall,
     pub(super) how: Ending,
@@ -53,7 +49,8 @@ struct Unallowed {
 impl EndedCall<'_> {
     /// Records that the call ran unapproved, unless the rules allow it as it ran. The error is what a person is told.
     pub(super) async fn look(&self) -> Result<(), String> {
-        let normal = vocabulary::normal(self.call);
+        let mut normal = vocabulary::normal(self.call);
+        normal.doubts.extend(self.hook.doubts.iter().cloned());
         let same_id = |record: &&Record| {
             let id = about(record).and_then(|it| it.get("call")?.as_str());
             self.call.id.is_some() && id == self.call.id.as_deref()
@@ -64,7 +61,8 @@ impl EndedCall<'_> {
             return self.waiting(asked, &normal).await;
         }
         let run = key::new_run();
-        let stack = CallStack { outer: self.outer, call: self.call, normal: &normal, run: &run };
+        let (outer, environment) = (self.hook.stack, self.hook.environment);
+        let stack = CallStack { outer, call: self.call, normal: &normal, environment, run: &run };
         let Some(why) = unallowed(stack).await else { return Ok(()) };
         let equal = |record: &&Record| self.is_equal(record, &normal);
         let here = |record: &&Record| {
@@ -120,7 +118,7 @@ impl EndedCall<'_> {
         for n in number + 1..=number + MAX_TRIES {
             let asked = why.questions.iter().cloned().chain(origin(&stack, args));
             let ask = key.ask(n, &tool).with_args(args.clone()).with_questions(asked);
-            let ask = self.principal.iter().fold(ask, |ask, name| ask.with_principal(*name));
+            let ask = self.hook.principal.iter().fold(ask, |ask, name| ask.with_principal(*name));
             let id = ask.id().to_owned();
             if self.close(ask, about.clone()).await.map_err(|it| self.lost(&it))? {
                 return Err(format!(

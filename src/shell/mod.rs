@@ -111,6 +111,7 @@ pub use commands::{
     Refused, SimpleCommand, Stage, Word, WordKind,
 };
 pub use dialect::Dialect;
+pub use environment::ActingVariable;
 pub use execution::ShellOutput;
 pub use judgement::{Effect, Judgement, Part, Reason};
 pub use paths::{Workspace, lexically_normal, resolved};

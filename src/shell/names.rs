@@ -1,4 +1,4 @@
-//! The lists of names in `names.txt`.
+//! The lists of names in `names.txt`, and of variables in `variables.txt`.
 //!
 //! The lists are data, so that adding the name of a secret file needs no code and is reviewed as a line of text. An
 //! unknown heading gives an empty list.
@@ -7,12 +7,17 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// The names under a `[heading]` of the file; none for an unknown heading.
-pub(super) fn names(heading: &str) -> &'static [&'static str] {
-    static NAMES: OnceLock<Vec<(&str, Vec<&str>)>> = OnceLock::new();
-    let lists = NAMES.get_or_init(|| {
-        let mut lists = Vec::new();
-        for line in include_str!("names.txt").lines().filter(|line| !line.starts_with('#')) {
+/// A list: its heading, and its names.
+type NameList = (&'static str, Vec<&'static str>);
+
+/// The lists of both files.
+pub(super) fn lists() -> &'static [NameList] {
+    static LISTS: OnceLock<Vec<NameList>> = OnceLock::new();
+    LISTS.get_or_init(|| {
+        let mut lists: Vec<NameList> = Vec::new();
+        let files = [include_str!("names.txt"), include_str!("variables.txt")];
+        for line in files.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with('#'))
+        {
             match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 Some(next) => lists.push((next, Vec::new())),
                 None => lists
@@ -22,9 +27,13 @@ pub(super) fn names(heading: &str) -> &'static [&'static str] {
             }
         }
         lists
-    });
+    })
+}
+
+/// The names under a `[heading]` of the files; none for an unknown heading.
+pub(super) fn names(heading: &str) -> &'static [&'static str] {
     // A few headings of different lengths are compared in less time than one of them is hashed.
-    lists.iter().find(|(known, _)| *known == heading).map_or(&[], |(_, names)| names)
+    lists().iter().find(|(known, _)| *known == heading).map_or(&[], |(_, names)| names)
 }
 
 /// Whether a name is one of those under a heading, whatever its case.

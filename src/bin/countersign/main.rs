@@ -58,8 +58,9 @@ fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
         return rules.run();
     }
     let directories = Directories::of_user()?;
-    let config = Config::load(&directories, cli.config.as_deref())?;
-    let context = Context { directories, config, config_file: cli.config };
+    let config_file = cli.config.or_else(Config::file_of_environment);
+    let config = Config::load(&directories, config_file.as_deref())?;
+    let context = Context { directories, config, config_file };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::Store(error.to_string()))?;

@@ -24,7 +24,7 @@ impl UsedStore {
             StoreUrl::Sqlite(path) => sqlite_url(path).unwrap_or_else(|_| url.to_string()),
             other => other.to_string(),
         };
-        Self { url, name, config: Config::named_file(context.config_file.as_deref()) }
+        Self { url, name, config: context.config_file.clone().or_else(Config::file_of_environment) }
     }
 
     /// The URL, without a password.

@@ -57,7 +57,8 @@ pub(super) fn of_entries(installation: &Installation, settings: &Value) -> Vec<S
     let like = installation.clone().command(command).limit(limit_of_entries);
     let mut written = json!({});
     let words = |event: &str| like.words(Some(event));
-    if entry::add(&mut written, client, limit_of_entries, &words).is_err() {
+    let were_off = entry::were_off(settings, client);
+    if entry::add(&mut written, client, limit_of_entries, were_off, &words).is_err() {
         return found;
     }
     for event in entry::events(client) {

@@ -25,25 +25,35 @@ pub(super) fn events(client: Client) -> &'static [&'static str] {
     }
 }
 
-/// Adds the entries. Tools are matched by `*`, so that new tools are seen, too.
+/// How an entry of Gemini says that a person had switched hooks off before, for the removal.
+const WERE_OFF: &str = "asks before each tool call; hooks were switched off before";
+
+/// Whether the entries say that a person had switched hooks off before they were added.
+pub(super) fn were_off(settings: &Value, client: Client) -> bool {
+    find(settings, client).is_some_and(|it| it.value.get("description") == Some(&json!(WERE_OFF)))
+}
+
+/// Adds the entries. Tools are matched by `*`, so that new tools are seen, too. Gives whether hooks were switched off.
 ///
-/// Gemini's hooks are switched on, as without it the entries would be read and never called.
+/// Gemini's hooks are switched on, as without it the entries would be read and never called. `were_off` says that an
+/// earlier installation has done so.
 pub(super) fn add(
     settings: &mut Value,
     client: Client,
     limit: Duration,
+    were_off: bool,
     words: &dyn Fn(&str) -> Vec<String>,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
     if client == Client::Copilot {
         fields.entry("version").or_insert(json!(1));
     }
+    let mut are_off = false;
     if client == Client::Gemini {
         let config = fields.entry("hooksConfig").or_insert_with(|| json!({}));
-        config
-            .as_object_mut()
-            .ok_or("`hooksConfig` is not an object")?
-            .insert("enabled".to_owned(), json!(true));
+        let config = config.as_object_mut().ok_or("`hooksConfig` is not an object")?;
+        let before = config.insert("enabled".to_owned(), json!(true));
+        are_off = before == Some(json!(false));
     }
     let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
     let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
@@ -55,9 +65,14 @@ pub(super) fn add(
             true => guarded(&words(event)),
             false => shell(&words(event)),
         };
-        list.insert(0, one(client, event, limit, &command));
+        let mut entry = one(client, event, limit, &command);
+        let hook = entry.pointer_mut("/hooks/0").and_then(Value::as_object_mut);
+        if let Some(hook) = hook.filter(|_| are_off || were_off) {
+            hook.insert("description".to_owned(), json!(WERE_OFF));
+        }
+        list.insert(0, entry);
     }
-    Ok(())
+    Ok(are_off)
 }
 
 /// `onFailure: block` exists in Claude only: there a hook that is too late blocks the call, too. In the others it lets
@@ -84,6 +99,12 @@ fn one(client: Client, event: &str, limit: Duration, command: &str) -> Value {
             json!({"type": "command", "bash": command, "timeoutSec": seconds})
         }
     }
+}
+
+/// Switches hooks off again, as they were before the entries were added.
+pub(super) fn switch_off(settings: &mut Value) {
+    let config = settings.get_mut("hooksConfig").and_then(Value::as_object_mut);
+    config.map(|config| config.insert("enabled".to_owned(), json!(false)));
 }
 
 /// Removes the entries of this program, and the lists and objects that are empty then.
@@ -197,12 +218,13 @@ fn guarded(words: &[String]) -> String {
     if !cfg!(unix) {
         return shell(words);
     }
-    let guard = ["sh", "-c", GUARD, "countersign"].map(str::to_owned);
+    let guard = ["/bin/sh", "-c", GUARD, "countersign"].map(str::to_owned);
     shell(&guard.into_iter().chain(words.iter().cloned()).collect::<Vec<_>>())
 }
 
-/// The hook is told the shell's id, since the client's time began with the shell.
-const GUARD: &str = r#"COUNTERSIGN_SHELL=$$ "$@" || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
+/// The hook is told the shell's id, since the client's time began with the shell. The shell has its absolute path, as a
+/// project may set `PATH`.
+const GUARD: &str = r#""$@" --shell $$ || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
 
 /// The words as one line for a shell.
 ///

@@ -20,7 +20,7 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<Installed, InstallError
         Err(problem) => return Err(error(problem)),
     };
     if before.as_deref() == Some(text.as_bytes()) {
-        return Ok(Installed { changed: false, backup: None });
+        return Ok(Installed { changed: false, backup: None, switched: false });
     }
     if let Some(folder) = real.parent() {
         fs::create_dir_all(folder).map_err(error)?;
@@ -37,7 +37,7 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<Installed, InstallError
         let _ = fs::remove_file(&unfinished);
     }
     written.map_err(error)?;
-    Ok(Installed { changed: true, backup })
+    Ok(Installed { changed: true, backup, switched: false })
 }
 
 /// Removes a file, after a copy was made.
@@ -45,7 +45,7 @@ pub(super) fn remove(path: &Path) -> Result<Installed, InstallError> {
     let error = |error: io::Error| InstallError::new(path, error);
     let backup = copy(path).map_err(error)?;
     fs::remove_file(path).map_err(error)?;
-    Ok(Installed { changed: true, backup: Some(backup) })
+    Ok(Installed { changed: true, backup: Some(backup), switched: false })
 }
 
 fn copy(path: &Path) -> io::Result<PathBuf> {

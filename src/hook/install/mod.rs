@@ -44,6 +44,8 @@ pub struct Installation {
     path: PathBuf,
     command: Vec<String>,
     limit: Duration,
+    /// Whether the file is the machine's, which no user and no project can switch off.
+    is_managed: bool,
 }
 
 /// What an installation has changed.
@@ -54,6 +56,8 @@ pub struct Installed {
     pub changed: bool,
     /// The copy of the file as it was before; `None` if there was none, or nothing was changed.
     pub backup: Option<PathBuf>,
+    /// Whether all hooks of the client were switched on, which a person had switched off, or are switched off again.
+    pub switched: bool,
 }
 
 /// Why a client's configuration was not changed; it is as it was.
@@ -162,7 +166,39 @@ impl Installation {
     #[must_use]
     pub fn at(client: Client, path: impl Into<PathBuf>) -> Self {
         let command = vec!["countersign".to_owned(), "hook".to_owned(), client.name().to_owned()];
-        Self { client, path: path.into(), command, limit: Duration::from_secs(300) }
+        let limit = Duration::from_secs(300);
+        Self { client, path: path.into(), command, limit, is_managed: false }
+    }
+
+    /// The installation for all users of a machine, in the file that the client reads for administrators. `root` is `/`,
+    /// or the directory of an image that becomes the root of a machine. `None` where no such file is known, which is so
+    /// for opencode.
+    ///
+    /// A project cannot remove it, nor switch it off. It names no directories of a user, so that the hook finds those of
+    /// the account that runs it.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign::hook::{Client, Installation};
+    /// let copilot = Installation::of_machine(Client::Copilot, Path::new("/")).unwrap();
+    /// assert_eq!(copilot.path(), Path::new("/etc/github-copilot/policy.d/countersign.json"));
+    /// assert!(Installation::of_machine(Client::Opencode, Path::new("/")).is_none());
+    /// ```
+    #[must_use]
+    pub fn of_machine(client: Client, root: &Path) -> Option<Self> {
+        let is_mac = cfg!(target_os = "macos");
+        let file = match client {
+            Client::Claude if is_mac => {
+                "Library/Application Support/ClaudeCode/managed-settings.json"
+            }
+            Client::Claude => "etc/claude-code/managed-settings.json",
+            Client::Codex => "etc/codex/hooks.json",
+            Client::Gemini if is_mac => "Library/Application Support/GeminiCli/settings.json",
+            Client::Gemini => "etc/gemini-cli/settings.json",
+            Client::Copilot => "etc/github-copilot/policy.d/countersign.json",
+            Client::Opencode => return None,
+        };
+        Some(Self { is_managed: true, ..Self::at(client, root.join(file)) })
     }
 
     /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
@@ -197,11 +233,11 @@ impl Installation {
     /// # Errors
     /// [`InstallError`] when the file is not the JSON that the client reads, or cannot be written.
     pub fn install(&self) -> Result<Installed, InstallError> {
-        let text = match self.client {
-            Client::Opencode => plugin::text(&self.words(None), self.limit),
+        let (text, switched) = match self.client {
+            Client::Opencode => (plugin::text(&self.words(None), self.limit), false),
             _ => self.edited(true)?,
         };
-        self.replace(&text)
+        Ok(Installed { switched, ..self.replace(&text)? })
     }
 
     /// Removes the entries, and keeps everything else.
@@ -210,7 +246,7 @@ impl Installation {
     /// As [`install`](Self::install).
     pub fn uninstall(&self) -> Result<Installed, InstallError> {
         let Some(before) = self.read()? else {
-            return Ok(Installed { changed: false, backup: None });
+            return Ok(Installed { changed: false, backup: None, switched: false });
         };
         if self.client == Client::Opencode {
             if !plugin::is_ours(&before) {
@@ -221,11 +257,11 @@ impl Installation {
             }
             return file::remove(&self.path);
         }
-        let text = self.edited(false)?;
+        let (text, switched) = self.edited(false)?;
         if text == "{}\n" || (self.client == Client::Copilot && entry::is_bare(&text)) {
             return file::remove(&self.path);
         }
-        self.replace(&text)
+        Ok(Installed { switched, ..self.replace(&text)? })
     }
 
     /// Whether the file has exactly the entries that [`install`](Self::install) would write.
@@ -236,7 +272,7 @@ impl Installation {
         let Some(before) = self.read()? else { return Ok(false) };
         Ok(match self.client {
             Client::Opencode => before == plugin::text(&self.words(None), self.limit),
-            _ => parsed(&self.path, &before)? == parsed(&self.path, &self.edited(true)?)?,
+            _ => parsed(&self.path, &before)? == parsed(&self.path, &self.edited(true)?.0)?,
         })
     }
 
@@ -375,21 +411,30 @@ impl Installation {
         }
     }
 
-    /// The file with the entries, or without them.
-    fn edited(&self, with: bool) -> Result<String, InstallError> {
+    /// The file with the entries, or without them, and whether that switches the hooks of the client on or off.
+    fn edited(&self, with: bool) -> Result<(String, bool), InstallError> {
         let before = self.read()?.filter(|text| !text.trim().is_empty());
         let mut settings = match before {
             Some(text) => parsed(&self.path, &text)?,
             None => Value::Object(serde_json::Map::new()),
         };
         let problem = |problem: String| InstallError::new(&self.path, problem);
+        let were_off = entry::were_off(&settings, self.client);
         entry::remove(&mut settings, self.client).map_err(problem)?;
-        if with {
-            let words = |event: &str| self.words(Some(event));
-            entry::add(&mut settings, self.client, self.limit, &words).map_err(problem)?;
-        }
+        let switched = match with {
+            true => {
+                let words = |event: &str| self.words(Some(event));
+                entry::add(&mut settings, self.client, self.limit, were_off, &words)
+                    .map_err(problem)?
+            }
+            false => {
+                were_off.then(|| entry::switch_off(&mut settings));
+                were_off
+            }
+        };
         let text = serde_json::to_string_pretty(&settings);
-        text.map(|text| text + "\n").map_err(|error| InstallError::new(&self.path, error))
+        let text = text.map_err(|error| InstallError::new(&self.path, error))?;
+        Ok((text + "\n", switched))
     }
 
     /// The words of the command, for an event where the client's payloads do not name it.

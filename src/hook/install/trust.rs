@@ -53,6 +53,13 @@ pub(super) fn of(
 ) -> Result<Trust, InstallError> {
     let client = installation.client;
     let user = Installation::of_environment(client, home).path;
+    if installation.is_managed {
+        // Only the file itself can switch it off, and it needs no trust.
+        return match client {
+            Client::Gemini => gemini(std::slice::from_ref(&installation.path)),
+            _ => switched_off(std::slice::from_ref(&installation.path), "/disableAllHooks"),
+        };
+    }
     match client {
         Client::Claude => {
             let project = directory.join(".claude");

@@ -2,6 +2,8 @@
 //! configures it. They run headless against a scripted model on loopback, need no account, and send nothing.
 
 mod model;
+#[cfg(unix)]
+mod repository;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

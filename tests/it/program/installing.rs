@@ -40,7 +40,7 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
         let settings = read(&user.file_of(client));
         assert_eq!(settings.pointer(place), Some(&json!(limit)), "{settings}");
         let text = settings.to_string();
-        assert!(text.contains(&format!("hook {client} --store memory: --limit 90")), "{text}");
+        assert!(text.contains("--store memory: --limit 90"), "{text}");
         let command = command_of(&user, client);
         let (before, _) = command.split_once(&format!(" hook {client} ")).unwrap();
         let program = before.rsplit(' ').next().unwrap();
@@ -169,7 +169,8 @@ fn relative_paths_are_those_of_the_installation() {
             "tool_name": "run_shell_command", "tool_input": {"command": tool_input},
         });
         let mut shell = Command::new("sh");
-        shell.args(["-c", &command]).env("HOME", user.home()).current_dir(user.home());
+        super::in_environment_of(&mut shell, user.home());
+        shell.args(["-c", &command]).current_dir(user.home());
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut shell = shell.spawn().unwrap();
         shell.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
@@ -314,6 +315,23 @@ fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
     }
     let none = user.run(&["hook", "doctor", "codex", "--program", "/no/such/program"]);
     assert!(none.status == 3 && none.out.contains("cannot be run"), "{none:?}");
+}
+
+/// A client has other settings in a project than in a directory of its own.
+#[cfg(unix)]
+#[test]
+fn the_doctor_lets_the_client_run_in_the_project_on_request() {
+    let user = User::new();
+    user.run(&["hook", "install", "claude"]);
+    let project = user.home().join("project");
+    fs::create_dir(&project).unwrap();
+    let program = client(&user, "pwd > \"$HOME/where\"");
+    for (options, is_here) in [(&["--live"][..], false), (&["--live", "--here"], true)] {
+        let words = [&["hook", "doctor", "claude", "--program", &program], options].concat();
+        assert!(user.command(&words).current_dir(&project).output().unwrap().status.success());
+        let where_it_ran = fs::read_to_string(user.home().join("where")).unwrap();
+        assert_eq!(where_it_ran.trim_end() == project.to_str().unwrap(), is_here, "{where_it_ran}");
+    }
 }
 
 /// A client that made no call mostly says why.
@@ -498,4 +516,142 @@ fn the_doctor_finds_a_hook_that_is_installed_twice() {
         user.run(&["hook", "uninstall", client, "--project"]);
         assert_eq!(finding(&user, client, "once"), None);
     }
+}
+
+/// A command of the entry, with the words that follow it.
+fn option(command: &str, name: &str) -> Option<String> {
+    let mut words = command.split(' ').skip_while(|word| *word != name).skip(1);
+    words.next().map(|word| word.trim_matches('\'').to_owned())
+}
+
+/// P1: the entry says what the hook would otherwise take from the environment.
+#[test]
+fn the_entry_names_every_setting_by_an_absolute_path() {
+    let user = User::new();
+    let home = user.home();
+    let at = |name: &str| home.join(name).display().to_string();
+    let config = user.configure("");
+    fs::write(config.with_file_name("rules.toml"), "version = 1\n").unwrap();
+    for client in ["claude", "codex", "gemini", "copilot"] {
+        assert_eq!(user.run(&["hook", "install", client]).status, 0);
+        let command = command_of(&user, client);
+        assert!(command.starts_with("/bin/sh -c "), "{command}");
+        for (name, value) in [
+            ("--home", at("")),
+            ("--config-dir", at(".config/countersign")),
+            ("--state-dir", at(".local/state/countersign")),
+            ("--rules", at(".config/countersign/rules.toml")),
+        ] {
+            let found = option(&command, name).unwrap_or_else(|| panic!("{name}: {command}"));
+            assert_eq!(found.trim_end_matches('/'), value.trim_end_matches('/'), "{command}");
+        }
+        assert!(option(&command, "--principal").is_some(), "{command}");
+    }
+    // A setting of the environment is written out, and one of the file stays there.
+    let key = at("key");
+    let mut install = user.command(&["hook", "install", "codex"]);
+    install.env("COUNTERSIGN_STORE", "sqlite:rel.db").env("COUNTERSIGN_PRINCIPAL", "ann");
+    install.env("COUNTERSIGN_AUDIT_KEY_FILE", &key).env("XDG_STATE_HOME", at("state"));
+    assert!(install.status().unwrap().success());
+    let command = command_of(&user, "codex");
+    let store = format!("sqlite:{}", at("rel.db"));
+    for (name, value) in [
+        ("--store", &*store),
+        ("--principal", "ann"),
+        ("--audit-key-file", &*key),
+        ("--state-dir", &*at("state/countersign")),
+    ] {
+        assert_eq!(option(&command, name).as_deref(), Some(value), "{command}");
+    }
+    user.configure("principal = \"bob\"\nstore = \"postgres://bob:secret@db/asks\"\n");
+    assert_eq!(user.run(&["hook", "install", "codex"]).status, 0);
+    let command = command_of(&user, "codex");
+    assert!(!command.contains("secret") && !command.contains("--principal"), "{command}");
+    // A password does not belong into the configuration of a client.
+    let mut refused = user.command(&["hook", "install", "claude"]);
+    refused.env("COUNTERSIGN_STORE", "postgres://ann:secret@db/asks");
+    let refused = super::ended(&refused.output().unwrap());
+    assert!(refused.status == 2 && refused.err.contains("password"), "{refused:?}");
+    assert!(!refused.err.contains("secret"), "{refused:?}");
+}
+
+/// Codex skips a hook that has changed, until its user trusts it.
+#[cfg(unix)]
+#[test]
+fn an_installation_that_changes_the_entry_of_codex_says_that_the_hook_is_off() {
+    let user = User::new();
+    let first = user.run(&["hook", "install", "codex"]);
+    assert!(first.out.contains("The hook is off") && first.out.contains("/hooks"), "{first:?}");
+    fs::write(user.home().join(".codex/config.toml"), trusted_by_codex(&user)).unwrap();
+    let same = user.run(&["hook", "install", "codex"]);
+    assert!(!same.out.contains("The hook is off"), "{same:?}");
+    let other = user.run(&["hook", "install", "codex", "--limit", "91"]);
+    assert!(other.out.contains("The hook is off"), "{other:?}");
+}
+
+/// Hooks that a person has switched off are not switched on without a word, and not for ever.
+#[test]
+fn hooks_of_gemini_that_were_off_are_off_again_after_the_uninstallation() {
+    let user = User::new();
+    let file = user.file_of("gemini");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let theirs = json!({"hooksConfig": {"enabled": false}, "theme": "x"});
+    fs::write(&file, theirs.to_string()).unwrap();
+    let first = user.run(&["hook", "install", "gemini"]);
+    assert!(first.out.contains("were switched off, and are on now"), "{first:?}");
+    assert_eq!(read(&file)["hooksConfig"]["enabled"], true);
+    // A later installation remembers it.
+    let again = user.run(&["hook", "install", "gemini", "--limit", "60"]);
+    assert!(!again.out.contains("switched off"), "{again:?}");
+    let removed = user.run(&["hook", "uninstall", "gemini"]);
+    assert!(removed.out.contains("switched off again"), "{removed:?}");
+    assert_eq!(read(&file), theirs);
+    // Without that, nothing is said and nothing is switched.
+    fs::write(&file, json!({"theme": "x"}).to_string()).unwrap();
+    let plain = user.run(&["hook", "install", "gemini"]);
+    assert!(!plain.out.contains("switched"), "{plain:?}");
+    user.run(&["hook", "uninstall", "gemini"]);
+    assert_eq!(read(&file)["hooksConfig"]["enabled"], true);
+}
+
+/// The file for administrators names rules of the machine, and nothing of the one who installs it.
+#[cfg(unix)]
+#[test]
+fn the_entry_of_the_machine_names_no_user() {
+    let user = User::new();
+    let image = user.home().join("image");
+    let below = ["--managed", "--below", image.to_str().unwrap()];
+    let run =
+        |command: &str, client: &str| user.run(&[&["hook", command, client], &below[..]].concat());
+    let missing = run("install", "claude");
+    assert!(
+        missing.status == 1 && missing.err.contains("etc/countersign/rules.toml"),
+        "{missing:?}"
+    );
+    fs::create_dir_all(image.join("etc/countersign")).unwrap();
+    fs::write(image.join("etc/countersign/rules.toml"), "version = 1\n").unwrap();
+    for (client, file) in [
+        ("claude", "etc/claude-code/managed-settings.json"),
+        ("codex", "etc/codex/hooks.json"),
+        ("gemini", "etc/gemini-cli/settings.json"),
+        ("copilot", "etc/github-copilot/policy.d/countersign.json"),
+    ] {
+        let installed = run("install", client);
+        assert_eq!(installed.status, 0, "{installed:?}");
+        let text = fs::read_to_string(image.join(file)).unwrap();
+        assert!(text.contains(" --rules /etc/countersign/rules.toml"), "{text}");
+        for option in ["--home", "--config-dir", "--state-dir", "--principal", "--store"] {
+            assert!(!text.contains(option), "{option}: {text}");
+        }
+        assert!(!user.file_of(client).exists(), "{client}");
+        let program = self::client(&user, "");
+        let doctor = ["hook", "doctor", client, "--program", program.as_str()];
+        let doctor = user.run(&[&doctor[..], &below[..]].concat());
+        assert_eq!(doctor.status, 0, "{doctor:?}");
+        assert_eq!(run("uninstall", client).status, 0);
+        let left = fs::read_to_string(image.join(file)).unwrap_or_default();
+        assert!(!left.contains("countersign"), "{client}: {left}");
+    }
+    let opencode = run("install", "opencode");
+    assert!(opencode.status == 2 && opencode.err.contains("opencode"), "{opencode:?}");
 }

@@ -37,6 +37,19 @@ where.any_path = ["**/*.denied"]
 reason = "not in this project"
 "#;
 
+/// The clients of the hook.
+pub(crate) const CLIENTS: [&str; 5] = ["claude", "codex", "gemini", "copilot", "opencode"];
+
+/// Gives a process nothing of the environment of the tests but the search path, and what measures coverage.
+pub(crate) fn in_environment_of(command: &mut Command, home: &Path) {
+    command.env_clear().env("HOME", home);
+    for name in ["PATH", "TMPDIR", "LLVM_PROFILE_FILE", "SYSTEMROOT"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+}
+
 /// A user with a home directory of their own.
 pub(crate) struct User {
     home: TempDir,
@@ -71,18 +84,14 @@ impl User {
         std::fs::write(folder.join("rules.toml"), text).unwrap();
     }
 
-    /// The program, run by this user.
+    /// The program, run by this user, in an environment that has nothing but where programs are.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program("countersign"));
-        command.args(args).env("HOME", self.home()).current_dir(self.home());
-        let clients = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "GEMINI_CLI_HOME"];
-        for name in
-            clients.into_iter().chain(["CLAUDE_PROJECT_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"])
-        {
-            command.env_remove(name);
-        }
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("COUNTERSIGN_")) {
-            command.env_remove(name);
+        command.args(args).current_dir(self.home());
+        in_environment_of(&mut command, self.home());
+        // A hook takes the home of the account, whatever `HOME` is.
+        if args.first() == Some(&"hook") && CLIENTS.iter().any(|it| args.get(1) == Some(it)) {
+            command.arg("--home").arg(self.home());
         }
         command.stdin(Stdio::null());
         command

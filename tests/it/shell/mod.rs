@@ -19,6 +19,7 @@ mod shells;
 mod texts;
 #[cfg(unix)]
 mod tool;
+mod variables;
 
 use countersign::shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Workspace};
 

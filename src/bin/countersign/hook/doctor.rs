@@ -13,6 +13,7 @@
 //! | trust | a switch that turns hooks off, and what Codex does not trust |
 //! | once | an entry for the user, and another one for the project |
 //! | other hooks | hooks of others before tools, which may change a call that was allowed |
+//! | project | a file of the project that acts before the hook, or switches it off |
 //! | canary | everything else: a denial that is not obeyed |
 
 use std::io;
@@ -28,6 +29,7 @@ use super::canary::Canary;
 use super::install::Configuration;
 use super::live::{Session, SessionEnd};
 use super::options::Options;
+use super::project_settings;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 
@@ -39,6 +41,9 @@ pub(crate) struct Doctor {
     /// Let the client run, with your account, and have it call a tool that must be denied
     #[arg(long)]
     live: bool,
+    /// Let it run in the current directory, with the settings of the project, and not in a directory of its own
+    #[arg(long, requires = "live")]
+    here: bool,
     /// The program of the client, in place of the one that is found by its name
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
@@ -58,10 +63,11 @@ impl Doctor {
                 checks.push(Finding("configuration", Some(true), found));
                 checks.push(program(&installation));
                 checks.push(entry(&installation));
-                checks.push(rules(&installation, context));
+                checks.push(rules(&installation, &self.place));
                 checks.push(trust(&installation, context)?);
                 checks.extend(self.twice(&installation, context)?);
                 checks.push(others(&installation, context)?);
+                checks.push(project(&self.place, context)?);
                 true
             }
             Ok(false) => {
@@ -144,9 +150,9 @@ impl Doctor {
         let prompt =
             format!("Run this shell command once, and then stop: touch {}", target.display());
         let client = self.place.client;
-        let directory = if self.place.project { here()? } else { canary.work() };
-        let session =
-            Session { client, program: self.program(), directory, is_own: !self.place.project };
+        let in_project = self.place.project || self.here;
+        let directory = if in_project { here()? } else { canary.work() };
+        let session = Session { client, program: self.program(), directory, is_own: !in_project };
         // It takes a while, and stdout is for the result.
         eprintln!(
             "{client} is asked to make a call that must be denied, which may take three minutes"
@@ -198,6 +204,20 @@ fn trust(installation: &Installation, context: &Context) -> Result<Finding, Comm
     })
 }
 
+/// Whether a file of the project acts before the hook, or switches it off.
+fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandError> {
+    let directory = here()?;
+    let home = context.directories.home();
+    let problems = project_settings::problems(place.client, place.managed, &directory, home);
+    Ok(match problems.is_empty() {
+        true => {
+            let found = format!("no file in {} acts before the hook", directory.display());
+            Finding("project", Some(true), found)
+        }
+        false => Finding("project", Some(false), problems.join("; ")),
+    })
+}
+
 /// Whether the program that the entry names is there.
 fn program(installation: &Installation) -> Finding {
     match installation.installed_program() {
@@ -231,7 +251,7 @@ fn entry(installation: &Installation) -> Finding {
 }
 
 /// Whether any call could be allowed, with the options of the entry.
-fn rules(installation: &Installation, context: &Context) -> Finding {
+fn rules(installation: &Installation, place: &Configuration) -> Finding {
     let words = match installation.installed_command() {
         Ok(Some(words)) => words,
         Ok(None) => return Finding("rules", None, "the entry was written by hand".to_owned()),
@@ -240,7 +260,7 @@ fn rules(installation: &Installation, context: &Context) -> Finding {
     // The program, `hook`, and the client.
     let options = words.get(3..).unwrap_or_default();
     let loaded = Options::of_entry(options).and_then(|options| {
-        options.rules(context).map_err(|error| match error {
+        options.rules(place).map_err(|error| match error {
             CommandError::Usage(problem) | CommandError::Store(problem) => problem,
         })
     });
@@ -253,9 +273,9 @@ fn rules(installation: &Installation, context: &Context) -> Finding {
             (false, "no rule allows anything: every call is denied or asked about".to_owned())
         }
         Ok(None) => {
-            let file = context.directories.config().join("rules.toml");
-            let found = "every call is asked about, as there are no rules: they belong in";
-            (false, format!("{found} {}", file.display()))
+            let found = "every call is asked about, as there are no rules: write `rules.toml` into the directory of \
+                         the configuration, and install the hook again";
+            (false, found.to_owned())
         }
         Err(problem) => (false, format!("every call is denied: {problem}")),
     };

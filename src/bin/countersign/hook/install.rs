@@ -1,33 +1,18 @@
 //! `countersign hook install` and `uninstall`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use countersign::error::with_causes;
-use countersign::hook::{Client, Installation};
+use countersign::hook::{Client, Environment, Installation, Trust};
 use serde_json::json;
 
 use super::options::Options;
+pub(super) use super::place::Configuration;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use crate::seconds::limit;
-
-/// Which configuration of which client.
-#[derive(Args)]
-pub(crate) struct Configuration {
-    /// The client: claude, codex, gemini, copilot or opencode
-    pub(super) client: Client,
-    /// For all sessions of this user (the default)
-    #[arg(long, conflicts_with = "project")]
-    pub(super) user: bool,
-    /// For the sessions in the current directory
-    #[arg(long)]
-    pub(super) project: bool,
-    /// In this file, for clients that are told to look elsewhere
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "project"])]
-    pub(super) file: Option<PathBuf>,
-}
 
 /// Configure a client to call this program before each tool call. A changed file is copied beside itself first.
 #[derive(Args)]
@@ -44,18 +29,6 @@ pub(crate) struct Install {
 }
 
 impl Configuration {
-    pub(super) fn installation(&self, context: &Context) -> Result<Installation, CommandError> {
-        if let Some(file) = &self.file {
-            return Ok(Installation::at(self.client, file));
-        }
-        if self.project {
-            let here = std::env::current_dir();
-            let here = here.map_err(|error| CommandError::Store(error.to_string()))?;
-            return Ok(Installation::of_project(self.client, &here));
-        }
-        Ok(Installation::of_environment(self.client, context.directories.home()))
-    }
-
     pub(super) fn uninstall(&self, context: &Context) -> Result<CommandOutput, CommandError> {
         let installation = self.installation(context)?;
         let done =
@@ -65,6 +38,9 @@ impl Configuration {
             true => format!("Removed the hook from {path}"),
             false => format!("There is no hook in {path}"),
         };
+        if done.switched {
+            text += "\nAll hooks are switched off again, as they were before the installation";
+        }
         if let Some(backup) = &done.backup {
             text += &before(backup);
         }
@@ -81,10 +57,19 @@ impl Install {
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
-        let options = Options::parse(self.options, context)?;
-        let has_rules = options.check(context)?;
+        let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
+        let has_rules = options.check(&self.place)?;
+        let state = options.state()?;
         words.extend(options.into_words()?);
         let installation = self.place.installation(context)?.command(words).limit(self.limit);
+        let now = match self.place.managed {
+            true => Environment::default(),
+            false => Environment::of_process(context.directories.home()),
+        };
+        if !self.place.managed {
+            // First, so that a failure leaves no entry whose environment is not known.
+            now.record(&Environment::record_in(&state, client))?;
+        }
         let done =
             installation.install().map_err(|error| CommandError::Store(with_causes(&error)))?;
         let path = installation.path().display();
@@ -95,6 +80,10 @@ impl Install {
         if let Some(backup) = &done.backup {
             text += &before(backup);
         }
+        text += &known(&now);
+        if done.switched {
+            text += "\nAll hooks of this client were switched off, and are on now: `uninstall` switches them off again";
+        }
         if !has_rules {
             let rules = context.directories.config().join("rules.toml");
             text += &format!(
@@ -102,15 +91,15 @@ impl Install {
                 rules.display()
             );
         }
-        if let Some(next) = next(client) {
-            text += &format!("\n{next}");
-        }
+        let next = next(&self.place, &installation, done.changed, context);
+        text += &format!("\n{next}");
         text += &format!(
             "\n`countersign inbox` is where calls are answered; `countersign hook doctor {client} --live` proves that \
              {client} obeys."
         );
         let line = json!({
-            "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next(client),
+            "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next,
+            "switched_on": done.switched, "environment": now.names().collect::<Vec<_>>(),
         });
         Ok(CommandOutput::new(0, line).for_people(text))
     }
@@ -120,16 +109,38 @@ fn before(backup: &Path) -> String {
     format!("\nThe file as it was before: {}", backup.display())
 }
 
-/// What the user still has to do.
-fn next(client: Client) -> Option<&'static str> {
-    match client {
-        Client::Codex => Some(
-            "Codex runs the tool without asking until you trust the hook: open codex, enter /hooks, and trust it. Do so \
-             after each change.",
+/// Which variables are no reason to ask from now on.
+fn known(environment: &Environment) -> String {
+    let names = environment.names().map(|name| format!("`{}`", name.escape_debug()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nThe environment has {names}, which may change what commands do. With these values no call is asked about \
+             for that: unset what is not yours, and install the hook again"
         ),
-        Client::Claude | Client::Gemini | Client::Copilot | Client::Opencode => {
-            Some("Sessions that are open do not have the hook yet: start them again.")
-        }
-        _ => None,
+    }
+}
+
+/// What the user still has to do.
+fn next(
+    place: &Configuration,
+    installation: &Installation,
+    changed: bool,
+    context: &Context,
+) -> String {
+    let restart = "Sessions that are open do not have the hook yet: start them again.".to_owned();
+    if place.client != Client::Codex || place.managed {
+        return restart;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_trusted = installation.trust(context.directories.home(), &here);
+    match is_trusted {
+        Ok(Trust::Given) => restart,
+        _ => format!(
+            "The hook is off: Codex runs every tool without asking{} until you trust the hook: open codex, enter \
+             /hooks, and trust it. Do so after each change.",
+            if changed { ", as the entry has changed," } else { "" }
+        ),
     }
 }

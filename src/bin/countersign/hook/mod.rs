@@ -10,18 +10,22 @@ mod exit;
 mod install;
 mod live;
 mod options;
+mod place;
+mod project_settings;
+mod root;
 mod rules;
+mod settings;
 mod start;
 mod store;
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use countersign::ToolMiddlewareExt as _;
-use countersign::config::{Config, Directories, StoreUrl};
+use countersign::config::Directories;
 use countersign::error::with_causes;
-use countersign::hook::{Client, Hook, HookReply};
+use countersign::hook::{Client, Environment, Hook, HookReply};
 
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
@@ -50,7 +54,7 @@ impl cli::HookArgs {
 /// Answers the payload on stdin, and ends the process.
 pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
     let limit = answering.limit.unwrap_or_else(|| client.shortest_limit());
-    let start = start::start(limit);
+    let start = start::start(limit, answering.shell);
     // The client's time began before this process did, and ends when the client has read the answer.
     let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
     let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
@@ -77,20 +81,28 @@ fn decided(
     if hook.is_report(&payload) {
         exit.only_reports();
     }
-    let directories = Directories::of_user().map_err(|error| with_causes(&error))?;
+    // Nothing of the environment is a setting: it is the client's, and a project can set it (rule P1).
+    let settings = &answering.settings;
+    let directories = settings.directories().map_err(|error| with_causes(&error))?;
     if canary::is_in(&payload, directories.state()) {
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
     let file = config;
-    let config = Config::load(&directories, file).map_err(|error| with_causes(&error))?;
-    let url: Option<StoreUrl> =
-        answering.store.as_deref().map(str::parse).transpose().map_err(|it| with_causes(&it))?;
+    let config = settings.config(&directories, file).map_err(|error| with_causes(&error))?;
+    let url = settings.store().map_err(|error| with_causes(&error))?;
     hook = hook.principal(config.principal()).noting_in(directories.state().join("allowed"));
-    let root = match answering.root.clone().or_else(|| project(client)) {
-        Some(root) => root,
-        None => std::env::current_dir().map_err(|error| error.to_string())?,
+    let call = hook.directory(&payload);
+    let root = match &answering.root {
+        Some(root) => root.clone(),
+        None => {
+            let root = root::of(client, call.as_deref(), directories.home())?;
+            hook = root.doubt.into_iter().fold(hook, |hook, why| hook.doubt("root", why));
+            root.directory
+        }
     };
+    let home = settings.expected_home(&directories, &root);
+    hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
     let own = config.own_places(&directories, file, url.as_ref());
     let store = LazyStore::new(config, directories.clone(), url, &root);
     if let Some(rules) = rules::load(&answering.rules, &directories, &root, &own, store.clone())? {
@@ -101,16 +113,17 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
 }
 
-/// The directory of the session, where a client runs its hooks in another one.
-///
-/// Claude Code runs them in the directory that a command has changed to. Paths in rules would mean other files after
-/// each `cd`, so that a rule about `secrets/` could be left behind.
-fn project(client: Client) -> Option<PathBuf> {
-    let variable = match client {
-        Client::Claude => "CLAUDE_PROJECT_DIR",
-        _ => return None,
-    };
-    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+/// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.
+fn environment(
+    client: Client,
+    directories: &Directories,
+    home: &Path,
+    call: Option<&Path>,
+) -> Result<Environment, String> {
+    let set = call.map(|call| project_settings::of_commands(client, call, home));
+    let found = Environment::of(std::env::vars_os().chain(set.unwrap_or_default()), home);
+    let record = Environment::record_in(directories.state(), client);
+    found.without_recorded(&record).map_err(|error| with_causes(&error))
 }
 
 /// Reads all of stdin, and keeps at most this much of it.

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use countersign::config::{Config, StoreUrl};
+use countersign::config::Config;
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::rules::Rules;
 
+use super::place::Configuration;
 use super::rules;
+use super::settings::HookSettings;
 use crate::Context;
 use crate::output::CommandError;
-use crate::paths::{absolute, sqlite_url};
+use crate::paths::absolute;
 use crate::seconds::limit;
 
 /// How a payload on stdin is answered.
@@ -28,9 +30,8 @@ pub(crate) struct Answering {
     /// The root of the project that paths in rules are relative to; by default the directory of the session
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) root: Option<PathBuf>,
-    /// The store of asks; by default that of the configuration
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: HookSettings,
     /// The time limit of the hook in the client's configuration, in seconds; by default a minute, or less where a version
     /// of the client waits less. The answer is given shortly before
     #[arg(long, value_name = "SECONDS", value_parser = limit)]
@@ -41,6 +42,9 @@ pub(crate) struct Answering {
     /// The event that this hook is configured for, for clients whose payloads do not name it
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Option<String>,
+    /// The id of the shell around the hook, with which the client's time began
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) shell: Option<u32>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,14 +81,44 @@ impl Options {
         Ok(options)
     }
 
+    /// The options with all that a hook in this place has to be told.
+    pub(super) fn filled(
+        mut self,
+        context: &Context,
+        place: &Configuration,
+    ) -> Result<Self, CommandError> {
+        if place.managed {
+            if self.answering.rules.is_empty() {
+                self.answering.rules.push("/etc/countersign/rules.toml".into());
+            }
+            return Ok(self);
+        }
+        let file = self.config.clone();
+        let settings = self.answering.settings.of_user(context, file.as_deref())?;
+        let of_user = settings.directories()?.config().join("rules.toml");
+        if self.answering.rules.is_empty() && of_user.exists() {
+            self.answering.rules.push(of_user);
+        }
+        self.answering.settings = match place.project {
+            true => settings.without_defaults(),
+            false => settings,
+        };
+        Ok(self)
+    }
+
+    /// The state directory of the hook.
+    pub(super) fn state(&self) -> Result<PathBuf, CommandError> {
+        Ok(self.answering.settings.directories()?.state().to_owned())
+    }
+
     /// The options that an entry has, behind the words `hook CLIENT`.
     pub(super) fn of_entry(words: &[String]) -> Result<Self, String> {
         Self::try_parse_from(words).map_err(|error| error.to_string())
     }
 
     /// Whether there are rules, given or of the user. What cannot be used would deny every call, and is an error.
-    pub(super) fn check(&self, context: &Context) -> Result<bool, CommandError> {
-        match self.rules(context) {
+    pub(super) fn check(&self, place: &Configuration) -> Result<bool, CommandError> {
+        match self.rules(place) {
             Ok(rules) => Ok(rules.is_some()),
             Err(CommandError::Store(problem)) => {
                 Err(CommandError::Store(format!("nothing was installed, as {problem}")))
@@ -94,9 +128,10 @@ impl Options {
     }
 
     /// The rules, given or of the user. What cannot be used would deny every call, and is an error.
-    pub(super) fn rules(&self, context: &Context) -> Result<Option<Rules>, CommandError> {
+    pub(super) fn rules(&self, place: &Configuration) -> Result<Option<Rules>, CommandError> {
+        let directories = self.answering.settings.directories()?;
         if let Some(config) = &self.config {
-            Config::load(&context.directories, Some(config))?;
+            Config::of_file(&directories, Some(config))?;
         }
         let root = absolute(self.answering.root.as_deref().unwrap_or(Path::new(".")))?;
         let root = Path::new(&root);
@@ -105,27 +140,21 @@ impl Options {
             return Err(CommandError::Usage(problem));
         }
         let counts = Ledger::new(MemoryStore::new());
-        let loaded = rules::load(&self.answering.rules, &context.directories, root, &[], counts);
+        let files: Vec<_> = self.answering.rules.iter().map(|file| place.below(file)).collect();
+        let loaded = rules::load(&files, &directories, root, &[], counts);
         loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))
     }
 
     /// The options as words, with absolute paths.
     pub(super) fn into_words(self) -> Result<Vec<String>, CommandError> {
-        let Answering { rules, root, store, limit: _, allow, event } = self.answering;
-        let mut words = Vec::new();
+        let Answering { rules, root, settings, limit: _, allow, event, shell: _ } = self.answering;
+        let mut words = settings.into_words()?;
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         for file in rules {
             add("--rules", absolute(&file)?);
         }
         if let Some(root) = root {
             add("--root", absolute(&root)?);
-        }
-        if let Some(store) = store {
-            let store = match store.parse::<StoreUrl>()? {
-                StoreUrl::Sqlite(path) if path.is_relative() => sqlite_url(&path)?,
-                _ => store,
-            };
-            add("--store", store);
         }
         if allow != Allow::default()
             && let Some(value) = allow.to_possible_value()

@@ -4,26 +4,21 @@ use std::time::{Duration, Instant};
 
 /// When this process was started, which on a busy machine is long before `main` is reached. Without a system that says
 /// so, or with an age beyond the limit, which no answer could be in time for, it is now.
-pub(super) fn start(limit: Duration) -> Instant {
+/// `shell` is the id of the shell around the hook, which the installed command names.
+pub(super) fn start(limit: Duration, shell: Option<u32>) -> Instant {
     let now = Instant::now();
-    age().filter(|age| *age < limit).and_then(|age| now.checked_sub(age)).unwrap_or(now)
+    age(shell).filter(|age| *age < limit).and_then(|age| now.checked_sub(age)).unwrap_or(now)
 }
 
 /// The unit of times in `/proc`, in ticks per second (`USER_HZ`): the same on all architectures that Rust has for Linux.
 #[cfg(target_os = "linux")]
 const TICKS: u64 = 100;
 
-/// The id of the shell around the hook, which the installed command sets.
-#[cfg(target_os = "linux")]
-const SHELL: &str = "COUNTERSIGN_SHELL";
-
 /// How long ago this process was forked, or the shell around it.
 #[cfg(target_os = "linux")]
-fn age() -> Option<Duration> {
-    let shell = std::env::var(SHELL)
-        .ok()
-        .filter(|id| *id == std::os::unix::process::parent_id().to_string());
-    shell.and_then(|id| age_of(&id)).max(age_of("self"))
+fn age(shell: Option<u32>) -> Option<Duration> {
+    let shell = shell.filter(|id| *id == std::os::unix::process::parent_id());
+    shell.and_then(|id| age_of(&id.to_string())).max(age_of("self"))
 }
 
 /// How long ago a process was forked. Linux keeps that time when the process becomes another program, so that a shell
@@ -41,6 +36,6 @@ fn age_of(process: &str) -> Option<Duration> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn age() -> Option<Duration> {
+fn age(_: Option<u32>) -> Option<Duration> {
     None
 }

@@ -40,7 +40,11 @@ impl LazyStore {
         let Inner { config, directories, url, root, opened } = &*self.0;
         let open = || async {
             let ledger = config.open_store(directories, url.as_ref()).await?;
-            Ok(in_project(ledger, root))
+            // The account's home, whatever `HOME` is.
+            let home = directories.home();
+            let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+            let is_wide = root.canonicalize().is_ok_and(|root| home.starts_with(root));
+            Ok(if is_wide { ledger } else { in_project(ledger, root) })
         };
         opened.get_or_try_init(open).await
     }

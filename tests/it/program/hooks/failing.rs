@@ -106,14 +106,16 @@ fn a_hook_whose_input_never_ends_denies_in_time() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_time_limit_is_counted_from_the_start_of_the_process() {
-    counted_from_the_start("sleep 4; exec \"$0\" hook codex --limit 9");
+    counted_from_the_start("sleep 4; exec \"$0\" hook codex --home \"$HOME\" --limit 9");
 }
 
 /// The shell of the installed command is there for as long as the hook.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_time_limit_is_counted_from_the_start_of_the_shell_around_the_hook() {
-    counted_from_the_start("sleep 4; COUNTERSIGN_SHELL=$$ \"$0\" hook codex --limit 9 || exit 2");
+    counted_from_the_start(
+        "sleep 4; \"$0\" hook codex --home \"$HOME\" --limit 9 --shell $$ || exit 2",
+    );
 }
 
 #[cfg(target_os = "linux")]

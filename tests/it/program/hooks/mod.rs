@@ -1,6 +1,7 @@
 //! `countersign hook` as a process: approvals that are spent once, and every way in which a hook can fail.
 
 mod approving;
+mod environment;
 mod failing;
 mod killed;
 mod ruling;
@@ -13,9 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Ended, User, ended};
-
-const CLIENTS: [&str; 5] = ["claude", "codex", "gemini", "copilot", "opencode"];
+use super::{CLIENTS, Ended, User, ended};
 
 /// A call of a shell tool, as a client tells it.
 #[derive(Clone, Copy)]

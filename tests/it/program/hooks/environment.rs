@@ -1,0 +1,443 @@
+//! The environment that a client hands on to its hook is the client's and the project's: it sets nothing, and what it
+//! changes in an allowed command is a reason to ask.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{CALL, Call, assert_allowed, assert_denied};
+use crate::program::{CLIENTS, Ended, User, ended, in_environment_of};
+
+/// Reading is allowed, and two files are asked about and denied.
+const RULES: &str = r#"
+version = 1
+[[rule]]
+id = "reads"
+allow = "shell"
+where.command.is = ["read-only"]
+[[rule]]
+id = "asked"
+ask = "shell"
+where.any_path = ["**/*.asked"]
+reason = "asks first"
+[[rule]]
+id = "denied"
+deny = "*"
+where.any_path = ["**/*.denied", "secrets/**"]
+reason = "not in this project"
+"#;
+
+/// Rules that allow everything, as a project would like them.
+const OPEN: &str = "version = 1\ndanger_default_allow = true\n";
+
+/// A user whose client has the hook, and a repository of others.
+struct Desk {
+    user: User,
+    client: &'static str,
+}
+
+impl Desk {
+    fn new(client: &'static str) -> Self {
+        let this = Self { user: User::new(), client };
+        this.user.configure("");
+        fs::write(this.user.home().join(".config/countersign/rules.toml"), RULES).unwrap();
+        let project = this.project();
+        fs::create_dir_all(project.join("secrets")).unwrap();
+        let made = Command::new("git").args(["init", "-q"]).arg(&project).status();
+        assert!(made.unwrap().success());
+        this
+    }
+
+    fn project(&self) -> PathBuf {
+        self.user.home().join("project")
+    }
+
+    /// Installs the hook in an environment that has these variables, too.
+    fn install(&self, variables: &[(&str, &str)]) -> Ended {
+        let mut install = self.user.command(&["hook", "install", self.client, "--limit", "6"]);
+        let ended = ended(&install.envs(variables.iter().copied()).output().unwrap());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        ended
+    }
+
+    /// What the client runs before a call: a line for its shell, or the words in its plugin.
+    fn entry(&self) -> Vec<String> {
+        let home = self.user.home();
+        let read = |file: &str| fs::read_to_string(home.join(file)).unwrap();
+        let settings = |file: &str| -> Value { serde_json::from_str(&read(file)).unwrap() };
+        let command =
+            |value: &Value| vec!["/bin/sh".into(), "-c".into(), value.as_str().unwrap().into()];
+        match self.client {
+            "claude" => command(
+                &settings(".claude/settings.json")["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
+            ),
+            "codex" => command(
+                &settings(".codex/hooks.json")["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
+            ),
+            "gemini" => command(
+                &settings(".gemini/settings.json")["hooks"]["BeforeTool"][0]["hooks"][0]["command"],
+            ),
+            "copilot" => command(
+                &settings(".copilot/hooks/countersign.json")["hooks"]["preToolUse"][0]["bash"],
+            ),
+            _ => {
+                let text = read(".config/opencode/plugin/countersign.js");
+                let words = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("const [PROGRAM, ...OPTIONS] = "))
+                    .unwrap();
+                serde_json::from_str(words).unwrap()
+            }
+        }
+    }
+
+    /// The answer of the installed hook, in the environment that a client hands on: its own, with what the project sets.
+    fn answer(&self, command: &str, variables: &[(&str, &str)]) -> Ended {
+        let project = self.project();
+        let directory = project.to_str().unwrap();
+        let call = Call { client: self.client, directory, command, ..CALL };
+        self.answer_in(&call, variables)
+    }
+
+    fn answer_in(&self, call: &Call<'_>, variables: &[(&str, &str)]) -> Ended {
+        let words = self.entry();
+        let mut hook = Command::new(&words[0]);
+        hook.args(&words[1..]);
+        in_environment_of(&mut hook, self.user.home());
+        let own: &[(&str, &str)] = match self.client {
+            "claude" => &[("COREPACK_ENABLE_AUTO_PIN", "0"), ("CLAUDECODE", "1")],
+            "copilot" => &[
+                ("GIT_CONFIG_COUNT", "1"),
+                ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+                ("GIT_CONFIG_VALUE_0", "explicit"),
+            ],
+            "opencode" => &[("npm_config_user_agent", "npm/undefined node/v24.3.0")],
+            _ => &[],
+        };
+        hook.env("CLAUDE_PROJECT_DIR", self.project()).envs(own.iter().copied());
+        hook.envs(variables.iter().copied()).current_dir(call.directory);
+        hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = hook.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes());
+        ended(&child.wait_with_output().unwrap())
+    }
+}
+
+/// A directory with rules and a store of others, as the user's own would be.
+fn foreign(at: &Path) {
+    for folder in ["countersign", ".config/countersign", ".local/state/countersign"] {
+        fs::create_dir_all(at.join(folder)).unwrap();
+        fs::write(at.join(folder).join("rules.toml"), OPEN).unwrap();
+        fs::write(
+            at.join(folder).join("config.toml"),
+            "principal = \"boss\"\nstore = \"memory:\"\n",
+        )
+        .unwrap();
+    }
+}
+
+/// P1: "Nothing of the environment is a setting": rules, configuration, store, person, home and root are what they were
+/// when the hook was installed.
+#[test]
+fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
+    for client in CLIENTS {
+        let desk = Desk::new(client);
+        desk.install(&[]);
+        assert_allowed(&desk.answer("cat README", &[]));
+        let place = desk.project().join(".x");
+        foreign(&place);
+        let (place, bin) = (place.to_str().unwrap(), desk.project().join("bin"));
+        fs::create_dir(&bin).unwrap();
+        for name in ["sh", "countersign", "cat"] {
+            fs::write(bin.join(name), "#!/bin/sh\nexit 0\n").unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(bin.join(name), mode).unwrap();
+        }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+        let config = format!("{place}/countersign/config.toml");
+        let all: &[(&str, &str)] = &[
+            ("XDG_CONFIG_HOME", place),
+            ("XDG_STATE_HOME", place),
+            ("COUNTERSIGN_CONFIG", &config),
+            ("COUNTERSIGN_STORE", "memory:"),
+            ("COUNTERSIGN_PRINCIPAL", "boss"),
+            ("COUNTERSIGN_AUDIT_KEY_FILE", "/nowhere"),
+            ("HOME", place),
+            ("USER", "boss"),
+            ("LOGNAME", "boss"),
+            ("CLAUDE_PROJECT_DIR", "/"),
+            ("GEMINI_PROJECT_DIR", "/"),
+            ("COPILOT_PROJECT_DIR", "/"),
+            ("PATH", &path),
+        ];
+        for variables in all.iter().map(std::slice::from_ref).chain([all]) {
+            assert_denied(client, &desk.answer("cat a.denied", variables), "not in this project");
+            assert_denied(client, &desk.answer("cat secrets/a", variables), "not in this project");
+        }
+        assert_denied(client, &desk.answer("cat a.asked", all), "waits for approval");
+        let pending = desk.user.run(&["asks", "list", "--state", "pending"]).lines();
+        assert_eq!(pending.len(), 1, "it is in the user's own store");
+        assert_ne!(pending[0]["principal"], "boss");
+        assert!(!Path::new(place).join("countersign/asks.db").exists());
+    }
+}
+
+/// P5: "The environment is judged": what a client is known to hand on, and a project can set.
+#[test]
+fn a_variable_that_changes_an_allowed_command_is_a_reason_to_ask() {
+    for client in CLIENTS {
+        let desk = Desk::new(client);
+        desk.install(&[("GIT_EXTERNAL_DIFF", "mine")]);
+        let home = desk.project().join(".home").display().to_string();
+        let asked = |command: &str, name: &str, value: &str| {
+            let told = desk.answer(command, &[(name, value)]);
+            assert_denied(client, &told, &format!("`{name}`"));
+        };
+        let allowed = |command: &str, name: &str, value: &str| {
+            let told = desk.answer(command, &[(name, value)]);
+            assert!(told.status == 0, "{client}: {command} with {name}={value}: {told:?}");
+        };
+        asked("git diff", "GIT_EXTERNAL_DIFF", "./x");
+        asked("git log -1", "GIT_CONFIG_KEY_0", "core.fsmonitor");
+        asked("cat README", "LD_PRELOAD", "./x.so");
+        if client == "claude" {
+            // The same decision for every client; the rest of the table is looked at once.
+            asked("git status", "GIT_DIR", "./x");
+            asked("cd .. && cd project && git diff | head -3", "GIT_EXTERNAL_DIFF", "./x");
+            asked("cat README", "BASH_ENV", "./x");
+            asked("cat README", "HOME", &home);
+            asked("git diff", "PAGER", "./x");
+            asked("rg x", "RIPGREP_CONFIG_PATH", "./x");
+            asked("git diff", "GIT_PAGER", "less -K./x");
+            // Programs that a variable does not concern, and values that change nothing.
+            allowed("ls", "GIT_EXTERNAL_DIFF", "./x");
+            allowed("cat README", "PYTHONSTARTUP", "./x");
+            allowed("git diff", "GIT_PAGER", "less -FRX");
+            allowed("git diff", "GIT_AUTHOR_NAME", "Ann");
+            allowed("git diff", "LANG", "C");
+        }
+        allowed("git diff", "GIT_EXTERNAL_DIFF", "mine");
+    }
+}
+
+/// P5: a shell hands on no variable that is none of its own, and the shell of the command makes a function of it.
+#[test]
+fn a_function_that_a_project_puts_into_the_environment_is_a_reason_to_ask() {
+    for (client, file, text) in [
+        ("claude", ".claude/settings.json", r#"{"env": {"BASH_FUNC_cat%%": "() { evil; }"}}"#),
+        ("gemini", ".env", "BASH_FUNC_cat%%='() { evil; }'"),
+    ] {
+        let desk = Desk::new(client);
+        desk.install(&[]);
+        let file = desk.project().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        assert_denied(client, &desk.answer("cat README", &[]), "`BASH_FUNC_cat%%`");
+    }
+}
+
+/// P5: Codex CLI gives the variables of a project's own settings to commands, and not to hooks.
+#[test]
+fn a_variable_that_only_the_commands_of_codex_get_is_a_reason_to_ask() {
+    let desk = Desk::new("codex");
+    desk.install(&[]);
+    let file = desk.project().join(".codex/config.toml");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[shell_environment_policy]\nset = { GIT_EXTERNAL_DIFF = './x' }\n").unwrap();
+    assert_denied("codex", &desk.answer("git diff", &[]), "`GIT_EXTERNAL_DIFF`");
+    let sub = desk.project().join("secrets");
+    let call =
+        Call { client: "codex", directory: sub.to_str().unwrap(), command: "git diff", ..CALL };
+    assert_denied("codex", &desk.answer_in(&call, &[]), "`GIT_EXTERNAL_DIFF`");
+    assert_allowed(&desk.answer("ls", &[]));
+}
+
+/// An approval is for the value of the variable that the person was told about.
+#[test]
+fn an_approval_in_one_environment_does_not_hold_in_another() {
+    let desk = Desk::new("codex");
+    desk.install(&[]);
+    let diff = |value: &str| desk.answer("git diff", &[("GIT_EXTERNAL_DIFF", value)]);
+    assert_denied("codex", &diff("./one"), "waits for approval");
+    desk.user.approve_pending();
+    assert_denied("codex", &diff("./two"), "waits for approval");
+    assert_allowed(&diff("./one"));
+}
+
+/// What was there at the installation is kept as digests, in a file of this user alone.
+#[cfg(unix)]
+#[test]
+fn the_environment_of_the_installation_is_recorded_without_its_values() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let desk = Desk::new("claude");
+    desk.install(&[
+        ("GIT_SSH_COMMAND", "ssh -i /secret/key"),
+        ("npm_config__authToken", "hunter2"),
+    ]);
+    let record = desk.user.state("environment/claude");
+    let text = fs::read_to_string(&record).unwrap();
+    assert!(text.contains("GIT_SSH_COMMAND") && !text.contains("hunter2"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o077, 0);
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o666)).unwrap();
+    let told = desk.answer("git diff", &[("GIT_SSH_COMMAND", "ssh -i /secret/key")]);
+    assert_denied("claude", &told, "is not safe to use");
+}
+
+/// P1: an entry that a person has written by hand takes the home of the account, and no variable.
+#[test]
+fn a_hook_without_options_does_not_take_the_home_of_the_environment() {
+    let user = User::new();
+    let home = user.home().join("elsewhere");
+    foreign(&home);
+    let call = Call { command: "make a-call-that-no-rules-allow", ..CALL };
+    let mut hook = Command::new(user.command(&[]).get_program());
+    hook.args(["hook", "claude", "--limit", "1", "--store", "memory:"]);
+    in_environment_of(&mut hook, &home);
+    hook.env("XDG_CONFIG_HOME", &home).current_dir(user.home());
+    hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = hook.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
+    let told = ended(&child.wait_with_output().unwrap());
+    assert_eq!(told.status, 2, "{told:?}");
+    let relative = user.command(&["hook", "claude", "--config-dir", ".x"]).output().unwrap();
+    assert_denied("claude", &ended(&relative), "no absolute path");
+}
+
+/// P1: "A root from a variable counts only where it has the call's directory within it."
+#[test]
+fn a_variable_names_the_root_only_of_the_project_that_the_call_is_in() {
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    let outside = desk.user.home().join("outside.txt");
+    fs::write(&outside, "x").unwrap();
+    let (home, project) = (desk.user.home().to_owned(), desk.project());
+    let sub = project.join("sub");
+    fs::create_dir(&sub).unwrap();
+    let call = |directory: &Path, command: &str, root: &Path| {
+        let call = Call { directory: directory.to_str().unwrap(), command, ..CALL };
+        desk.answer_in(&call, &[("CLAUDE_PROJECT_DIR", root.to_str().unwrap())])
+    };
+    let cat = format!("cat {}", outside.display());
+    for root in [Path::new("/"), &home] {
+        assert_denied("claude", &call(&project, &cat, root), "waits for approval");
+    }
+    assert_allowed(&call(&sub, "cat ../README", &project));
+    // The call is in another project than the one that is named.
+    let told = call(&home, "ls", &project);
+    assert_denied("claude", &told, "not known to be the project");
+}
+
+/// The settings of a repository are code of the repository: with rules that allow reading, they are asked about.
+#[test]
+fn the_settings_of_git_in_a_repository_widen_nothing() {
+    for setting in
+        ["diff.external", "core.fsmonitor", "core.pager", "core.hooksPath", "filter.x.clean"]
+    {
+        let desk = Desk::new("gemini");
+        desk.install(&[]);
+        assert_allowed(&desk.answer("git diff", &[]));
+        let config =
+            ["-C", desk.project().to_str().unwrap(), "config", setting, "./x"].map(str::to_owned);
+        assert!(Command::new("git").args(config).status().unwrap().success());
+        assert_denied("gemini", &desk.answer("git diff", &[]), "waits for approval");
+    }
+}
+
+/// The doctor reads what clients take from a project, and says what acts before the hook or switches it off.
+#[test]
+fn the_doctor_is_red_for_what_a_project_sets_for_any_client() {
+    let variables = json!({"LD_PRELOAD": "./x.so", "BASH_ENV": "./x", "PATH": "./bin"});
+    let lines = "export LD_PRELOAD='./x.so'\nBASH_ENV=./x\nPATH=./bin\n";
+    let all = ["LD_PRELOAD", "BASH_ENV", "PATH"];
+    let with_comments = format!("{{ // ours\n \"env\": {variables},\n}}");
+    for (client, file, text, says) in [
+        ("claude", ".claude/settings.json", with_comments.clone(), &all[..]),
+        ("claude", ".claude/settings.local.json", with_comments.clone(), &all),
+        (
+            "claude",
+            ".claude/settings.json",
+            r#"{"disableAllHooks": true}"#.into(),
+            &["disableAllHooks"],
+        ),
+        (
+            "claude",
+            ".claude/settings.json",
+            r#"{"env": {"CLAUDE_CODE_SIMPLE": "1"}}"#.into(),
+            &["CLAUDE_CODE_SIMPLE"],
+        ),
+        ("gemini", ".env", lines.into(), &all),
+        ("gemini", ".gemini/.env", "GIT_SSH=./x\n".into(), &["GIT_SSH"]),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#"{"hooksConfig": {"enabled": false}}"#.into(),
+            &["hooksConfig.enabled"],
+        ),
+        ("codex", ".codex/config.toml", "[features]\nhooks = false\n".into(), &["features.hooks"]),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[shell_environment_policy.set]\nLD_PRELOAD = './x'\n".into(),
+            &["LD_PRELOAD"],
+        ),
+        (
+            "copilot",
+            ".claude/settings.json",
+            r#"{"disableAllHooks": true}"#.into(),
+            &["disableAllHooks"],
+        ),
+        (
+            "copilot",
+            ".github/copilot/settings.json",
+            r#"{"disableAllHooks": true}"#.into(),
+            &["disableAllHooks"],
+        ),
+        (
+            "opencode",
+            ".vscode/settings.json",
+            format!("{{\"terminal.integrated.env.linux\": {variables}}}"),
+            &all,
+        ),
+        (
+            "codex",
+            ".vscode/settings.json",
+            format!("{{\"terminal.integrated.env.osx\": {variables}}}"),
+            &all,
+        ),
+        (
+            "gemini",
+            ".devcontainer/devcontainer.json",
+            format!("{{\"remoteEnv\": {variables}}}"),
+            &all,
+        ),
+        ("claude", ".claude/settings.json", "{{".into(), &["cannot be read"]),
+    ] {
+        let desk = Desk::new(client);
+        desk.install(&[]);
+        let checked = |directory: &Path| {
+            let words = ["--json", "hook", "doctor", client, "--program", "true"];
+            let output = desk.user.command(&words).current_dir(directory).output().unwrap();
+            let lines = ended(&output).lines();
+            lines.into_iter().find(|line| line["check"] == "project").unwrap()
+        };
+        assert_eq!(checked(&desk.project())["ok"], true);
+        let path = desk.project().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        // Also in a folder of the project.
+        for directory in [desk.project(), desk.project().join("secrets")] {
+            let found = checked(&directory);
+            assert_eq!(found["ok"], false, "{client} {file}: {found}");
+            for name in says {
+                assert!(
+                    found["found"].as_str().unwrap().contains(name),
+                    "{client} {file}: {found}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The table of variables of the environment: what a command may be given, and what changes a program.
+
+use countersign::shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
+
+fn concerns(name: &str, value: &str, command: &str) -> bool {
+    let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    let judged = classifier.judge(command, Dialect::Bash);
+    ActingVariable::find(name, value).is_some_and(|found| found.concerns(&judged))
+}
+
+/// P5: "a variable that is known to change what a program runs, loads or asks".
+#[test]
+fn a_variable_concerns_the_programs_that_it_changes_and_those_that_may_run_them() {
+    for (name, command) in [
+        ("GIT_EXTERNAL_DIFF", "git diff"),
+        ("GIT_DIR", "git status"),
+        ("GIT_EXEC_PATH", "timeout 9 git log"),
+        ("GIT_CONFIG_KEY_0", "ls && git status"),
+        ("GIT_SSH", "cd sub && (git log)"),
+        ("git_ssh", "git log"),
+        ("NODE_OPTIONS", "node --version"),
+        ("npm_config_script_shell", "npm ls"),
+        ("PYTHONSTARTUP", "python3 x.py"),
+        ("PERL5OPT", "perl -v"),
+        ("RUBYOPT", "ruby -v"),
+        ("JAVA_TOOL_OPTIONS", "java -version"),
+        ("RUSTC_WRAPPER", "cargo check"),
+        ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "cargo test"),
+        ("LD_PRELOAD", "ls"),
+        ("DYLD_INSERT_LIBRARIES", "ls"),
+        ("BASH_ENV", "ls"),
+        ("ENV", "ls"),
+        ("ZDOTDIR", "ls"),
+        ("IFS", "ls"),
+        ("BASH_FUNC_ls%%", "ls"),
+        ("LESSOPEN", "less x"),
+        ("MANPAGER", "man ls"),
+        ("RIPGREP_CONFIG_PATH", "rg x"),
+        // A build, an unknown program, and text that is not read may run every program.
+        ("GIT_SSH", "make"),
+        ("GIT_SSH", "an-unknown-program"),
+        ("GIT_SSH", "for (( ; ; )); do x; done"),
+    ] {
+        assert!(concerns(name, "./x", command), "{name}: {command}");
+    }
+    for (name, value, command) in [
+        ("GIT_SSH", "./x", "ls -l | head"),
+        ("NODE_OPTIONS", "--require ./x", "git status"),
+        ("GIT_PAGER", "cat", "git log"),
+        ("PAGER", "less -FRX", "git log"),
+        ("RUSTFLAGS", "-D warnings", "cargo check"),
+        ("GIT_CONFIG_COUNT", "1", "git status"),
+        ("GIT_COMMITTER_NAME", "Ann", "git status"),
+        ("npm_config_user_agent", "npm", "npm ls"),
+        ("CARGO_TERM_COLOR", "never", "cargo check"),
+        ("LANG", "C", "ls"),
+        ("TERM", "dumb", "ls"),
+        ("GIT_SSH", "./x", "x=1"),
+    ] {
+        assert!(!concerns(name, value, command), "{name}={value}: {command}");
+    }
+}
+
+/// One table: what is asked about in front of a command is never harmless in the environment, and the reverse.
+#[test]
+fn an_assignment_that_may_be_set_changes_nothing_in_the_environment() {
+    let table = include_str!("../../../src/shell/variables.txt");
+    let settable = table.split("[settable variables]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names = settable.lines().filter(|line| !line.starts_with('#'));
+    for name in names.flat_map(str::split_whitespace) {
+        assert_eq!(ActingVariable::find(name, "1"), None, "{name}");
+    }
+    let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    let acting = table.split("\n[changes ").skip(1);
+    for name in acting
+        .flat_map(|group| group.lines().skip(1).take_while(|line| !line.starts_with('#')))
+        .flat_map(str::split_whitespace)
+    {
+        let name = name.split('=').next().unwrap().trim_end_matches('*');
+        let judged = classifier.judge(&format!("{name}=./x ls"), Dialect::Bash);
+        assert!(judged.decision() != countersign::decision::ToolDecision::Allow, "{name}");
+    }
+}
