@@ -447,7 +447,7 @@ mod tests {
         }
         for command in ["uv run server.py", "npm start", "docker ps", "node server.js", ""] {
             let argv: Vec<_> = command.split(' ').map(str::to_owned).collect();
-            assert!(super::packages(&argv).is_none(), "{command}");
+            assert!(packages(&argv).is_none(), "{command}");
         }
     }
 }
