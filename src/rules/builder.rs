@@ -79,6 +79,11 @@ impl RulesBuilder {
         }
     }
 
+    /// Rules for the workspace of the tests in files, which looks at no file.
+    pub(super) fn for_tests() -> Self {
+        Self::new().lexical().root(preset::TEST_ROOT).home(preset::TEST_HOME)
+    }
+
     /// Adds a preset that comes with this crate.
     ///
     /// A preset is a file like any other: a stricter rule of yours wins over it, and its rules have ids of their own in

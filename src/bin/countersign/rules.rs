@@ -4,7 +4,7 @@
 //! status is 1 where a change *may* let more through, which a job in CI can stop at; a person then says that it is
 //! meant.
 
-use std::io::{BufRead as _, Read as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -38,7 +38,7 @@ enum Action {
     Replay(ReplayArgs),
     /// Show which rules differ between two files; exits 1 if a difference may widen
     Diff(Diff),
-    /// Print the rules of another agent's file as a file of rules
+    /// Print the rules of another agent's file as a file of rules, and on stderr what is not carried over and why
     Import(Import),
     /// Print the JSON Schema of files of rules
     Schema,
@@ -260,15 +260,14 @@ impl Import {
             ImportedAgent::Codex => library::import_codex(&text),
         };
         let imported: Imported = imported.map_err(|error| problem(&error))?;
-        let mut shown = imported.text.clone();
-        if !imported.left_out.is_empty() {
-            shown.push_str("\n# Not carried over:\n");
-        }
+        // Stdout is the file; a closed stderr is no error.
+        let mut told = std::io::stderr().lock();
         for one in &imported.left_out {
             let dead = if one.dead { " (it has no effect there either)" } else { "" };
             let rule: Vec<&str> = one.rule.split_whitespace().collect();
-            shown.push_str(&format!("# {}: {}{dead}\n", rule.join(" "), one.why));
+            let line = format!("not carried over: {}: {}{dead}", rule.join(" "), one.why);
+            let _ = writeln!(told, "{}", show::escape(&line));
         }
-        Ok(CommandOutput::new(0, json!(imported)).for_people(shown.trim_end()))
+        Ok(CommandOutput::new(0, json!(imported)).for_people(imported.text.trim_end()))
     }
 }

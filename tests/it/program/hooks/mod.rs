@@ -2,6 +2,7 @@
 
 mod approving;
 mod failing;
+mod imported;
 mod killed;
 mod ruling;
 mod wording;
