@@ -19,6 +19,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 
 use crate::Context;
+use crate::accepted::accepted_rules;
 use crate::output::{CommandError, CommandOutput};
 use crate::paths::{absolute, sqlite_url};
 use crate::project::in_project;
@@ -110,6 +111,7 @@ impl GuardArgs {
             let (file, url) = (context.config_file.as_deref(), url.as_ref());
             let own = context.config.own_places(&context.directories, file, url);
             let rules = Rules::builder().counts(ledger.clone());
+            let rules = rules.accepted(accepted_rules(&context.directories));
             let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
             let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));
             let rules = rules

@@ -82,7 +82,7 @@ impl Install {
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
         let options = Options::parse(self.options, context)?;
-        let has_rules = options.check(context)?;
+        let rules = options.check(context)?;
         words.extend(options.into_words()?);
         let installation = self.place.installation(context)?.command(words).limit(self.limit);
         let done =
@@ -95,12 +95,16 @@ impl Install {
         if let Some(backup) = &done.backup {
             text += &before(backup);
         }
-        if !has_rules {
+        if rules.is_none() {
             let rules = context.directories.config().join("rules.toml");
             text += &format!(
                 "\nEvery call is asked about, as there are no rules: they belong in {}",
                 rules.display()
             );
+        }
+        if rules.is_some_and(|rules| rules.needs_accepting()) {
+            text += "\nThe rules were changed since you accepted them, and the stricter of both decides: `countersign rules \
+                     accept` shows the difference.";
         }
         if let Some(next) = next(client) {
             text += &format!("\n{next}");

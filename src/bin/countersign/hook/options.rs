@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueEnum};
 use countersign::config::{Config, StoreUrl};
 use countersign::ledger::{Ledger, MemoryStore};
+use countersign::rules::Rules;
 
 use super::rules;
 use crate::Context;
@@ -76,8 +77,9 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether there are rules, given or of the user. What cannot be used would deny every call, and is an error.
-    pub(super) fn check(&self, context: &Context) -> Result<bool, CommandError> {
+    /// The rules, given or of the user, if there are any; what is found first is accepted with that. What cannot be used
+    /// would deny every call, and is an error.
+    pub(super) fn check(&self, context: &Context) -> Result<Option<Rules>, CommandError> {
         if let Some(config) = &self.config {
             Config::load(&context.directories, Some(config))?;
         }
@@ -89,12 +91,11 @@ impl Options {
         }
         let counts = Ledger::new(MemoryStore::new());
         let loaded = rules::load(&self.answering.rules, &context.directories, root, &[], counts);
-        let loaded = loaded.map_err(|problem| {
+        loaded.map_err(|problem| {
             CommandError::Store(format!(
                 "nothing was installed, as the rules do not load: {problem}"
             ))
-        })?;
-        Ok(loaded.is_some())
+        })
     }
 
     /// The options as words, with absolute paths.

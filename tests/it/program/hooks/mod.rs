@@ -1,6 +1,7 @@
 //! `countersign hook` as a process: approvals that are spent once, and every way in which a hook can fail.
 
 mod approving;
+mod changed;
 mod failing;
 mod imported;
 mod killed;
