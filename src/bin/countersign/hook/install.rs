@@ -98,7 +98,8 @@ impl Install {
         if rules.is_none() {
             let rules = context.directories.config().join("rules.toml");
             text += &format!(
-                "\nEvery call is asked about, as there are no rules: they belong in {}",
+                "\nEvery call is asked about, as there are no rules: they belong in {}, and count \
+                 once you run `countersign rules accept`",
                 rules.display()
             );
         }
