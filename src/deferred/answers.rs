@@ -16,6 +16,9 @@ use crate::call::ToolCall;
 use crate::error::AnswerError;
 use crate::outcome::ToolDenied;
 
+/// The name under which a rule answers, not a person.
+pub(crate) const POLICY: &str = "policy";
+
 /// Builds the answers to one batch, binds them to what was shown, and checks them.
 ///
 /// A call may be answered once; [`build`](Self::build) returns an error that names the calls answered twice.
@@ -210,14 +213,36 @@ impl<'a> Answers<'a> {
     ///
     /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2",
     /// "no").answered_by("bob")`. With a ledger the name is what quorum and "not the requester" are checked against, so
-    /// take it from a session and never from the request. A name that begins with `policy` marks the answer of a rule,
-    /// which does not count as a person's no (rule D11).
+    /// take it from a session and never from the request. A program that answers by itself says so by
+    /// [`answered_by_policy`](Self::answered_by_policy).
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());
         for id in ids {
             self.results.answered_by.entry(id.clone()).or_insert_with(|| who.to_owned());
         }
         self
+    }
+
+    /// Says that a policy has answered and no person, for every call that already has an answer and no name yet. The
+    /// denials do not count as a person's (rule D11), so that the same call is asked about when a person is there.
+    ///
+    /// The name is the text behind `policy: `, or `policy` alone. [`is_policy`](crate::handler::is_policy) recognises both,
+    /// also in answers that were stored or sent.
+    ///
+    /// ```
+    /// use countersign::{DeferredToolRequests, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let requests = DeferredToolRequests::new([ToolCall::new("c1", "rm", json!({}))], []);
+    /// let answers = requests.answer().deny("c1", "no writes at night").answered_by_policy("night").build()?;
+    /// assert_eq!(answers.answered_by["c1"], "policy: night");
+    /// # Ok::<(), countersign::AnswerError>(())
+    /// ```
+    pub fn answered_by_policy(self, name: &str) -> Self {
+        match name.trim() {
+            "" => self.answered_by(POLICY),
+            name => self.answered_by(&format!("{POLICY}: {name}")),
+        }
     }
 
     /// Checks the answers as a whole, and returns them.

@@ -37,6 +37,7 @@ mod results;
 
 pub use answer::{Answer, Answered};
 pub use answers::Answers;
+pub(crate) use answers::POLICY;
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;
 pub(crate) use check::check;

@@ -56,6 +56,7 @@ pub use stopped::Stopped;
 
 use crate::call::RunContext;
 use crate::decision::Question;
+pub(crate) use crate::deferred::POLICY;
 use crate::deferred::{Answers, DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
@@ -145,16 +146,20 @@ impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
     }
 }
 
-/// The name under which a rule answers, not a person.
-pub(crate) const POLICY: &str = "policy";
-
-/// Whether a rule gave the answer: `policy`, `policy: …`, or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
-/// rule do not count as a person's (rule D11).
+/// Whether this is the name of a policy and no person: `policy`, `policy: …`
+/// ([`answered_by_policy`](Answers::answered_by_policy)), or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
+/// policy do not count as a person's (rule D11).
 ///
 /// By the name and not by a type, as answers are stored and sent as text, and a rule of another service has only a name
 /// to give. A person whose name is `policy` is therefore a rule here, which errs on the side of asking again.
-pub(crate) fn is_policy(by: Option<&str>) -> bool {
-    let Some(by) = by else { return false };
+///
+/// ```
+/// use countersign::handler::is_policy;
+/// assert!(is_policy("policy: no writes at night") && is_policy("deny all"));
+/// assert!(!is_policy("ann") && !is_policy("policyholder"));
+/// ```
+#[must_use]
+pub fn is_policy(by: &str) -> bool {
     let named = by.strip_prefix(POLICY).is_some_and(|it| it.is_empty() || it.starts_with(':'));
     named || by == ready_made::DENY_ALL || by == ready_made::FAIL_CLOSED
 }

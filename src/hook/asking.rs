@@ -196,7 +196,8 @@ impl Asking<'_> {
         let mut message = String::new();
         for n in (last - MAX_DENIALS + 1)..=last {
             let record = self.ledger.get(key.ask(n, ask.tool()).id()).await.map_err(store)?;
-            let decision = record.and_then(|record| record.decision);
+            let by_person = record.filter(Record::is_denied_by_person);
+            let decision = by_person.and_then(|record| record.decision);
             let Some(Answer::Deny { message: said }) = decision.map(|it| it.answer) else {
                 return Ok(());
             };

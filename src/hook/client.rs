@@ -1,6 +1,6 @@
 //! The coding agents that call a hook, and what differs between them.
 //!
-//! Everything that depends on a client and can be written as data is here and in [`tools`](super::tools); what is left
+//! Everything that depends on a client and can be written as data is here and in the module `reader::tools`; what is left
 //! are the answers, in [`reply`](super::reply). A client that is added has to be added in these three places.
 
 use std::fmt;

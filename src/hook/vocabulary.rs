@@ -26,12 +26,13 @@ use super::client::Client;
 use super::patterns;
 use super::payload::HookCall;
 use super::shells;
-use super::tools::{Kind, known};
+use super::tools::known;
 use crate::args::Args;
 use crate::reader::argument::{self, Likelihood, TextReading, readings};
 use crate::reader::patch;
 use crate::reader::prose::TextRole;
 use crate::reader::shells::{DIRECTORIES, Doubt, doubt};
+use crate::reader::tools::CommonTool;
 
 /// A call in the common vocabulary.
 #[derive(Debug, Clone)]
@@ -259,28 +260,28 @@ pub(super) fn normal(call: &HookCall) -> Normal {
     }
     let directory = &call.directory;
     match known.kind {
-        Kind::Shell => shell(call, &mut this),
-        Kind::ShellInput => {
+        CommonTool::Shell => shell(call, &mut this),
+        CommonTool::ShellInput => {
             this.doubt("shell-input", "text is typed into a shell that runs already");
         }
-        Kind::ReadFile | Kind::WriteFile | Kind::EditFile => {
+        CommonTool::ReadFile | CommonTool::WriteFile | CommonTool::EditFile => {
             this.absolute("path", directory, false);
         }
-        Kind::ListFiles => this.absolute("path", directory, true),
-        Kind::FindFiles => {
+        CommonTool::ListFiles => this.absolute("path", directory, true),
+        CommonTool::FindFiles => {
             this.absolute("path", directory, true);
             this.doubt_patterns(&["path"]);
         }
-        Kind::SearchFiles => {
+        CommonTool::SearchFiles => {
             this.absolute("path", directory, true);
             // What is searched for is text, and not a pattern of paths.
             this.doubt_patterns(&["path", "pattern", "query"]);
         }
-        Kind::Patch => match this.args.str("patch").map(str::to_owned) {
+        CommonTool::Patch => match this.args.str("patch").map(str::to_owned) {
             Some(text) => this.paths_of_patch(&text, directory),
             None => this.doubt("patch", "it has no text of a patch"),
         },
-        Kind::Fetch => {
+        CommonTool::Fetch => {
             // Gemini fetches the addresses in its prompt, and an address beside them only by a setting of its own.
             if call.client == Client::Gemini
                 && this.args.get("url").is_some()
@@ -289,7 +290,7 @@ pub(super) fn normal(call: &HookCall) -> Normal {
                 this.doubt("url", "it has an address beside those of its prompt");
             }
         }
-        Kind::WebSearch | Kind::SpawnAgent | Kind::Session(_) => {}
+        CommonTool::WebSearch | CommonTool::SpawnAgent | CommonTool::Session(_) => {}
     }
     this
 }

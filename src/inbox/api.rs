@@ -87,6 +87,7 @@ async fn me(
         settings.links.iter().map(|(label, url)| json!({"label": label, "url": url})).collect();
     Ok(Json(json!({
         "name": who.as_ref().map(Approver::name),
+        "note": who.as_ref().and_then(Approver::note),
         "audits": who.is_some_and(|who| who.audits()),
         "login": settings.login,
         "logout": settings.logout,

@@ -24,6 +24,7 @@ type AskFilter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Approver {
     name: Arc<str>,
+    note: Option<Arc<str>>,
     sees: Option<AskFilter>,
     decides: Option<AskFilter>,
     audits: bool,
@@ -38,7 +39,7 @@ impl Approver {
     /// ```
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into().into(), sees: None, decides: None, audits: true }
+        Self { name: name.into().into(), note: None, sees: None, decides: None, audits: true }
     }
 
     /// Limits what this person sees to the asks for which the function returns `true`; others are unknown to them, in
@@ -95,6 +96,23 @@ impl Approver {
     pub fn with_audit(mut self, audits: bool) -> Self {
         self.audits = audits;
         self
+    }
+
+    /// Says on the page what the name is worth, where no login stands behind it.
+    ///
+    /// ```
+    /// use countersign::inbox::Approver;
+    /// let ann = Approver::new("ann").with_note("not checked: anyone who opens this page decides in this name");
+    /// assert_eq!(ann.name(), "ann");
+    /// ```
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into().into());
+        self
+    }
+
+    pub(super) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The name of this person, as it was given.

@@ -98,7 +98,7 @@ impl Durability for Ledger {
         Box::pin(async move {
             let by_policy = |answer| Recorded::Other { answer, by: POLICY.to_owned() };
             let by = by.unwrap_or(UNNAMED);
-            let decided = match is_policy(Some(by)) {
+            let decided = match is_policy(by) {
                 true => self.decide_by_policy(ask, fingerprint, by, answer).await,
                 false => self.decide(ask, fingerprint, by, answer).await,
             };

@@ -30,7 +30,7 @@ impl EndedAsk {
         }
         let (answer, by) = match (event, &record.decision) {
             ("decided", Some(decision)) => {
-                let policy = decision.by.iter().all(|by| is_policy(Some(by)));
+                let policy = decision.by.iter().all(|by| is_policy(by));
                 let by = match (&decision.grant, policy) {
                     (Some(_), _) => "grant",
                     (None, true) => "policy",

@@ -18,6 +18,7 @@ use super::ask::{Ask, Millis, date_and_time};
 use super::names::BY_GRANT;
 use crate::args::Args;
 use crate::deferred::Answer;
+use crate::handler::is_policy;
 
 /// The event in the log, and the field of the outcome, of a call that ran although no one had approved it.
 pub(super) const RAN_UNAPPROVED: &str = "ran_unapproved";
@@ -250,7 +251,7 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 }
 
 impl Record {
-    /// Whether people have denied the call.
+    /// Whether the call was denied, by a person or a policy.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         let answer = self.decision.as_ref().map(|decision| &decision.answer);
@@ -269,6 +270,14 @@ impl Record {
             AskState::Closed => self.outcome.as_ref()?.get(RAN_UNAPPROVED),
             _ => None,
         }
+    }
+
+    /// Whether a person has denied the call, and not a policy that has decided by itself
+    /// ([`is_policy`](crate::handler::is_policy)).
+    #[must_use]
+    pub fn is_denied_by_person(&self) -> bool {
+        let by = self.decision.iter().flat_map(|decision| &decision.by);
+        self.is_denied() && by.into_iter().any(|by| !is_policy(by))
     }
 
     pub(super) fn new(ask: Ask, valid_for: Option<Millis>, now: Millis) -> Self {

@@ -390,6 +390,9 @@ impl Asks {
             let Some(record) = self.ledger.get(key.ask(generation).id()).await? else { break };
             let Some(decision) = &record.decision else { break };
             let Answer::Deny { message } = &decision.answer else { break };
+            if !record.is_denied_by_person() {
+                break;
+            }
             let time = match now {
                 Some(time) => time,
                 None => *now.insert(self.ledger.now().await?),

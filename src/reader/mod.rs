@@ -23,4 +23,5 @@ pub(crate) mod patch;
 pub(crate) mod prose;
 pub(crate) mod scheme;
 pub(crate) mod shells;
+pub(crate) mod tools;
 pub(crate) mod word;

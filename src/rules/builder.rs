@@ -11,8 +11,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::accepted::AcceptedRules;
 use super::counts::{CallCounts, MemoryCounts};
-use super::engine::{Engine, ShellField};
+use super::engine::{Engine, ShellField, test_engine};
 use super::error::RulesError;
 use super::handle::{Rules, Settings};
 use super::journal::DecisionJournal;
@@ -47,6 +48,7 @@ pub struct RulesBuilder {
     protected: Vec<PathBuf>,
     settings: Settings,
     approvals: Option<ProjectApprovals>,
+    accepted: Option<AcceptedRules>,
 }
 
 impl std::fmt::Debug for RulesBuilder {
@@ -76,7 +78,13 @@ impl RulesBuilder {
                 journal: None,
             },
             approvals: None,
+            accepted: None,
         }
+    }
+
+    /// Rules for the workspace of the tests in files, which looks at no file.
+    pub(super) fn for_tests() -> Self {
+        Self::new().lexical().root(preset::TEST_ROOT).home(preset::TEST_HOME)
     }
 
     /// Adds a preset that comes with this crate.
@@ -153,6 +161,14 @@ impl RulesBuilder {
     pub fn project(mut self, path: impl Into<PathBuf>, approvals: ProjectApprovals) -> Self {
         self.origins.push(Origin::Project(path.into()));
         self.approvals = Some(approvals);
+        self
+    }
+
+    /// Compares each file of the user with the text that was accepted before, for a program that loads the files in each
+    /// process. A change that may allow more decides together with it, and the stricter of both counts (rule R3), until
+    /// the change is [accepted](AcceptedRules::accept). The example is at [`AcceptedRules`].
+    pub fn accepted(mut self, accepted: AcceptedRules) -> Self {
+        self.accepted = Some(accepted);
         self
     }
 
@@ -298,10 +314,13 @@ impl RulesBuilder {
         let sources = Sources {
             origins: self.origins.clone(),
             approvals: self.approvals.clone(),
+            accepted: self.accepted.clone(),
             tests: test_engine(&self.shells, self.programs.as_ref()),
         };
-        let set = sources.load(&engine)?;
-        Ok(Rules::new(self.settings, engine, sources, set))
+        let latest = sources.load(&engine)?;
+        let sets = sources.before(&latest)?.into_iter().chain([latest]);
+        let sets = sets.map(Arc::new).collect();
+        Ok(Rules::new(self.settings, engine, sources, sets))
     }
 }
 
@@ -317,23 +336,5 @@ impl Rules {
     /// A builder for rules from several sources.
     pub fn builder() -> RulesBuilder {
         RulesBuilder::new()
-    }
-}
-
-/// The engine that tests in files run with: a workspace that is the same on every machine.
-pub(super) fn test_engine(shells: &[ShellField], programs: Option<&Programs>) -> Engine {
-    let mut places = Places::lexical(Path::new(preset::TEST_ROOT));
-    places.set_home(PathBuf::from(preset::TEST_HOME));
-    let classifier = Classifier::new(places.workspace(), Preset::Developer)
-        .with_search_path(SearchPath::unchecked());
-    Engine {
-        classifier: match programs {
-            Some(programs) => classifier.with_programs(programs.clone()),
-            None => classifier,
-        },
-        places,
-        dialect: Dialect::Bash,
-        shells: shells.to_vec(),
-        protected: Vec::new(),
     }
 }

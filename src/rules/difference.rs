@@ -5,12 +5,11 @@
 //! is written. `may_widen` is a statement about the kind of change, made without any call: it errs on the side of
 //! saying so. [`replay`](super::replay) says what really changes for recorded calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::builder::test_engine;
-use super::engine::Engine;
+use super::engine::{Engine, test_engine};
 use super::error::RulesError;
 use super::rule::Rule;
 use super::rule_file::RuleFile;
@@ -27,8 +26,8 @@ pub struct RuleDifference {
     pub before: Option<String>,
     /// The text of the rule after; `None` if it was removed.
     pub after: Option<String>,
-    /// Whether the change may allow more than before: a rule that allows was added or changed, or one that asks or
-    /// denies was removed or changed.
+    /// Whether the change may allow more than before: a rule that allows was added or changed, one that asks, denies or
+    /// limits was removed or changed, or more tools are said to only read.
     pub may_widen: bool,
 }
 
@@ -61,12 +60,31 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
             continue;
         }
         let allows = after.is_some_and(|rule| rule.effect == ToolDecision::Allow);
-        let forbade = before.is_some_and(|rule| rule.effect != ToolDecision::Allow);
+        // A limit of a rule that allows is stricter than another rule that allows the same.
+        let forbade =
+            before.is_some_and(|rule| rule.effect != ToolDecision::Allow || rule.at_most.is_some());
         found.push(RuleDifference {
             rule: id.to_owned(),
             before: before.map(|rule| text_of(&old, rule)),
             after: after.map(|rule| text_of(&new, rule)),
             may_widen: allows || forbade,
+        });
+    }
+    let readers = |file: &RuleFile| {
+        let names: BTreeSet<String> = file.readers.iter().map(|it| it.text().to_owned()).collect();
+        names
+    };
+    let (read, reads) = (readers(&old), readers(&new));
+    if read != reads {
+        let text = |names: &BTreeSet<String>| {
+            let names = names.iter().collect::<Vec<_>>();
+            (!names.is_empty()).then(|| format!("read_only_tools = {names:?}"))
+        };
+        found.push(RuleDifference {
+            rule: "read_only_tools".into(),
+            before: text(&read),
+            after: text(&reads),
+            may_widen: !reads.is_subset(&read),
         });
     }
     if old.default_allow != new.default_allow {

@@ -4,13 +4,14 @@
 //! that is not in the list is no shell until the user says so, and its text is then compared as a text: conditions
 //! about commands are unknown, so that a rule that allows by commands is silent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::call::RuleCall;
 use super::paths::Places;
+use super::preset;
 use super::tool_pattern::ToolPattern;
 use crate::reader::shells::SHELLS;
-use crate::shell::{Classifier, Dialect};
+use crate::shell::{Classifier, Dialect, Preset, Programs, SearchPath};
 
 /// The directories, the table of programs, and the tools that are shells, for the evaluation of rules.
 #[derive(Debug, Clone)]
@@ -46,5 +47,23 @@ impl Engine {
 
     pub(super) fn is_installed(&self, program: &str) -> bool {
         !self.places.looks() || self.classifier.is_installed(program)
+    }
+}
+
+/// The engine that tests in files run with: a workspace that is the same on every machine.
+pub(super) fn test_engine(shells: &[ShellField], programs: Option<&Programs>) -> Engine {
+    let mut places = Places::lexical(Path::new(preset::TEST_ROOT));
+    places.set_home(PathBuf::from(preset::TEST_HOME));
+    let classifier = Classifier::new(places.workspace(), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    Engine {
+        classifier: match programs {
+            Some(programs) => classifier.with_programs(programs.clone()),
+            None => classifier,
+        },
+        places,
+        dialect: Dialect::Bash,
+        shells: shells.to_vec(),
+        protected: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `floor/protected` | a tool that may write a protected name, or one of the loaded files, the store, the key |
 //! | `floor/git` | `git` outside of the root, where a repository has settings that run programs; `git config` and others that write such settings |
-//! | `floor/countersign` | running the program itself, except to read its rules or its help |
+//! | `floor/countersign` | running the program itself, except for the commands that read rules, and for its help |
 //!
 //! # How a name is found
 //!
@@ -121,18 +121,26 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
             add(spoke, "floor/git", reason.to_owned(), Some(view.text_of(number)));
         }
     }
-    let decides = name.eq_ignore_ascii_case("countersign")
-        && part
-            .argv()
-            .get(1)
-            .is_none_or(|sub| !matches!(sub.as_str(), "rules" | "--help" | "--version"));
-    if decides {
+    if name.eq_ignore_ascii_case("countersign") && decides(part) {
         let reason = "`countersign` decides what is allowed, and a person has to run it".to_owned();
         add(spoke, "floor/countersign", reason, Some(view.text_of(number)));
     }
     if writes_protected(seen, view, part) {
         let reason = "names what decides what runs or what is allowed".to_owned();
         add(spoke, "floor/protected", reason, Some(view.text_of(number)));
+    }
+}
+
+/// The commands of `countersign rules` that read rules, and change nothing.
+const READS_RULES: &[&str] = &["check", "explain", "lint", "replay", "diff", "schema"];
+
+/// Whether `countersign` is run for more than reading its rules or its help.
+fn decides(part: &Part) -> bool {
+    let mut words = part.argv().iter().skip(1).map(String::as_str);
+    match words.next() {
+        Some("--help" | "--version") => false,
+        Some("rules") => words.next().is_none_or(|command| !READS_RULES.contains(&command)),
+        _ => true,
     }
 }
 

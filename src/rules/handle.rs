@@ -9,7 +9,7 @@
 //! | moment | in force | a call that A denies and B allows |
 //! |---|---|---|
 //! | loaded A | A | denied |
-//! | the file becomes B | A and B | denied, saying "by the rules before a change" |
+//! | the file becomes B | A and B | denied, saying "by the rules before the change" |
 //! | B is accepted | B | allowed |
 //! | the file is broken | B, and every ASK says so | allowed |
 //!
@@ -28,7 +28,7 @@ use serde_json::json;
 use super::call::RuleCall;
 use super::counts::{CallCounts, Count};
 use super::engine::Engine;
-use super::error::{Problem, RulesError};
+use super::error::RulesError;
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
 use super::journal::{DecisionJournal, JournalEntry};
@@ -50,6 +50,19 @@ pub(super) struct InForce {
     /// Why the latest files could not be loaded.
     problem: Option<RulesError>,
 }
+
+impl InForce {
+    /// Whether a person has not accepted the latest rules yet.
+    fn is_changed(&self) -> bool {
+        self.sets.len() > 1
+    }
+}
+
+/// What every question says while rules wait for being accepted.
+const CHANGED: &str =
+    "the rules were changed, and the stricter of both decides until they are accepted";
+const CHANGED_FILE: &str = "the rules were changed, and the stricter of both decides until you run \
+    `countersign rules accept`";
 
 struct Inner {
     engine: Engine,
@@ -185,8 +198,14 @@ impl fmt::Display for LoadedFile {
 }
 
 impl Rules {
-    pub(super) fn new(settings: Settings, engine: Engine, sources: Sources, set: RuleSet) -> Self {
-        let in_force = InForce { sets: vec![Arc::new(set)], problem: None };
+    /// The last of the sets is that of the files as they are.
+    pub(super) fn new(
+        settings: Settings,
+        engine: Engine,
+        sources: Sources,
+        sets: Vec<Arc<RuleSet>>,
+    ) -> Self {
+        let in_force = InForce { sets, problem: None };
         let in_force = RwLock::new(Arc::new(in_force));
         Self { shared: Arc::new(Inner { engine, sources, in_force, settings }) }
     }
@@ -275,6 +294,13 @@ impl Rules {
         self.in_force().problem.clone()
     }
 
+    /// Whether the rules were changed, and the stricter of them and those before decides until a person
+    /// [accepts](Self::accept) them (rule R3).
+    #[must_use]
+    pub fn needs_accepting(&self) -> bool {
+        self.in_force().is_changed()
+    }
+
     /// Decides about a call. Nothing is counted: a rule with `at_most` speaks as if the call were the first.
     #[must_use]
     pub fn decide(&self, call: &RuleCall<'_>) -> Ruling {
@@ -295,13 +321,19 @@ impl Rules {
             let empty = RuleSet::default();
             return evaluate(&empty, &self.shared.engine, call, explains);
         };
-        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call, explains);
+        let is_changed = in_force.is_changed();
+        let (mut ruling, near) =
+            evaluate(latest, &self.shared.engine, call, explains || is_changed);
         for earlier in sets {
             let (before, _) = evaluate(earlier, &self.shared.engine, call, true);
             ruling = stricter(ruling, before);
         }
+        if is_changed {
+            let accepting = self.shared.sources.accepted.is_some();
+            warn(&mut ruling, if accepting { CHANGED_FILE } else { CHANGED });
+        }
         if let Some(problem) = in_force.problem.as_ref().and_then(|it| it.problems().first()) {
-            warn(&mut ruling, problem);
+            warn(&mut ruling, &format!("the rules were changed and cannot be loaded: {problem}"));
         }
         (ruling, near)
     }
@@ -396,32 +428,49 @@ impl Rules {
     }
 
     /// Puts the latest rules into force alone. A person decides that, having seen the difference.
-    /// `digest` is that of the rules that the person has seen; `false` if others were loaded since.
+    /// `digest` is that of the rules that the person has seen; `false` if others were loaded since. With
+    /// [`AcceptedRules`](super::AcceptedRules) their files are recorded as accepted.
     pub fn accept(&self, digest: &str) -> bool {
         let mut place = self.shared.in_force.write().unwrap_or_else(PoisonError::into_inner);
         let Some(latest) = place.sets.last().filter(|set| set.digest() == digest).cloned() else {
             return false;
         };
+        self.shared.sources.accept(&latest);
         *place = Arc::new(InForce { sets: vec![latest], problem: place.problem.clone() });
         true
     }
 }
 
-/// The stricter of two rulings, with the rules of both.
+/// The stricter of two rulings. Where both ask, every question of both has to be answered: one of the rules before may
+/// be asked every time.
 fn stricter(latest: Ruling, before: Ruling) -> Ruling {
     let decision = latest.decision.max(before.decision);
+    let (asks, asked) =
+        (latest.decision == ToolDecision::Ask, before.decision == ToolDecision::Ask);
     let mut both = latest;
-    if before.decision > both.decision {
-        for mut spoke in before.spoke.into_iter().filter(|spoke| spoke.decision == before.decision)
-        {
-            spoke.reason = format!(
-                "{} (by the rules before a change that was not accepted yet)",
-                spoke.reason
-            );
-            both.spoke.push(spoke);
+    both.patterns = match (asks, asked) {
+        (true, true) => {
+            both.patterns.into_iter().filter(|it| before.patterns.contains(it)).collect()
         }
-        both.pins.extend(before.pins);
-        both.pins.dedup();
+        (_, true) => before.patterns,
+        (_, false) => both.patterns,
+    };
+    if before.decision == decision && decision != ToolDecision::Allow {
+        let is_known = |spoke: &Spoke, known: &[Spoke]| {
+            known.iter().any(|it| {
+                it.decision == spoke.decision
+                    && (&it.rule, &it.digest, &it.part) == (&spoke.rule, &spoke.digest, &spoke.part)
+            })
+        };
+        for mut spoke in before.spoke.into_iter().filter(|spoke| spoke.decision == decision) {
+            if !is_known(&spoke, &both.spoke) {
+                spoke.reason = format!("{} (by the rules before the change)", spoke.reason);
+                both.spoke.push(spoke);
+            }
+        }
+        let pins = before.pins.into_iter().filter(|pin| !both.pins.contains(pin));
+        let pins: Vec<_> = pins.collect();
+        both.pins.extend(pins);
     }
     both.charges.extend(before.charges.into_iter().filter(|_| decision != ToolDecision::Deny));
     both.charges.dedup();
@@ -430,11 +479,10 @@ fn stricter(latest: Ruling, before: Ruling) -> Ruling {
     both
 }
 
-/// Says in every ASK that the files cannot be loaded.
-fn warn(ruling: &mut Ruling, problem: &Problem) {
+/// Says something about the rules in every ASK.
+fn warn(ruling: &mut Ruling, what: &str) {
     for spoke in ruling.spoke.iter_mut().filter(|spoke| spoke.decision == ToolDecision::Ask) {
-        spoke.reason =
-            format!("{} (the rules were changed and cannot be loaded: {problem})", spoke.reason);
+        spoke.reason = format!("{} ({what})", spoke.reason);
     }
 }
 

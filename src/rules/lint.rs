@@ -8,6 +8,7 @@
 //! | `over-wide` | a rule that allows more than it seems to |
 //! | `shadowed` | a rule that allows, and is always overruled |
 //! | `dead` | no tool of that name, no such field, a pattern that matches nothing |
+//! | `renamed` | a tool by a name of some coding agent's that hooks do not use |
 //! | `untested` | a file without tests |
 //! | `no-reason` | a denial that does not tell the model what to do instead |
 //! | `ambiguous` | one id in two files, whose questions look alike |
@@ -30,6 +31,7 @@ use super::tool_pattern::ToolPattern;
 use crate::call::ToolDefinition;
 use crate::decision::ToolDecision;
 use crate::reader::shells::is_known_shell;
+use crate::reader::tools::named_otherwise;
 
 /// One finding about a rule or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -74,6 +76,7 @@ pub fn lint(rules: &Rules, tools: Option<&[ToolDefinition]>) -> Vec<Lint> {
             linting.wide(file, rule);
             linting.shadowed(file, rule);
             linting.conditions(file, rule);
+            linting.renamed(file, rule, tools.unwrap_or_default());
             if let Some(tools) = tools {
                 linting.dead(file, rule, tools);
             }
@@ -170,7 +173,8 @@ impl Linting<'_> {
                 "every command is allowed: add `where.command.is` or `where.command.runs`",
             );
         }
-        for condition in &rule.commands {
+        let is_of_classes = rule.commands.iter().any(|it| matches!(it.test, Test::Is(_)));
+        for condition in rule.commands.iter().filter(|_| !is_of_classes) {
             if let Test::Runs(programs) = &condition.test {
                 for words in programs {
                     self.program(file, rule, words);
@@ -212,7 +216,8 @@ impl Linting<'_> {
         };
         let covers = |other: &Rule| {
             let one = |tool: &ToolPattern| {
-                other.tools.iter().any(|it| it.is_every_tool() || it.text() == tool.text())
+                // `mcp:SERVER/*` is every tool of one server only.
+                other.tools.iter().any(|it| it.text() == "*" || it.text() == tool.text())
             };
             rule.tools.iter().all(one)
         };
@@ -232,6 +237,27 @@ impl Linting<'_> {
             all.filter_map(|it| suspicious(it, rule.effect)).collect();
         for (kind, text) in texts {
             self.add(file, Some(rule), kind, text);
+        }
+    }
+
+    /// A tool by the name that a coding agent has for it, where the hook has another one: no door has that tool.
+    fn renamed(&mut self, file: &RuleFile, rule: &Rule, tools: &[ToolDefinition]) {
+        let allows = rule.effect == ToolDecision::Allow;
+        let speaks_about = |tool: &str| {
+            let none = serde_json::Map::new();
+            let call = super::call::RuleCall::new(tool, &none);
+            rule.tools.iter().any(|pattern| pattern.matches(&call, allows))
+        };
+        for name in rule.tools.iter().filter_map(ToolPattern::plain_name) {
+            let Some((client, kind)) = named_otherwise(name) else { continue };
+            if !speaks_about(kind.name()) && tools.iter().all(|tool| tool.name() != name) {
+                let text = format!(
+                    "`{name}` is {client}'s name: in the hook this tool is `{}`. A tool of your own program is \
+                     `set:ID/{name}`",
+                    kind.name()
+                );
+                self.add(file, Some(rule), "renamed", text);
+            }
         }
     }
 

@@ -70,9 +70,10 @@
 //! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
 //! `tool_pattern`; the module `reader` lists what a call of a shell may carry beside its command, and `beside` finds what
 //! is not on the list; `pins` and `scripts` say what a question is bound to; `handle` holds what is in force, `sources`
-//! loads it, `layer` makes it a middleware. [`lint`], [`replay`], [`difference`] and [`Explanation`] are for the people
+//! loads it, `accepted` knows what a person has accepted, `layer` makes it a middleware. [`lint`], [`replay`], [`difference`] and [`Explanation`] are for the people
 //! who write rules.
 
+mod accepted;
 mod beside;
 mod builder;
 mod call;
@@ -117,6 +118,7 @@ mod sources;
 mod tool_pattern;
 mod truth;
 
+pub use accepted::{AcceptedFile, AcceptedRules};
 pub use builder::RulesBuilder;
 pub use call::RuleCall;
 pub use counts::{CallCounts, Count, MemoryCounts};

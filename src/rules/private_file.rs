@@ -5,7 +5,7 @@
 //! a crash leaves the old content or the new.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 fn options() -> OpenOptions {
@@ -38,6 +38,25 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(next, path)
+}
+
+/// Reads a file that only this user can read or write; `None` where there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    if !is_private(&metadata) || !belongs_to_user(&metadata) {
+        return Err(io::Error::other(format!(
+            "`{}` can be read or written by other users: make it your own, with mode 600",
+            path.display()
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Opens a file to append to it. A file that others can read or write is refused.

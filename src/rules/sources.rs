@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::accepted::AcceptedRules;
 use super::engine::Engine;
 use super::error::RulesError;
 use super::evaluation::evaluate;
@@ -30,6 +31,7 @@ pub(super) enum Origin {
 pub(super) struct Sources {
     pub(super) origins: Vec<Origin>,
     pub(super) approvals: Option<ProjectApprovals>,
+    pub(super) accepted: Option<AcceptedRules>,
     /// The engine that the tests in files are run with.
     pub(super) tests: Engine,
 }
@@ -39,6 +41,32 @@ impl Sources {
     pub(super) fn load(&self, engine: &Engine) -> Result<RuleSet, RulesError> {
         let files = self.origins.iter().map(|origin| self.file(origin, engine));
         Ok(RuleSet::new(files.collect::<Result<_, _>>()?))
+    }
+
+    /// The rules before a change that may allow more, and that no person has accepted.
+    pub(super) fn before(&self, latest: &RuleSet) -> Result<Option<RuleSet>, RulesError> {
+        let Some(accepted) = &self.accepted else { return Ok(None) };
+        let (mut files, mut is_wider) = (latest.files().to_vec(), false);
+        for file in files.iter_mut().filter(|file| file.layer == Layer::User) {
+            let Some(path) = file.path.clone() else { continue };
+            if let Some(text) = accepted.before(&path, &file.text)? {
+                let name = format!("{} as it was accepted", file.name);
+                let (before, _) = RuleFile::read(&name, &text, Layer::User, &self.tests)?;
+                (*file, is_wider) = (before.at(&path), true);
+            }
+        }
+        Ok(is_wider.then(|| RuleSet::new(files)))
+    }
+
+    /// Records the files of a set as those that a person has accepted.
+    pub(super) fn accept(&self, set: &RuleSet) {
+        let Some(accepted) = &self.accepted else { return };
+        for file in set.files().iter().filter(|file| file.layer == Layer::User) {
+            let Some(path) = &file.path else { continue };
+            if let Err(error) = accepted.accept(path, Some(&file.text)) {
+                tracing::error!(file = %path.display(), %error, "accepted rules were not recorded: the next process asks again");
+            }
+        }
     }
 
     fn file(&self, origin: &Origin, engine: &Engine) -> Result<RuleFile, RulesError> {

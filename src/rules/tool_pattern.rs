@@ -74,6 +74,11 @@ impl ToolPattern {
         self.name.literal()
     }
 
+    /// The name, if only one tool name matches, of any toolset or server.
+    pub(super) fn plain_name(&self) -> Option<&str> {
+        (self.source == ToolOrigin::Any).then(|| self.literal()).flatten()
+    }
+
     pub(super) fn is_every_tool(&self) -> bool {
         self.name.text() == "*"
     }

@@ -32,6 +32,12 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
+/// Whether a program of this name, without a version, runs any code that it is given. `awk` and the like are not meant:
+/// their scripts are checked.
+pub(crate) fn interprets(name: &str) -> bool {
+    INTERPRETERS.contains(&name) && !matches!(name, "awk" | "gawk")
+}
+
 /// What interpreters add to a name that they are given.
 const MODULES: &[&str] = &[
     ".js",

@@ -5,12 +5,13 @@
 //! | typed | means | why |
 //! |---|---|---|
 //! | nothing | no | Enter pressed from habit must not run anything |
-//! | `y`, `yes` | yes | |
+//! | `a`, `y`, `yes` | yes | |
+//! | `A` | yes to all, once their number was confirmed | a capital is no slip of the hand |
 //! | `yes, but not in main` | nothing; asked again | the text may take the yes back |
 //! | `no, use a branch` | no, with the text for the model | the text can only say more |
 //! | `ye`, `ok`, `j` | nothing; asked again | a guess would decide for the person |
 //!
-//! Case does not matter, and spaces around the line do not.
+//! Case matters for `a` and `d` only, whose capitals are about all calls. Spaces around the line do not.
 
 use super::offers::Term;
 use crate::ledger::GrantPlace;
@@ -41,22 +42,20 @@ pub(super) const GRANTING: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     This,
-    Tool,
     All,
 }
 
 pub(super) const HELP: &str = "Nothing runs before the last answer.
-  y      approve this call
-  n      deny it, as Enter alone does; `n TEXT` tells the model TEXT
+  a      approve this call; y is the same
+  d      deny it, as n and Enter alone do; `d TEXT` tells the model TEXT
   m      deny it, and type what the model is told
   e      edit the arguments, then approve
-  a, d   approve, deny every call that has no answer yet
-  t, x   approve, deny every such call of this tool
+  A, D   approve, deny every call that has no answer yet, after their number was shown
   v      show this call in full; again: with the masked values
   ?      this help
   Ctrl-C stops the run: nothing is decided, and none of these calls runs.
   A call of which something was left out can be approved once v has shown it.
-  `d TEXT` and `x TEXT` work as `n TEXT` does.";
+  `D TEXT` works as `d TEXT` does.";
 
 impl Choice {
     /// Parses a line. An empty line denies, only an exact yes approves, and `None` for any other text decides nothing.
@@ -64,25 +63,36 @@ impl Choice {
         let line = line.trim();
         let (word, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let text = text.trim();
-        let choice = match word.to_ascii_lowercase().as_str() {
-            "" | "n" | "no" => return Some(Self::Deny(Scope::This, text.to_owned())),
-            "d" => return Some(Self::Deny(Scope::All, text.to_owned())),
-            "x" => return Some(Self::Deny(Scope::Tool, text.to_owned())),
+        let choice = match word {
+            "D" => return Some(Self::Deny(Scope::All, text.to_owned())),
+            "A" => Self::Approve(Scope::All),
+            word => Self::of_this(&word.to_ascii_lowercase(), text)?,
+        };
+        // Text after a yes, as in `yes, but …`, may limit it: it is not taken as a yes.
+        (text.is_empty() || matches!(choice, Self::Deny(..) | Self::Grant(_))).then_some(choice)
+    }
+
+    /// The choice of a word about this call.
+    fn of_this(word: &str, text: &str) -> Option<Self> {
+        Some(match word {
+            "" | "d" | "n" | "no" => Self::Deny(Scope::This, text.to_owned()),
             "u" => return Term::until(text).map(Self::Grant),
-            "s" => Self::Grant(Term::In(GrantPlace::Session)),
-            "p" => Self::Grant(Term::In(GrantPlace::Project)),
-            "y" | "yes" => Self::Approve(Scope::This),
-            "a" => Self::Approve(Scope::All),
-            "t" => Self::Approve(Scope::Tool),
+            "s" if text.is_empty() => Self::Grant(Term::In(GrantPlace::Session)),
+            "p" if text.is_empty() => Self::Grant(Term::In(GrantPlace::Project)),
+            "a" | "y" | "yes" => Self::Approve(Scope::This),
             "m" => Self::Message,
             "e" => Self::Edit,
             "v" => Self::View,
             "?" | "h" | "help" => Self::Help,
             _ => return None,
-        };
-        // Text after a yes, as in `yes, but …`, may limit it: it is not taken as a yes.
-        text.is_empty().then_some(choice)
+        })
     }
+}
+
+/// Whether a line confirms what was just said, such as the number of calls. A letter that approves or denies a call
+/// confirms nothing.
+pub(super) fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 #[cfg(test)]
@@ -92,7 +102,7 @@ mod tests {
     /// An unknown choice decides nothing, and is asked again.
     #[test]
     fn only_an_exact_yes_approves() {
-        use Scope::{All, This, Tool};
+        use Scope::{All, This};
         let deny = |scope, text: &str| Some(Choice::Deny(scope, text.into()));
         for (line, choice) in [
             ("", deny(This, "")),
@@ -100,13 +110,18 @@ mod tests {
             ("n", deny(This, "")),
             ("No", deny(This, "")),
             ("n  not today ", deny(This, "not today")),
-            ("d", deny(All, "")),
-            ("d enough", deny(All, "enough")),
-            ("x never", deny(Tool, "never")),
+            ("d", deny(This, "")),
+            ("d enough", deny(This, "enough")),
+            ("D", deny(All, "")),
+            ("D enough", deny(All, "enough")),
+            ("x", None),
+            ("t", None),
             ("y", Some(Choice::Approve(This))),
             (" YES ", Some(Choice::Approve(This))),
-            ("a", Some(Choice::Approve(All))),
-            ("t", Some(Choice::Approve(Tool))),
+            ("a", Some(Choice::Approve(This))),
+            ("A", Some(Choice::Approve(All))),
+            ("A but not the last", None),
+            ("s now", None),
             ("e", Some(Choice::Edit)),
             ("?", Some(Choice::Help)),
             ("yes, but only once", None),

@@ -9,8 +9,9 @@
 
 use super::batch::Opened;
 use super::frame::{Frame, Look, ScreenRow, columns, detail};
-use super::list::{List, Mode, Purpose};
+use super::list::{List, Mode, Purpose, approval_word};
 use crate::deferred::ToolApproval;
+use crate::show::counted;
 
 /// The smallest screen on which anything can be decided.
 ///
@@ -30,7 +31,8 @@ const HELP: &str = "Nothing runs before the last call has an answer.
   u                 take the answer back
   s, p, U           approve it, and such calls (w: wider) in this session, in this
                     project, or for a time; what is granted is shown first
-  A, D              approve or deny every listed call without an answer
+  A, D              approve or deny every listed call without an answer, after
+                    their number was shown
   x                 select this call, or no longer: a, d and m are then about
                     all selected calls; Esc selects none
   /                 list only the calls with a text; Esc lists all
@@ -183,8 +185,13 @@ impl List<'_> {
             Purpose::Search => "List calls with: ".to_owned(),
             Purpose::Args => "args: ".to_owned(),
             Purpose::Until => "Grant for how long (30m, 2h, 1d): ".to_owned(),
-            Purpose::ApproveMany(calls) => format!("Type `all {calls}` to approve: "),
-            Purpose::DenyMany(calls) => format!("Type `yes` to deny {calls} calls: "),
+            Purpose::ApproveMany(calls) => {
+                let (word, calls) = (approval_word(*calls), counted(*calls, "call"));
+                format!("Type `{word}` to approve {calls}: ")
+            }
+            Purpose::DenyMany(calls) => {
+                format!("Type `yes` to deny {}: ", counted(*calls, "call"))
+            }
         };
         let (before, after) = line.window(width.saturating_sub(label.len() + 1));
         let x = columns(&label) + before.chars().count();

@@ -93,6 +93,11 @@ pub(super) enum AfterKey {
     Done,
 }
 
+/// What is typed to approve so many calls at once: the number, where there are many.
+pub(super) fn approval_word(calls: usize) -> String {
+    if calls > MANY_APPROVED { format!("all {calls}") } else { "yes".to_owned() }
+}
+
 impl<'a> List<'a> {
     pub(super) fn new(
         requests: &'a DeferredToolRequests,
@@ -284,13 +289,13 @@ impl<'a> List<'a> {
     fn decide(&mut self, key: char) {
         let many = !self.batch.chosen().is_empty();
         match key {
-            'a' | 'y' if many => self.approve_all(),
-            'd' if many => self.deny_all(false.into()),
+            'a' | 'y' if many => self.approve_all(MANY_APPROVED),
+            'd' if many => self.deny_all(false.into(), MANY_DENIED),
             'a' | 'y' => self.approve(),
             'd' => self.answer(&false.into()),
             'm' => self.mode = Mode::Typing(Purpose::Message, Line::new("")),
-            'A' => self.approve_all(),
-            _ => self.deny_all(false.into()),
+            'A' => self.approve_all(0),
+            _ => self.deny_all(false.into(), 0),
         }
     }
 
@@ -435,24 +440,30 @@ impl<'a> List<'a> {
         AfterKey::Stay
     }
 
-    fn approve_all(&mut self) {
+    /// Approves the selected calls, or all that are left. More than this many are confirmed by a line that shows their
+    /// number.
+    fn approve_all(&mut self, unconfirmed: usize) {
         let bulk = self.batch.bulk();
-        if bulk.calls > MANY_APPROVED {
+        if bulk.calls > unconfirmed {
             self.mode = Mode::Typing(Purpose::ApproveMany(bulk.calls), Line::new(""));
             return;
         }
         bulk.entries.iter().for_each(|at| self.batch.answer(*at, &true.into()));
-        self.message = format!("Approved {}.", counted(bulk.calls, "call"));
-        if bulk.unseen > 0 {
-            let unseen = counted(bulk.unseen, "call");
-            self.message += &format!(" Not approved: {unseen} of which not all was on the screen.");
-        }
+        self.say_approved(bulk.calls, bulk.unseen);
         self.batch.go_to_open();
     }
 
-    fn deny_all(&mut self, denial: ToolApproval) {
+    fn say_approved(&mut self, calls: usize, unseen: usize) {
+        self.message = format!("Approved {}.", counted(calls, "call"));
+        if unseen > 0 {
+            let unseen = counted(unseen, "call");
+            self.message += &format!(" Not approved: {unseen} of which not all was on the screen.");
+        }
+    }
+
+    fn deny_all(&mut self, denial: ToolApproval, unconfirmed: usize) {
         let (entries, calls) = self.batch.open_entries();
-        if calls > MANY_DENIED {
+        if calls > unconfirmed {
             self.denial = denial;
             self.mode = Mode::Typing(Purpose::DenyMany(calls), Line::new(""));
             return;
@@ -561,7 +572,9 @@ impl<'a> List<'a> {
         self.mode = Mode::List;
         match purpose {
             Purpose::Args => self.edited(text),
-            Purpose::Message if !self.batch.chosen().is_empty() => self.deny_all(denied(text)),
+            Purpose::Message if !self.batch.chosen().is_empty() => {
+                self.deny_all(denied(text), MANY_DENIED);
+            }
             Purpose::Message => self.answer(&denied(text)),
             Purpose::Until => match Term::until(text.trim()) {
                 Some(term) => self.grant(term),
@@ -576,10 +589,10 @@ impl<'a> List<'a> {
                 }
                 self.batch.keep_listed();
             }
-            Purpose::ApproveMany(calls) if text.trim() == format!("all {calls}") => {
+            Purpose::ApproveMany(calls) if text.trim() == approval_word(calls) => {
                 let bulk = self.batch.bulk();
                 bulk.entries.iter().for_each(|at| self.batch.answer(*at, &true.into()));
-                self.message = format!("Approved {}.", counted(bulk.calls, "call"));
+                self.say_approved(bulk.calls, bulk.unseen);
                 self.batch.go_to_open();
             }
             Purpose::DenyMany(calls) if text.trim().eq_ignore_ascii_case("yes") => {

@@ -68,7 +68,7 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `e` | edits the arguments, with `$VISUAL` or `$EDITOR` if set, shows the call with them, and then `a` approves it |
 /// | `u` | takes the answer back |
 /// | `s`, `p`, `U` | with [grants](Self::grants): approve it, and exactly such calls, or a class of calls, in this session, in this project, or for a time |
-/// | `A`, `D` | approve or deny every listed call without an answer |
+/// | `A`, `D` | approve or deny every listed call without an answer, after their number was shown and confirmed |
 /// | `x` | selects the call, or no longer; `a`, `d` and `m` are then about all selected calls; Esc selects none |
 /// | `/`, `v`, `?` | search the list, show all of the call (again: the masked values), show help |
 /// | Ctrl-C, Ctrl-D | stop the run |
@@ -76,12 +76,12 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// A key decides nothing while its call has been on the screen for less than [a while](Self::arming) (rule S3). A call
 /// of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or with
 /// others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
-/// than 10 is confirmed.
+/// than 10 selected ones is confirmed.
 ///
 /// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
 /// none, with [`line_by_line`](Self::line_by_line), and with the environment variable `COUNTERSIGN_LINES`, as for a
-/// screen reader. There `y`, `n`, `m`, `e`, `v` and `?` with Enter are about the call, and `a`, `d`, `t`, `x` about all
-/// calls or all of a tool; `s`, `p` and `u 2h` grant. `NO_COLOR` switches colors off.
+/// screen reader. There the same letters are typed with Enter: `a` and `d` are about the call, `A` and `D` about all that
+/// are left; `y` is `a`, `n` is `d`, and `u 2h` grants for a time. `NO_COLOR` switches colors off.
 ///
 /// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
 /// asks stay open.
@@ -98,7 +98,8 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// [a while](Self::arming). Pasted text answers no question.
 ///
 /// Blocked calls are denied without asking (rule A5), and calls that are executed elsewhere are left pending. Without a
-/// terminal every approval is denied, and the model and stderr are told why. When the run is dropped while a question
+/// terminal every approval is denied, by `policy: no terminal` and no person (rule D11), and the model and stderr are told
+/// why. When the run is dropped while a question
 /// is open, the question is withdrawn. The handler runs on a blocking thread of tokio.
 ///
 /// ```
@@ -149,7 +150,8 @@ impl TerminalHandler {
     /// Sets the name that is recorded with the answers; `terminal` by default.
     ///
     /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves
-    /// nothing: anyone who sits at the terminal is taken for that person.
+    /// nothing: anyone who sits at the terminal is taken for that person. A denial because there is no terminal is in no
+    /// person's name.
     ///
     /// ```
     /// use countersign::terminal::TerminalHandler;
@@ -245,7 +247,7 @@ impl TerminalHandler {
             let denied = ToolDenied::new(format!("Denied: no person can be asked, as {why}."));
             answers = answers.approval(call.id(), denied);
         }
-        answers.answered_by(&self.answered_by).leave_rest().build()
+        answers.answered_by_policy("no terminal").leave_rest().build()
     }
 
     /// Runs the whole dialogue. Blocks the thread until the person has answered.

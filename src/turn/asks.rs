@@ -230,7 +230,7 @@ impl TurnRun<'_> {
         for call in requests.iter() {
             let Some(answer) = answers.answer_to(call.id()) else { continue };
             let by = answers.answered_by.get(call.id()).map(String::as_str);
-            let by = Some(if is_policy(by) { "policy" } else { "person" });
+            let by = Some(if by.is_some_and(is_policy) { "policy" } else { "person" });
             let end = AskEnd { tool: call.name(), answer: answer.given(), by, waited };
             let questions = requests.questions(call.id()).iter();
             telemetry::measure_ask(&end, questions.map(|it| (it.layer(), it.own_key())));
@@ -333,7 +333,7 @@ fn note_answer(asks: &AskHistory, id: &str, pending: &PendingCall, answers: &Def
         }
         Some(ToolApproval::Denied(denied)) => {
             let by = answers.answered_by.get(id);
-            if !is_policy(by.map(String::as_str)) {
+            if !by.is_some_and(|by| is_policy(by)) {
                 asks.deny(key(&pending.shown), &denied.message);
             }
         }

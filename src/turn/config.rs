@@ -333,8 +333,9 @@ impl Turn {
     /// approval resets the count. A call that no layer asks about runs, however often it was denied.
     ///
     /// The denials of a run are kept by the [`Agent`](crate::Agent), or by a loop of your own in an [`AskHistory`].
-    /// Equal calls that are denied in one batch count once. An answer that a program gives counts as a person's,
-    /// unless it is marked as a policy's: `answered_by("policy")`, or `"policy: no writes at night"`.
+    /// Equal calls that are denied in one batch count once. An answer that a program gives counts as a person's, unless it
+    /// says that a policy gives it
+    /// ([`answered_by_policy`](crate::deferred::Answers::answered_by_policy)).
     ///
     /// ```
     /// use countersign::handler::handler_fn_sync;

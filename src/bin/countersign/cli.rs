@@ -23,6 +23,7 @@ Files:
                      listen = \"127.0.0.1:8788\"
   Default store  $XDG_STATE_HOME/countersign/asks.db (~/.local/state), created for this user alone
   Sealing key    seal.key beside it, generated at the first use
+  Accepted rules rules/ beside it, written by hook and guard, and by `rules accept`
 
 Environment:
   COUNTERSIGN_CONFIG, COUNTERSIGN_STORE, COUNTERSIGN_PRINCIPAL, COUNTERSIGN_AUDIT_KEY_FILE
@@ -70,7 +71,7 @@ pub(crate) enum Command {
     Pins(pins::PinsArgs),
     /// Decide about the tool calls of coding agents
     Hook(hook::cli::HookArgs),
-    /// Check, explain, lint, replay, diff and import rules, and print their schema
+    /// Check, explain, lint, replay, diff, accept and import rules, and print their schema
     Rules(rules::RulesArgs),
     /// Print the completions for a shell
     Completions(completions::Completions),

@@ -53,7 +53,7 @@ enum GrantsCommand {
     /// Revoke a grant: it answers nothing more, in no process
     Revoke {
         id: String,
-        /// Who revokes it; by default the principal of the configuration
+        /// Who revokes it, recorded as it is given; by default the principal of the configuration
         #[arg(long = "as", value_name = "NAME")]
         who: Option<String>,
     },
@@ -62,7 +62,7 @@ enum GrantsCommand {
         /// Revoke the grants that have answered nothing for this many days
         #[arg(long, value_name = "DAYS")]
         unused_for: Option<u32>,
-        /// Who revokes them; by default the principal of the configuration
+        /// Who revokes them, recorded as it is given; by default the principal of the configuration
         #[arg(long = "as", value_name = "NAME")]
         who: Option<String>,
     },
@@ -90,7 +90,7 @@ struct Make {
     /// How many calls it answers
     #[arg(long)]
     uses: Option<u32>,
-    /// Who makes it; by default the principal of the configuration
+    /// Who makes it, recorded as it is given; by default the principal of the configuration
     #[arg(long = "as", value_name = "NAME")]
     who: Option<String>,
 }

@@ -26,6 +26,9 @@ use crate::listening::ListeningArgs;
 use crate::output::{CommandError, CommandOutput};
 use crate::signals::told;
 
+/// What the name of the page is worth.
+const WORTH: &str = "(not checked: by the address of this page)";
+
 const ADDRESSES: &str = "\
 Prints the address of the page, which contains a secret: anyone who has it decides in your name. It changes with each start. \
 Ends with Ctrl-C. Exit statuses: 0 ended; 1 the store or the address cannot be used; 2 bad usage.";
@@ -40,7 +43,8 @@ pub(crate) struct InboxArgs {
     /// The address to listen on; by default a free port of the loopback interface
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// The name under which you decide; by default that of the configuration, or your account
+    /// The name under which you decide; by default that of the configuration, or your account. It is not checked: anyone
+    /// who has the address of the page decides in it
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
     #[command(flatten)]
@@ -65,7 +69,7 @@ impl InboxArgs {
         let (stop, stopped) = watch::channel(());
         let ended = |mut stopped: watch::Receiver<()>| async move { drop(stopped.changed().await) };
         let page = Page::new(ledger, move |_| {
-            let principal = Approver::new(name.clone()).with_audit(true);
+            let principal = Approver::new(name.clone()).with_note(WORTH).with_audit(true);
             async move { Ok(principal) }
         });
         let page = page.hosts([address.to_string(), format!("localhost:{}", address.port())]);

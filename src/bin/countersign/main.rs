@@ -1,6 +1,7 @@
 //! The program `countersign`: the library's ledger, inbox and hooks from the command line. Everything it does is public
 //! in the library; here are the command lines, what is printed, and the exit statuses.
 
+mod accepted;
 mod asks;
 mod cli;
 mod completions;
@@ -53,7 +54,7 @@ fn run(cli: cli::Cli) -> Result<CommandOutput, CommandError> {
     if let Command::Completions(completions) = &cli.command {
         return Ok(completions.run());
     }
-    // Rules are examined without a store and without the configuration.
+    // Rules are examined and accepted without a store and without the configuration.
     if let Command::Rules(rules) = &cli.command {
         return rules.run();
     }

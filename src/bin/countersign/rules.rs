@@ -1,10 +1,10 @@
-//! `countersign rules`: checks, explains, examines, replays, compares and imports rules.
+//! `countersign rules`: checks, explains, examines, replays, compares, accepts and imports rules.
 //!
 //! Files of rules are code that decides, so they can be tested, examined and compared before they are used. The exit
 //! status is 1 where a change *may* let more through, which a job in CI can stop at; a person then says that it is
 //! meant.
 
-use std::io::{BufRead as _, Read as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -14,6 +14,7 @@ use countersign::rules::{
 use countersign::{shell, show};
 use serde_json::{Map, Value, json};
 
+use crate::accepted::{Accept, shown};
 use crate::output::{CommandError, CommandOutput};
 
 /// Exit statuses: 0 done; 1 the rules have a problem, or something widens; 2 bad usage.
@@ -38,7 +39,9 @@ enum Action {
     Replay(ReplayArgs),
     /// Show which rules differ between two files; exits 1 if a difference may widen
     Diff(Diff),
-    /// Print the rules of another agent's file as a file of rules
+    /// Accept changed rules, for which the stricter of them and those before decide until then. Needs a terminal
+    Accept(Accept),
+    /// Print the rules of another agent's file as a file of rules, and on stderr what is not carried over and why
     Import(Import),
     /// Print the JSON Schema of files of rules
     Schema,
@@ -135,6 +138,7 @@ impl RulesArgs {
             Action::Lint(source) => Ok(lint(&source.load()?, 0, false)),
             Action::Replay(replay) => replay.run(),
             Action::Diff(diff) => diff.run(),
+            Action::Accept(accept) => accept.run(),
             Action::Import(import) => import.run(),
             Action::Schema => Ok(CommandOutput::new(0, library::schema())),
         }
@@ -232,18 +236,7 @@ impl Diff {
     fn run(&self) -> Result<CommandOutput, CommandError> {
         let found = library::difference(&text_of(&self.old)?, &text_of(&self.new)?)
             .map_err(|error| problem(&error))?;
-        let marked = |sign: &str, text: &Option<String>| {
-            text.iter()
-                .flat_map(|text| text.lines())
-                .map(|line| format!("\n{sign} {line}"))
-                .collect::<String>()
-        };
-        let texts = found.iter().map(|it| {
-            let note = if it.may_widen { " (may widen)" } else { "" };
-            format!("{}{note}{}{}", it.rule, marked("-", &it.before), marked("+", &it.after))
-        });
-        let text = texts.collect::<Vec<_>>().join("\n\n");
-        let text = if found.is_empty() { "no difference".to_owned() } else { text };
+        let text = shown(&found);
         let status = u8::from(found.iter().any(|it| it.may_widen));
         Ok(CommandOutput::of(status, found.iter().map(|it| json!(it)).collect()).for_people(text))
     }
@@ -260,15 +253,14 @@ impl Import {
             ImportedAgent::Codex => library::import_codex(&text),
         };
         let imported: Imported = imported.map_err(|error| problem(&error))?;
-        let mut shown = imported.text.clone();
-        if !imported.left_out.is_empty() {
-            shown.push_str("\n# Not carried over:\n");
-        }
+        // Stdout is the file; a closed stderr is no error.
+        let mut told = std::io::stderr().lock();
         for one in &imported.left_out {
             let dead = if one.dead { " (it has no effect there either)" } else { "" };
             let rule: Vec<&str> = one.rule.split_whitespace().collect();
-            shown.push_str(&format!("# {}: {}{dead}\n", rule.join(" "), one.why));
+            let line = format!("not carried over: {}: {}{dead}", rule.join(" "), one.why);
+            let _ = writeln!(told, "{}", show::escape(&line));
         }
-        Ok(CommandOutput::new(0, json!(imported)).for_people(shown.trim_end()))
+        Ok(CommandOutput::new(0, json!(imported)).for_people(imported.text.trim_end()))
     }
 }

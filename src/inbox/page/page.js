@@ -229,6 +229,7 @@ async function begin() {
   }
   me = body.name;
   $("name").textContent = me;
+  $("name-note").textContent = body.note ?? "";
   $("links").replaceChildren(...body.links.map(({ label, url }) => el("a", { href: url }, label)),
     ...(body.logout ? [el("a", { href: body.logout }, "Log out")] : []));
   $("audit").hidden = !body.audits;

@@ -1,8 +1,7 @@
 //! The `.rules` files of Codex.
 
-use super::super::condition_format::RUNNERS;
 use super::super::error::RulesError;
-use super::{Imported, Writer, plain_words, quoted};
+use super::{Imported, SHELL, Writer, plain_words};
 
 /// A literal of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +17,7 @@ enum Literal {
 /// let rules = r#"prefix_rule(pattern = ["git", ["push", "fetch"]], decision = "prompt", justification = "talks")"#;
 /// let imported = countersign::rules::import_codex(rules)?;
 /// assert!(imported.text.contains(r#"where.command.runs = ["git push", "git fetch"]"#));
+/// assert!(imported.text.contains(r#"reason = "talks""#));
 /// # Ok::<(), countersign::rules::RulesError>(())
 /// ```
 ///
@@ -26,7 +26,7 @@ enum Literal {
 /// file may be the part that forbids.
 pub fn import_codex(text: &str) -> Result<Imported, RulesError> {
     let mut reader = CallReader { text, at: 0 };
-    let mut writer = Writer::new();
+    let mut writer = Writer::new("the rules of Codex");
     while let Some((name, arguments, written)) = reader.call()? {
         match name.as_str() {
             "prefix_rule" => prefix(&mut writer, &arguments, written),
@@ -55,6 +55,38 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
     let Some(Literal::List(pattern)) = get("pattern") else {
         return writer.left_out(written, "has no pattern", true);
     };
+    let Some(all) = combinations(pattern) else {
+        return writer.left_out(written, "has more than 256 combinations", false);
+    };
+    if all.is_empty() || !all.iter().all(|words| plain_words(words)) {
+        return writer.left_out(written, "has words that these rules cannot name", false);
+    }
+    if effect == "allow" {
+        // Each in a rule of its own, as their harmless forms are of other classes.
+        for words in &all {
+            if let Err(why) = writer.allow_program(words) {
+                let rule = format!("prefix_rule(pattern = {})", super::list(words));
+                writer.left_out(&rule, &why, false);
+            }
+        }
+        return;
+    }
+    let reason = match get("justification") {
+        Some(Literal::Text(text)) => text.clone(),
+        _ => format!("the rules of Codex say so: {}", words_of(written)),
+    };
+    let runs: Vec<String> = all.iter().map(|words| words.join(" ")).collect();
+    let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+    writer.rule(
+        effect,
+        &[SHELL],
+        &[format!("where.command.runs = {}", super::list(&runs))],
+        &reason,
+    );
+}
+
+/// The commands that a pattern stands for, of which each word may be one of several. `None` if there are too many.
+fn combinations(pattern: &[Literal]) -> Option<Vec<Vec<&str>>> {
     let mut all: Vec<Vec<&str>> = vec![Vec::new()];
     for word in pattern {
         let choices: Vec<&str> = match word {
@@ -72,33 +104,15 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
             .flat_map(|words| choices.iter().map(|choice| [words.as_slice(), &[*choice]].concat()))
             .collect();
         if all.len() > 256 {
-            return writer.left_out(written, "has more than 256 combinations", false);
+            return None;
         }
     }
-    if all.is_empty() || !all.iter().all(|words| plain_words(words)) {
-        return writer.left_out(written, "has words that these rules cannot name", false);
-    }
-    let runner = |words: &Vec<&str>| {
-        words.len() == 1 && words.first().is_some_and(|it| RUNNERS.contains(it))
-    };
-    if effect == "allow" && all.iter().any(runner) {
-        return writer.left_out(
-            written,
-            "allows a program that runs any program in its arguments",
-            false,
-        );
-    }
-    let reason = match get("justification") {
-        Some(Literal::Text(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let words: Vec<String> = all.iter().map(|words| quoted(&words.join(" "))).collect();
-    writer.rule(
-        effect,
-        &["shell"],
-        &[format!("where.command.runs = [{}]", words.join(", "))],
-        reason,
-    );
+    Some(all)
+}
+
+/// A text on one line.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Reads calls with literal arguments.

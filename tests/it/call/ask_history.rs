@@ -107,13 +107,20 @@ async fn a_repeated_denied_call_is_shown_with_the_count_and_then_denied_without_
 // D11: "Only a person's denials count": not a policy's, and not those of a handler without a person.
 #[tokio::test]
 async fn denials_of_a_policy_do_not_count() {
-    for by in ["policy", "policy: no writes at night"] {
+    for by in ["policy", "policy: no writes at night", "policy: no terminal"] {
         let seen = Shown::default();
         let agent = Agent::new(insists(5), delete_tool().approval_required())
             .deferred_tool_handler(person(&seen, by, |_| false));
         let _ = agent.run("go").await.unwrap();
         assert_eq!(shown(&seen), vec![None; 5]);
     }
+    let night = handler_fn_sync(|_: &RunContext, requests: &DeferredToolRequests| {
+        assert!(requests.approvals.iter().all(|call| requests.denied_before(call.id()).is_none()));
+        requests.answer().deny_rest("no writes at night").answered_by_policy("night").build()
+    });
+    let agent = Agent::new(insists(5), delete_tool().approval_required());
+    let run = agent.deferred_tool_handler(night).run("go").await.unwrap();
+    assert!(run.turns()[..5].iter().all(|turn| content(turn, 0) == "no writes at night"));
     let agent = Agent::new(insists(5), delete_tool().approval_required())
         .deferred_tool_handler(DenyAll::new("no approver is available"));
     let run = agent.run("go").await.unwrap();

@@ -1,6 +1,7 @@
 //! MCP: servers, the guard, and the tools of servers.
 
 mod announcing;
+mod changed_rules;
 mod changing;
 mod client;
 mod conformance;

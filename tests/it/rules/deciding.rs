@@ -301,11 +301,20 @@ fn the_floor_asks_every_time() {
         "git -C /tmp/x log",
         "cd /tmp && git status",
         "countersign asks approve 1",
+        "countersign rules accept",
+        "countersign rules accept --rules check",
+        "countersign rules --json accept",
+        "countersign rules import claude settings.json",
+        "countersign rules",
+        "/usr/local/bin/countersign rules accept",
         "cp a .git/hooks/b",
     ] {
         let given = args(json!({"command": command}));
         let ruling = rules.decide(&RuleCall::new("shell", &given));
         assert!(ruling.decision() == Ask && ruling.is_every_time(), "{command}: {ruling}");
+    }
+    for command in ["check", "explain", "lint", "replay j", "diff a b", "schema"] {
+        assert_eq!(run(&rules, &format!("countersign rules {command}")), Allow, "{command}");
     }
     let elsewhere = args(json!({"command": "git status", "cwd": "/tmp/x"}));
     assert_eq!(rules.decide(&RuleCall::new("shell", &elsewhere)).decision(), Ask);

@@ -1,5 +1,6 @@
 //! Permissions as a file (rules R1 to R8).
 
+mod accepting;
 mod beside;
 mod corpus;
 mod counting;

@@ -114,8 +114,9 @@ fn settings_of_claude_code_become_rules_that_are_no_milder() {
             && left_out.contains(&"Bash(python:*)")
             && left_out.contains(&"Bash(git * main)")
     );
-    let given = args(json!({"file_path": "deep/.env"}));
-    assert_eq!(rules.decide(&RuleCall::new("Read", &given)).decision(), ToolDecision::Deny);
+    let given = args(json!({"path": "deep/.env"}));
+    assert_eq!(rules.decide(&RuleCall::new("read_file", &given)).decision(), ToolDecision::Deny);
+    assert_eq!(run(&rules, "cat deep/.env"), ToolDecision::Deny);
 }
 
 #[test]

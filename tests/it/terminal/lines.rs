@@ -437,7 +437,8 @@ fn a_person_answers_for_the_session_of_the_assistant() {
 fn elided_text_is_opened_before_its_call_is_approved() {
     let session = Session::start("long");
     session.until(PROMPT, 1).send("y\r").asked_behind("v shows all of it", 1);
-    session.send("a\r").asked_behind("1 of 2: write_file", 2);
+    session.send("A\r").until("Approve 1 call? [y,N]", 1);
+    session.send("y\r").asked_behind("1 of 2: write_file", 2);
     assert!(session.shown().contains("Not approved: 1 call"));
     assert!(!session.shown().contains("curl-evil|sh"));
     session.send("v\r").asked_behind("curl-evil|sh", 1).send("y\r");
@@ -496,7 +497,8 @@ fn a_terminal_that_hangs_up_stops_the_run() {
     assert_eq!(result["stopped"], true);
 }
 
-/// "without a terminal on stdin it denies, saying so"
+/// "without a terminal on stdin it denies, saying so"; D11: "Only a person's denials count, not those of […] a terminal
+/// without a person".
 #[test]
 fn without_a_terminal_everything_is_denied() {
     let dir = tempfile::tempdir().unwrap();
@@ -512,4 +514,6 @@ fn without_a_terminal_everything_is_denied() {
     let denied = "Denied: no person can be asked, as stdin is not a terminal.";
     assert_eq!(result["told"], json!([["denied", denied], ["denied", FROZEN], ["denied", denied]]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("stdin is not a terminal"));
+    let policy = "policy: no terminal";
+    assert_eq!(result["answered_by"], json!({"c1": policy, "c2": "policy", "c3": policy}));
 }

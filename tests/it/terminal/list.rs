@@ -105,7 +105,13 @@ fn a_key_held_down_decides_one_call_at_most() {
 fn a_call_with_text_left_out_is_opened_first() {
     let session = start("long", &[]);
     session.shows("1 of 2").press("a").shows("v shows all of it");
-    session.send("j").shows("2 of 2").press("A").shows("Not approved: 1 call").shows("1 approved");
+    session
+        .send("j")
+        .shows("2 of 2")
+        .press("A")
+        .shows("Type `yes` to approve 1 call")
+        .send("yes\r");
+    session.shows("Not approved: 1 call").shows("1 approved");
     session.send("v").shows("more rows below").press("a").shows("not all of this call was on");
     session.send("\u{1b}[F").shows("The end of this call").press("a");
     assert_eq!(session.result(), json!(["c1", "c2"]));
@@ -147,7 +153,8 @@ fn every_call_of_a_large_batch_is_reached_and_equal_ones_are_one_entry() {
 #[test]
 fn all_are_approved_by_their_number_once_they_were_seen() {
     let session = start("many", &[]);
-    session.shows("1 of 51").press("A").shows("of which not all was on the screen").send("\u{3}");
+    session.shows("1 of 51").press("A").shows("Type `yes` to approve").send("yes\r");
+    session.shows("of which not all was on the screen").send("\u{3}");
     assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
 
     let session = start("many", &[]);

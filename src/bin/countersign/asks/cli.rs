@@ -70,7 +70,7 @@ pub(crate) enum AsksCommand {
         /// The fingerprint of what was shown, as `list` and `show` print it
         #[arg(long, allow_hyphen_values = true)]
         fingerprint: String,
-        /// The name of the person who decides
+        /// The name of the person who decides. It is recorded as it is given, and proves nothing
         #[arg(long = "as", value_name = "WHO", value_parser = name, allow_hyphen_values = true)]
         who: String,
         #[command(flatten)]
@@ -115,7 +115,7 @@ pub(crate) enum AsksCommand {
     Cancel {
         /// The ID of the ask
         id: String,
-        /// The name of the person who withdraws it
+        /// The name of the person who withdraws it, recorded as it is given
         #[arg(long = "as", value_name = "WHO", value_parser = name, allow_hyphen_values = true)]
         who: String,
     },

@@ -20,6 +20,7 @@ use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
 
 use crate::Context;
+use crate::accepted::accepted_rules;
 use crate::output::{CommandError, CommandOutput};
 use crate::project::{self, in_project};
 use crate::used_store::{UsedStore, quoted};
@@ -161,6 +162,7 @@ impl GuardArgs {
         let own =
             context.config.own_places(&context.directories, context.config_file.as_deref(), url);
         let rules = Rules::builder().counts(ledger.clone()).root(project);
+        let rules = rules.accepted(accepted_rules(&context.directories));
         let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
         let rules = self.http.token_file.iter().fold(rules, |rules, file| rules.protect(file));
         let rules = self.rules.iter().fold(rules, |rules, file| rules.file(file));

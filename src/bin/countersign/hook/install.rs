@@ -58,7 +58,7 @@ impl Install {
         let mut words =
             vec![program.to_string_lossy().into_owned(), "hook".to_owned(), client.to_string()];
         let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
-        let has_rules = options.check(&self.place)?;
+        let rules = options.check(&self.place)?;
         let state = options.state()?;
         words.extend(options.into_words()?);
         let installation = self.place.installation(context)?.command(words).limit(self.limit);
@@ -84,12 +84,17 @@ impl Install {
         if done.switched {
             text += "\nAll hooks of this client were switched off, and are on now: `uninstall` switches them off again";
         }
-        if !has_rules {
+        if rules.is_none() {
             let rules = context.directories.config().join("rules.toml");
             text += &format!(
-                "\nEvery call is asked about, as there are no rules: they belong in {}",
+                "\nEvery call is asked about, as there are no rules: they belong in {}, and count \
+                 once you run `countersign rules accept`",
                 rules.display()
             );
+        }
+        if rules.is_some_and(|rules| rules.needs_accepting()) {
+            text += "\nThe rules were changed since you accepted them, and the stricter of both decides: `countersign rules \
+                     accept` shows the difference.";
         }
         let next = next(&self.place, &installation, done.changed, context);
         text += &format!("\n{next}");

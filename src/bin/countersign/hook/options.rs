@@ -116,18 +116,17 @@ impl Options {
         Self::try_parse_from(words).map_err(|error| error.to_string())
     }
 
-    /// Whether there are rules, given or of the user. What cannot be used would deny every call, and is an error.
-    pub(super) fn check(&self, place: &Configuration) -> Result<bool, CommandError> {
-        match self.rules(place) {
-            Ok(rules) => Ok(rules.is_some()),
-            Err(CommandError::Store(problem)) => {
-                Err(CommandError::Store(format!("nothing was installed, as {problem}")))
+    /// The rules of a hook that is installed. What cannot be used would deny every call, and is an error.
+    pub(super) fn check(&self, place: &Configuration) -> Result<Option<Rules>, CommandError> {
+        self.rules(place).map_err(|error| match error {
+            CommandError::Store(problem) => {
+                CommandError::Store(format!("nothing was installed, as {problem}"))
             }
-            Err(other) => Err(other),
-        }
+            other => other,
+        })
     }
 
-    /// The rules, given or of the user. What cannot be used would deny every call, and is an error.
+    /// The rules, given or of the user, if there are any; what is found first is accepted with that.
     pub(super) fn rules(&self, place: &Configuration) -> Result<Option<Rules>, CommandError> {
         let directories = self.answering.settings.directories()?;
         if let Some(config) = &self.config {

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use countersign::config::Directories;
 use countersign::error::with_causes;
-use countersign::rules::{CallCounts, Rules};
+use countersign::rules::{CallCounts, Rules, RulesError};
+
+use crate::accepted::accepted_rules;
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory. `None` when there are none:
-/// then every call is asked about. `own` are the places that no tool may write unasked.
+/// then every call is asked about. A file that was there at an earlier call and is gone is an error. `own` are the places
+/// that no tool may write unasked.
 pub(super) fn load(
     files: &[PathBuf],
     directories: &Directories,
@@ -18,17 +21,20 @@ pub(super) fn load(
     counts: impl CallCounts,
 ) -> Result<Option<Rules>, String> {
     let of_user = directories.config().join("rules.toml");
+    let problem = |error: RulesError| with_causes(&error);
+    let accepted = accepted_rules(directories);
     let files = match files {
-        [] if of_user.exists() => vec![of_user],
+        [] if accepted.is_there(&of_user).map_err(problem)? => vec![of_user],
         [] => return Ok(None),
         files => files.to_vec(),
     };
-    let mut rules = Rules::builder().root(root).counts(counts).home(directories.home());
+    let rules = Rules::builder().root(root).counts(counts).home(directories.home());
+    let mut rules = rules.accepted(accepted);
     for place in own {
         rules = rules.protect(place);
     }
     for file in files {
         rules = rules.file(file);
     }
-    rules.load().map(Some).map_err(|error| with_causes(&error))
+    rules.load().map(Some).map_err(problem)
 }

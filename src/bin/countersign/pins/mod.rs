@@ -46,7 +46,7 @@ enum PinsCommand {
         /// Accept the tools that all servers propose at this moment, shown or not
         #[arg(long)]
         all: bool,
-        /// The person who accepts; by default this user
+        /// The person who accepts, recorded as it is given; by default this user
         #[arg(long = "as", value_name = "WHO")]
         who: Option<String>,
     },

@@ -1,8 +1,10 @@
 //! `countersign hook` as a process: approvals that are spent once, and every way in which a hook can fail.
 
 mod approving;
+mod changed;
 mod environment;
 mod failing;
+mod imported;
 mod killed;
 mod ruling;
 mod unapproved;

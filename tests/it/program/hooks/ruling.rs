@@ -204,6 +204,21 @@ fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
     assert!(user.pending().is_empty());
 }
 
+/// D11: "Only a person's denials count, not those of a policy".
+#[test]
+fn a_call_that_a_policy_denies_is_asked_about_again() {
+    let user = User::new();
+    for _ in 0..4 {
+        assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+        let ask = user.pending_are(1).remove(0);
+        let text = |name: &str| ask[name].as_str().unwrap();
+        let decide = ["asks", "decide", text("id"), "--fingerprint", text("fingerprint")];
+        let as_policy = ["--as", "policy: night", "--deny", "not at night"];
+        assert_eq!(user.run(&[&decide[..], &as_policy].concat()).status, 0);
+        assert_denied("claude", &user.hook(&CALL, "1"), "not at night");
+    }
+}
+
 /// R5: "The floor is built in": a store, a configuration and a key that lie elsewhere are protected there.
 #[test]
 fn the_programs_own_files_are_protected_where_they_are() {

@@ -1,0 +1,164 @@
+//! A file of rules that changes between two calls of a hook, each of which is a process of its own (rule R3).
+
+use super::{CALL, Call, assert_allowed, assert_denied};
+use crate::program::{Ended, User};
+
+const NARROW: &str =
+    "version = 1\n[[rule]]\nid = 'look'\nallow = 'shell'\nwhere.command.is = 'read-only'\n";
+const WIDE: &str = "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n";
+
+/// A call in the directory that the hook runs in.
+fn call<'a>(user: &'a User, command: &'a str) -> Call<'a> {
+    Call { command, directory: user.home().to_str().unwrap(), ..CALL }
+}
+
+impl User {
+    fn rules_toml(&self) -> std::path::PathBuf {
+        self.configure("");
+        self.home().join(".config/countersign/rules.toml")
+    }
+
+    /// Runs the program on a terminal, types a line, and gives what it has shown.
+    #[cfg(unix)]
+    fn types(&self, words: &[&str], line: &str) -> Ended {
+        use std::io::{Read as _, Write as _};
+        let (mut pty, pts) = pty_process::blocking::open().unwrap();
+        let mut command =
+            pty_process::blocking::Command::new(crate::support::program("countersign"));
+        command = command.args(words).env("HOME", self.home()).current_dir(self.home());
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+            command = command.env_remove(name);
+        }
+        let mut child = command.spawn(pts).unwrap();
+        pty.write_all(format!("{line}\n").as_bytes()).unwrap();
+        // The other end is closed when the program has ended, which is an error on Linux.
+        let mut out = Vec::new();
+        let _ = pty.read_to_end(&mut out);
+        let status = child.wait().unwrap().code().unwrap_or(-1);
+        let out = String::from_utf8(out).unwrap().replace("\r\n", "\n");
+        Ended { status, out, err: String::new() }
+    }
+}
+
+/// R3: "one that may widen needs `countersign rules accept` on a terminal".
+#[cfg(unix)]
+#[test]
+fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
+    let user = User::new();
+    let file = user.rules_toml();
+    std::fs::write(&file, NARROW).unwrap();
+    assert_allowed(&user.hook(&call(&user, "ls"), "20"));
+    std::fs::write(&file, WIDE).unwrap();
+    assert_denied("claude", &user.hook(&call(&user, "touch a"), "12"), "waits for approval");
+    assert_allowed(&user.hook(&call(&user, "ls"), "20"));
+    let asked = user.pending_are(1).remove(0).to_string();
+    assert!(asked.contains("the rules were changed") && asked.contains("rules accept"), "{asked}");
+
+    let without = user.run(&["rules", "accept"]);
+    assert!(without.status == 2 && without.err.contains("on a terminal"), "{without:?}");
+    for (line, status) in [("", 1), ("y", 1), ("no", 1)] {
+        assert_eq!(user.types(&["rules", "accept"], line).status, status, "{line}");
+    }
+    assert_denied("claude", &user.hook(&call(&user, "touch a"), "12"), "waits for approval");
+
+    let accepted = user.types(&["rules", "accept"], "yes");
+    assert_eq!(accepted.status, 0, "{accepted:?}");
+    for shown in [
+        "all (may widen)\n+ [[rule]]\n+ id = 'all'\n+ allow = '*'",
+        "look\n- [[rule]]",
+        "1 change may allow more than before",
+        "rules.toml",
+    ] {
+        assert!(accepted.out.contains(shown), "{shown}: {}", accepted.out);
+    }
+    let other = call(&user, "touch b");
+    assert_allowed(&user.hook(&other, "20"));
+    let again = user.types(&["rules", "accept"], "yes");
+    assert!(again.out.contains("as they were accepted"), "{again:?}");
+}
+
+/// R3: "a change that only narrows is recorded there by itself".
+#[test]
+fn an_edit_that_only_narrows_needs_nothing() {
+    let user = User::new();
+    let file = user.rules_toml();
+    std::fs::write(&file, WIDE).unwrap();
+    assert_allowed(&user.hook(&call(&user, "touch a"), "20"));
+    let denies = "[[rule]]\nid = 'a'\ndeny = 'shell'\nwhere.any_path = 'a'\nreason = 'keep a'\n";
+    std::fs::write(&file, format!("{WIDE}{denies}")).unwrap();
+    assert_denied("claude", &user.hook(&call(&user, "touch a"), "20"), "keep a");
+    let other = call(&user, "touch b");
+    assert_allowed(&user.hook(&other, "20"));
+    assert!(user.asks().is_empty(), "nothing is asked");
+}
+
+/// R3: "a file that was there and is gone denies", and P2: every problem is a denial.
+#[cfg(unix)]
+#[test]
+fn a_file_of_rules_that_is_gone_denies_and_one_that_appears_allows_nothing() {
+    let user = User::new();
+    let file = user.rules_toml();
+    // There are no rules: every call is asked about, and that is what was accepted.
+    assert_denied("claude", &user.hook(&call(&user, "ls"), "12"), "waits for approval");
+    std::fs::write(&file, WIDE).unwrap();
+    let appeared = call(&user, "ls src");
+    assert_denied("claude", &user.hook(&appeared, "12"), "waits for approval");
+    assert_eq!(user.types(&["rules", "accept"], "yes").status, 0);
+    assert_allowed(&user.hook(&appeared, "20"));
+
+    std::fs::remove_file(&file).unwrap();
+    for call in [call(&user, "ls"), appeared] {
+        assert_denied("claude", &user.hook(&call, "20"), "was there and is gone");
+    }
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    assert_denied("claude", &user.hook(&appeared, "20"), "was there and is gone");
+    std::fs::remove_file(&file).unwrap();
+    let gone = user.types(&["rules", "accept"], "yes");
+    assert!(gone.out.contains("without rules every call is asked about"), "{gone:?}");
+    let asked = call(&user, "ls lib");
+    assert_denied("claude", &user.hook(&asked, "12"), "waits for approval");
+}
+
+/// The rules that `hook install` finds are accepted, and so is what a person has accepted before.
+#[cfg(unix)]
+#[test]
+fn the_rules_that_are_installed_are_accepted() {
+    let user = User::new();
+    let team = user.home().join("team.toml");
+    std::fs::write(&team, NARROW).unwrap();
+    let settings = user.home().join("settings.json");
+    let place = ["hook", "install", "claude", "--file", settings.to_str().unwrap()];
+    let install = [&place[..], &["--", "--rules", "team.toml"]].concat();
+    let installed = user.run(&install);
+    assert_eq!(installed.status, 0, "{installed:?}");
+    std::fs::write(&team, WIDE).unwrap();
+    let options = ["--rules", team.to_str().unwrap()];
+    let payload = call(&user, "touch a").before().to_string();
+    let hook = || {
+        let child = user.start_hook("claude", "12", &options, payload.as_bytes());
+        crate::program::ended(&child.wait_with_output().unwrap())
+    };
+    assert_denied("claude", &hook(), "waits for approval");
+    let installed = user.run(&install);
+    assert!(installed.out.contains("countersign rules accept"), "{installed:?}");
+    assert_denied("claude", &hook(), "waits for approval");
+    assert_eq!(user.types(&["rules", "accept", "--rules", "team.toml"], "yes").status, 0);
+    assert_allowed(&hook());
+}
+
+/// R5: the records of what was accepted are the program's own files.
+#[test]
+fn no_tool_writes_what_was_accepted_unasked() {
+    let user = User::new();
+    std::fs::write(user.rules_toml(), WIDE).unwrap();
+    let folder = user.state("rules");
+    for command in [
+        format!("rm -r {}", folder.display()),
+        format!("echo x > {}/a.json", folder.display()),
+        "countersign rules accept".to_owned(),
+    ] {
+        let call = call(&user, &command);
+        assert_denied("claude", &user.hook(&call, "12"), "waits for approval");
+    }
+    assert_allowed(&user.hook(&call(&user, "countersign rules schema"), "20"));
+}
