@@ -231,7 +231,6 @@ impl TerminalHandler {
     /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
     /// since a service that was started without its terminal would otherwise look like a person who denies everything.
     fn deny_unasked(
-        &self,
         requests: &DeferredToolRequests,
         why: &str,
     ) -> Result<DeferredToolResults, AnswerError> {
@@ -271,7 +270,7 @@ impl TerminalHandler {
             Ok(decided) => decided.ok_or(Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");
-                return Ok((self.deny_unasked(requests, &why)?, Chosen::new()));
+                return Ok((Self::deny_unasked(requests, &why)?, Chosen::new()));
             }
         };
         let mut answers = deny_blocked(requests);
@@ -298,7 +297,7 @@ impl DeferredToolHandler for TerminalHandler {
             return Ok(deny_blocked(requests).leave_rest().build()?);
         }
         if let Some(why) = no_terminal() {
-            return Ok(self.deny_unasked(requests, why)?);
+            return Ok(Self::deny_unasked(requests, why)?);
         }
         let runtime = Handle::try_current()?;
         let turn = TERMINAL.lock().await;
