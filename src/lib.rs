@@ -170,6 +170,8 @@ pub mod outcome;
 mod panic;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "mcp", feature = "rules"))]
+mod program_files;
 #[cfg(feature = "rules")]
 mod reader;
 #[cfg(feature = "rules")]

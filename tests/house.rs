@@ -36,11 +36,12 @@ const FLOORS: &[(&str, u32)] = &[
     ("terminal", 12),
     ("testing", 12),
     ("config", 13),
-    ("mcp", 13),
-    ("reader", 13),
-    ("rules", 14),
-    ("hook", 15),
-    ("docs", 16),
+    ("program_files", 13),
+    ("mcp", 14),
+    ("reader", 14),
+    ("rules", 15),
+    ("hook", 16),
+    ("docs", 17),
 ];
 
 fn root() -> PathBuf {

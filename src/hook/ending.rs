@@ -5,32 +5,19 @@
 //! the id alone: where only the id fits, the client has run something else than was approved, which is recorded and
 //! said. A call without a claim, and that was not allowed as it ran, [ran unapproved](super::unapproved).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::allowed::AllowedCalls;
 use super::client::Client;
-use super::environment::Environment;
 use super::key::{self, HOOK};
 use super::payload::{Ending, HookCall};
-use super::unapproved::EndedCall;
+use super::unapproved::{EndedCall, Reporting};
 use crate::error::{BoxError, with_causes};
 use crate::ledger::{AskState, Ledger, Record, Settled};
-use crate::tools::Tools;
 
 /// How many asks of a session are looked through, newest first.
 const MAX_LISTED: u32 = 1000;
-
-/// The parts of a hook that a report is looked at with.
-pub(super) struct Reporting<'a> {
-    pub(super) stack: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
-    pub(super) principal: Option<&'a str>,
-    pub(super) allowed: Option<&'a AllowedCalls>,
-    pub(super) environment: &'a Environment,
-    pub(super) doubts: &'a [(&'static str, String)],
-}
 
 /// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
 /// remark: an event after a call decides nothing.

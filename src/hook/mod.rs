@@ -59,12 +59,12 @@ use crate::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
 use allowed::AllowedCalls;
 use asking::{Asking, AskingEnd};
 pub use client::Client;
-use ending::Reporting;
 pub use environment::Environment;
 pub use install::{InstallError, Installation, Installed, OtherHook, Trust};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 use stack::{CallStack, StackRuling, SuspendedCount};
+use unapproved::Reporting;
 
 /// Answers the hooks of one client. Without [`layered`](Self::layered), every call is asked about.
 #[derive(Clone)]

@@ -14,10 +14,13 @@
 //!
 //! Such a call is an ask that is closed and says so. Its next equal call is asked about anew.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use super::allowed::AllowedCalls;
 use super::asking::{about, is_open, last, origin};
-use super::ending::Reporting;
+use super::environment::Environment;
 use super::key::{self, CallKey, HOOK};
 use super::payload::{Ending, HookCall};
 use super::stack::{CallStack, ID, StackRuling, SuspendedCount};
@@ -26,9 +29,19 @@ use crate::decision::Question;
 use crate::error::with_causes;
 use crate::ledger::{Ask, Ledger, LedgerError, Record};
 use crate::show;
+use crate::tools::Tools;
 
 /// How often the next number is tried, where other calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
+
+/// The parts of a hook that a report is looked at with.
+pub(super) struct Reporting<'a> {
+    pub(super) stack: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
+    pub(super) principal: Option<&'a str>,
+    pub(super) allowed: Option<&'a AllowedCalls>,
+    pub(super) environment: &'a Environment,
+    pub(super) doubts: &'a [(&'static str, String)],
+}
 
 /// A call that has ended, and that the hook has neither allowed nor seen approved.
 pub(super) struct EndedCall<'a> {

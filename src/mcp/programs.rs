@@ -17,8 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::launch::{Launch, Transport};
-use crate::shell::files::digest_of;
-use crate::shell::program_files::{NamedFiles, is_executable, program_name};
+use crate::program_files::{NamedFiles, digest_of, is_executable, program_name};
 use crate::shell::{Classifier, Dialect, Part, Preset, SearchPath, Workspace};
 
 /// The largest file that is pinned by its content, in bytes; interpreters have up to 200 MB.

@@ -151,14 +151,23 @@ pub(crate) enum TextRole {
 
 /// All names of arguments that are in one of the lists.
 const KNOWN: Sieve = {
-    let mut known = Sieve::new().with_all(PROSE).with_all(PATTERNS).with_all(EXCLUDED);
+    let mut known = with_all(with_all(with_all(Sieve::new(), PROSE), PATTERNS), EXCLUDED);
     let mut rows = CONTENT;
     while let [(_, fields), more @ ..] = rows {
-        known = known.with_all(fields);
+        known = with_all(known, fields);
         rows = more;
     }
     known
 };
+
+const fn with_all(mut sieve: Sieve, names: &[&str]) -> Sieve {
+    let mut rest = names;
+    while let [name, more @ ..] = rest {
+        sieve = sieve.with(name);
+        rest = more;
+    }
+    sieve
+}
 
 /// The role of an argument of a tool.
 pub(crate) fn role(tool: &str, field: &str) -> TextRole {

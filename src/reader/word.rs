@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub(crate) use crate::shell::program_files::{program_name, without_version};
+pub(crate) use crate::program_files::{program_name, without_version};
 
 /// How many options of one letter may stand together.
 const MAX_LETTERS: usize = 8;

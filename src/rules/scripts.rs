@@ -20,10 +20,8 @@ use std::rc::Rc;
 
 use super::command::CommandView;
 use super::seen::Seen;
+use crate::program_files::{self, NamedFiles, digest_of, words};
 use crate::reader::word;
-use crate::shell::files::digest_of;
-pub(super) use crate::shell::program_files::is_interpreter;
-use crate::shell::program_files::{NamedFiles, words};
 use crate::shell::{Effect, Part};
 
 /// The largest script that a question is bound to, in bytes. It is read with each question.
@@ -83,6 +81,11 @@ fn may_run(part: &Part) -> bool {
 
 fn program(part: &Part) -> &str {
     part.argv().first().map(String::as_str).unwrap_or_default()
+}
+
+/// Whether the program of a command runs every file that it is given.
+pub(super) fn is_interpreter(part: &Part) -> bool {
+    program_files::is_interpreter(program(part))
 }
 
 /// The name of the program of a command, without its folder.

@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-
 /// The longest file that points to the folder of a repository.
 const MAX_POINTER: u64 = 4096;
 
 /// The content of a regular file; `None` if there is none. An error if it is longer than `most`, is no regular file, or
 /// cannot be read.
-pub(crate) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+pub(super) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     let Some(file) = opened(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -21,26 +19,8 @@ pub(crate) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// The SHA-256 of the content of a regular file, in hexadecimal, without keeping the content; `None` if there is none. An
-/// error if it is longer than `most`, is no regular file, or cannot be read.
-pub(crate) fn digest_of(path: &Path, most: u64) -> Result<Option<String>> {
-    let Some(file) = opened(path)? else { return Ok(None) };
-    let (mut content, mut hash) = (file.take(most.saturating_add(1)), Sha256::new());
-    let (mut read, mut block) = (0, vec![0; 64 * 1024]);
-    loop {
-        let length = content.read(&mut block)?;
-        let Some(part) = block.get(..length).filter(|part| !part.is_empty()) else { break };
-        read += part.len() as u64;
-        hash.update(part);
-    }
-    match read <= most {
-        true => Ok(Some(crate::args::hex(&hash.finalize()))),
-        false => Err(ErrorKind::FileTooLarge.into()),
-    }
-}
-
 /// Opens a regular file; `None` if there is none.
-fn opened(path: &Path) -> Result<Option<File>> {
+pub(crate) fn opened(path: &Path) -> Result<Option<File>> {
     // A pipe would be waited for, and so it is not opened.
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

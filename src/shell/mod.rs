@@ -89,7 +89,6 @@ mod parser;
 mod paths;
 mod preset;
 mod printf;
-pub(crate) mod program_files;
 pub(crate) mod protected;
 mod redirections;
 mod registries;

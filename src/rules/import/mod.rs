@@ -19,8 +19,7 @@ use super::builder::RulesBuilder;
 use super::call::RuleCall;
 use super::condition_format::RUNNERS;
 use super::handle::Rules;
-use crate::shell::program_files;
-use crate::reader::word::without_version;
+use crate::program_files::{is_interpreter, program_name};
 use crate::shell::{ProgramExample, Programs};
 
 /// The shell, as hooks call it.
@@ -140,8 +139,9 @@ impl Writer {
 
 /// Whether a program runs programs or code that its arguments name.
 fn is_runner(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    RUNNERS.contains(&name) || program_files::interprets(without_version(name))
+    let name = program_name(program);
+    // The scripts of `awk` are checked.
+    RUNNERS.contains(&name) || !matches!(name, "awk" | "gawk") && is_interpreter(name)
 }
 
 fn is_allowed(rules: &Rules, command: &str) -> bool {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use super::{Agent, Desk, model};
+use super::{Agent, Desk, LIMIT, model};
 
 /// What a repository of others has: settings for its visitors, and a program.
 fn plant(desk: &Desk) {
@@ -71,7 +71,7 @@ async fn widens_nothing(agent: Agent) {
     plant(&desk);
     let touch = |name: &str| format!("touch {}", desk.work().join(name).display());
     let commands = vec![touch("a.denied"), touch("a.txt"), "git diff".to_owned()];
-    let seen = told(&desk, commands, |_| desk.install_hook()).await;
+    let seen = told(&desk, commands, |_| desk.install_hook(LIMIT)).await;
     assert!(!desk.has("a.denied") && seen[0].contains("not in this project"), "{seen:?}");
     assert!(!desk.has("external-ran"), "{seen:?}");
     // Gemini CLI has loaded the variable, and Codex CLI has not.

@@ -122,7 +122,7 @@ impl Options {
             CommandError::Store(problem) => {
                 CommandError::Store(format!("nothing was installed, as {problem}"))
             }
-            other => other,
+            other @ CommandError::Usage(_) => other,
         })
     }
 

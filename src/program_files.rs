@@ -11,11 +11,13 @@
 //! | `runner x.py y.csv` | `x.py`: a program that is not known may run every script that it names |
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::judgement::Part;
-use super::paths::lexically_normal;
+use sha2::{Digest as _, Sha256};
+
+use crate::shell::files::opened;
+use crate::shell::{Part, lexically_normal};
 
 /// Endings of files that a program runs, and that do not begin with `#!`.
 const SCRIPTS: &[&str] = &[
@@ -31,12 +33,6 @@ const INTERPRETERS: &[&str] = &[
     "perl", "php", "pwsh", "pypy", "python", "Rscript", "ruby", "sh", "source", "tclsh", "tsx",
     "zsh",
 ];
-
-/// Whether a program of this name, without a version, runs any code that it is given. `awk` and the like are not meant:
-/// their scripts are checked.
-pub(crate) fn interprets(name: &str) -> bool {
-    INTERPRETERS.contains(&name) && !matches!(name, "awk" | "gawk")
-}
 
 /// What interpreters add to a name that they are given.
 const MODULES: &[&str] = &[
@@ -68,9 +64,8 @@ pub(crate) fn without_version(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Whether the program of a command runs every file that it is given.
-pub(crate) fn is_interpreter(part: &Part) -> bool {
-    let program = part.argv().first().map(String::as_str).unwrap_or_default();
+/// Whether a program runs every file that it is given.
+pub(crate) fn is_interpreter(program: &str) -> bool {
     let base = without_version(program_name(program));
     INTERPRETERS.contains(&base) || INTERPRETERS.contains(&program)
 }
@@ -108,7 +103,8 @@ impl NamedFiles<'_> {
     /// The scripts that a command names.
     pub(crate) fn scripts(&self, part: &Part) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
-        let runs_any = is_interpreter(part);
+        let program = part.argv().first().map(String::as_str).unwrap_or_default();
+        let runs_any = is_interpreter(program);
         let mut operand_is_script = runs_any;
         let mut before = "";
         for (at, word) in words(part).into_iter().enumerate() {
@@ -169,4 +165,22 @@ fn begins_as_script(file: &Path) -> Option<bool> {
     let mut first = [0; 2];
     std::fs::File::open(file).ok()?.read_exact(&mut first).ok()?;
     Some(first == *b"#!")
+}
+
+/// The SHA-256 of the content of a regular file, in hexadecimal, without keeping the content; `None` if there is none. An
+/// error if it is longer than `most`, is no regular file, or cannot be read.
+pub(crate) fn digest_of(path: &Path, most: u64) -> io::Result<Option<String>> {
+    let Some(file) = opened(path)? else { return Ok(None) };
+    let (mut content, mut hash) = (file.take(most.saturating_add(1)), Sha256::new());
+    let (mut read, mut block) = (0, vec![0; 64 * 1024]);
+    loop {
+        let length = content.read(&mut block)?;
+        let Some(part) = block.get(..length).filter(|part| !part.is_empty()) else { break };
+        read += part.len() as u64;
+        hash.update(part);
+    }
+    match read <= most {
+        true => Ok(Some(crate::args::hex(&hash.finalize()))),
+        false => Err(io::ErrorKind::FileTooLarge.into()),
+    }
 }
