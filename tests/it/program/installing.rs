@@ -322,6 +322,7 @@ fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
 #[test]
 fn the_doctor_lets_the_client_run_in_the_project_on_request() {
     let user = User::new();
+    user.own_rules(super::RULES);
     user.run(&["hook", "install", "claude"]);
     let project = user.home().join("project");
     fs::create_dir(&project).unwrap();
@@ -629,7 +630,7 @@ fn the_entry_of_the_machine_names_no_user() {
         "{missing:?}"
     );
     fs::create_dir_all(image.join("etc/countersign")).unwrap();
-    fs::write(image.join("etc/countersign/rules.toml"), "version = 1\n").unwrap();
+    fs::write(image.join("etc/countersign/rules.toml"), super::RULES).unwrap();
     for (client, file) in [
         ("claude", "etc/claude-code/managed-settings.json"),
         ("codex", "etc/codex/hooks.json"),
