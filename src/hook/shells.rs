@@ -19,7 +19,7 @@
 use serde_json::Value;
 
 use crate::args::Args;
-use crate::reader::word::{program_name, without_version};
+use crate::program_files::{program_name, without_version};
 use crate::shell::{Commands, Dialect, SimpleCommand};
 
 /// Programs that read commands from their terminal when they are given none.

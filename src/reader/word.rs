@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-pub(crate) use crate::program_files::{program_name, without_version};
-
 /// How many options of one letter may stand together.
 const MAX_LETTERS: usize = 8;
 

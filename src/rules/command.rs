@@ -38,6 +38,7 @@ use super::engine::Engine;
 use super::glob::Glob;
 use super::truth::{Reading, Truth};
 use crate::decision::ToolDecision;
+use crate::program_files::program_name;
 use crate::reader::word;
 use crate::shell::{
     Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Stage,
@@ -334,9 +335,9 @@ fn strictly_runs(argv: &[String], pattern: &[String]) -> Truth {
     if may_expand(program) {
         return Truth::Unknown("runs a program that is known only when it does");
     }
-    let name = word::program_name(program);
+    let name = program_name(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    let wanted_name = word::program_name(wanted);
+    let wanted_name = program_name(wanted);
     if !name.eq_ignore_ascii_case(wanted_name) {
         return Truth::No;
     }

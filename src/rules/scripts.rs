@@ -21,7 +21,6 @@ use std::rc::Rc;
 use super::command::CommandView;
 use super::seen::Seen;
 use crate::program_files::{self, NamedFiles, digest_of, words};
-use crate::reader::word;
 use crate::shell::{Effect, Part};
 
 /// The largest script that a question is bound to, in bytes. It is read with each question.
@@ -90,7 +89,7 @@ pub(super) fn is_interpreter(part: &Part) -> bool {
 
 /// The name of the program of a command, without its folder.
 pub(super) fn program_name(part: &Part) -> &str {
-    word::program_name(program(part))
+    program_files::program_name(program(part))
 }
 
 /// Where the words of a command name files: in each directory that it may start in.

@@ -109,7 +109,7 @@ impl ToolMiddleware for PinLayer {
 }
 
 impl McpToolset {
-    /// The tools as a person has accepted them (rule M4), kept in this ledger: the pins of a [`Guard`](super::Guard), for
+    /// The tools as a person has accepted them (rule M4), kept in this ledger: the pins of a [`Guard`](crate::mcp::Guard), for
     /// an agent of your own.
     ///
     /// Until a person has accepted the server's tools, all are offered, and each call asks. From then on a tool is

@@ -164,7 +164,11 @@ fn a_hook_whose_client_has_given_up_spends_no_approval_that_comes_later() {
     let user = User::new();
     let mut command = Command::new("sh");
     let program = crate::support::program("countersign");
-    command.args(["-c", "\"$0\" hook claude --limit 60 --home \"$HOME\"; exit $?", program.to_str().unwrap()]);
+    command.args([
+        "-c",
+        "\"$0\" hook claude --limit 60 --home \"$HOME\"; exit $?",
+        program.to_str().unwrap(),
+    ]);
     command.env("HOME", user.home()).current_dir(user.home());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = command.spawn().unwrap();
