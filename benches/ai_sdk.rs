@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use countersign::ai_sdk::{Chats, Chunk, Principal, encode, router};
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::{Agent, BoxError, FunctionToolset, Model};
+use countersign_ai_sdk::{Chats, Chunk, Principal, encode, router};
 use serde_json::{Value, json};
 
 /// How many chats are open at once.

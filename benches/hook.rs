@@ -1,7 +1,7 @@
 //! From the start of the process `countersign hook` to its answer, over an SQLite store with 100 000 asks.
 //!
 //! ```text
-//! cargo build --release --features cli --bin countersign
+//! cargo build --release -p countersign-cli
 //! cargo bench -p benches --bench hook
 //! ```
 //!
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use countersign::BoxError;
 use countersign::ledger::{Ask, Ledger};
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::task::JoinSet;
 

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use countersign::inbox::{Approver, AuthorizeError, Inbox};
 use countersign::ledger::{Ask, Ledger};
-use countersign::sqlite::SqliteStore;
 use countersign::{Args, BoxError};
+use countersign_inbox::{Approver, AuthorizeError, Inbox};
+use countersign_sqlite::SqliteStore;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger};
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -132,8 +132,8 @@ async fn listing(settled: usize) -> Duration {
     let mut connection = Connection::open(&path).unwrap();
     let transaction = connection.transaction().unwrap();
     {
-        let copy = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc)
-            SELECT ?1, kind, run, ?2, ?3, due_at, replace(doc, ?4, ?1)
+        let copy = "INSERT INTO countersign_rows (id, kind, run, state, created_at, due_at, doc, requester)
+            SELECT ?1, kind, run, ?2, ?3, due_at, replace(doc, ?4, ?1), requester
             FROM countersign_rows WHERE id = ?4";
         let mut copy = transaction.prepare(copy).unwrap();
         for n in 0..settled + 10_000 {

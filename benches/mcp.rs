@@ -2,7 +2,7 @@
 //! a long list of tools, the memory of the guard, and how soon an approved call is with the server.
 //!
 //! ```text
-//! cargo build --release --features cli --bin countersign
+//! cargo build --release -p countersign-cli
 //! cargo bench -p benches --bench mcp --features mcp
 //! ```
 //!
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use countersign::BoxError;
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger};
-use countersign::mcp::Proposal;
-use countersign::sqlite::SqliteStore;
+use countersign_mcp::Proposal;
+use countersign_sqlite::SqliteStore;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, ContentBlock,
     ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record};
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use futures::future::join_all;
 use server::Server;
 

@@ -1,10 +1,10 @@
-//! What it takes to decide by rules: `cargo bench -p benches --bench rules`.
+//! The cost of deciding by rules: `cargo bench -p benches --bench rules`.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 use criterion::{Criterion, Throughput};
 use serde_json::{Map, Value, json};
 

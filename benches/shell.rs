@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use countersign::shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
+use countersign_shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
 use criterion::{Criterion, Throughput};
 
 /// 200 bytes, six programs.

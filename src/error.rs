@@ -40,7 +40,8 @@ pub enum UserError {
     DeferredNotExpected {
         /// The ids of the pending calls.
         ids: Vec<String>,
-        /// What left the calls unanswered: the handler, or the answers that were given. `None` when there was neither.
+        /// The cause that left the calls unanswered: the handler, or the answers that were given. `None` when there was
+        /// neither.
         left_by: Option<String>,
         /// The ids among `ids` that were answered and then deferred again. A handler is asked about a call only once
         /// per response (rule T4).
@@ -49,7 +50,7 @@ pub enum UserError {
     /// The state is nested too deeply to be read back after it is stored (rule L7). The error of the run or the turn
     /// still has the state in memory.
     #[error(
-        "the state is nested {levels} levels deep, and only {max} could be read back: keep the results of tools, the metadata of questions and the agents behind tools flatter, or answer its calls in this process"
+        "the state is nested {levels} levels deep, and only {max} could be read back: keep the metadata of questions and the agents behind tools flatter, or answer its calls in this process"
     )]
     StateTooDeep {
         /// The nesting of the state, in levels.
@@ -99,6 +100,15 @@ pub enum UserError {
         name: String,
         /// The names of the most similar tools.
         nearest: Vec<String>,
+    },
+    /// The name of an agent has a `/`, which joins the names of agents in a path.
+    #[error(
+        "the agent `{}` cannot be told apart from an agent behind another one: its name has a `/`, which joins the names of agents; give it a name without one",
+        name.escape_debug()
+    )]
+    AgentName {
+        /// The name of the agent, or of the tool that it is behind.
+        name: String,
     },
     /// A dependency was requested that the run does not have.
     #[error("the run has no dependency of type `{type_name}`: add it with `.deps(value)`")]
@@ -154,13 +164,13 @@ pub enum UserError {
     /// Stored state cannot be used.
     #[error("the stored state cannot be used: {problem}")]
     StoredState {
-        /// What is wrong with the state, and what to do.
+        /// The fault of the state, and what to do.
         problem: String,
     },
     /// The run cannot continue the history that it was given.
     #[error("the history cannot be continued: {problem}{}", IdsAfter(ids))]
     History {
-        /// What is wrong with the history, and what to do.
+        /// The fault of the history, and what to do.
         problem: String,
         /// The ids of the affected calls; may be empty.
         ids: Vec<String>,
@@ -204,6 +214,7 @@ impl UserError {
             | Self::Rename { .. }
             | Self::PrepareAdded { .. }
             | Self::UnknownTool { .. }
+            | Self::AgentName { .. }
             | Self::MissingDeps { .. }
             | Self::StoredState { .. }
             | Self::InsideRuntime

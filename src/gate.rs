@@ -49,7 +49,7 @@ use crate::call::{
 use crate::decision::{Preview, Question};
 use crate::error::{BoxError, UserError};
 use crate::outcome::{ApprovalRequired, Deferral, Outcome, ToolError};
-use crate::panic::{Panicked, catch_panic};
+use crate::panic::{Panicked, catch, catch_panic, catch_within};
 use crate::toolset::{Permit, Toolset};
 
 /// The text for the model when a tool was started and its end was not seen.
@@ -68,18 +68,22 @@ pub struct Gate<T> {
     toolset: Arc<T>,
     /// The id of the toolset. Gates are compared by its address.
     id: Arc<str>,
+    /// `true` if the toolset has panicked in place of giving its id. Its tools cannot be listed then.
+    has_no_id: bool,
 }
 
 impl<T> Clone for Gate<T> {
     fn clone(&self) -> Self {
-        Self { toolset: Arc::clone(&self.toolset), id: Arc::clone(&self.id) }
+        let (toolset, id) = (Arc::clone(&self.toolset), Arc::clone(&self.id));
+        Self { toolset, id, has_no_id: self.has_no_id }
     }
 }
 
 impl<T: Toolset> Gate<T> {
     pub(crate) fn new(toolset: T) -> Self {
-        let id = Arc::from(toolset.id());
-        Self { toolset: Arc::new(toolset), id }
+        let id = catch(|| Arc::from(toolset.id()));
+        let has_no_id = id.is_err();
+        Self { toolset: Arc::new(toolset), id: id.unwrap_or_default(), has_no_id }
     }
 
     /// The definitions of the toolset, each tied to this gate, so that no other gate executes its calls.
@@ -87,6 +91,9 @@ impl<T: Toolset> Gate<T> {
         &self,
         cx: &RunContext,
     ) -> Result<Vec<ToolDefinition>, BoxError> {
+        if self.has_no_id {
+            return Err("a toolset panicked in place of giving its id".into());
+        }
         let definitions = self.toolset.definitions(cx).await?;
         Ok(definitions.into_iter().map(|definition| self.tie(definition)).collect())
     }
@@ -105,7 +112,7 @@ impl<T: Toolset> Gate<T> {
         definition.at_gate(&self.id, validate)
     }
 
-    /// Whether the tool is behind this gate.
+    /// Returns `true` if the tool is behind this gate.
     pub(crate) fn is(&self, leaf: &Leaf) -> bool {
         Arc::ptr_eq(&self.id, &leaf.gate)
     }
@@ -203,11 +210,14 @@ impl<T: Toolset> Gate<T> {
 
     /// Adds the question of the tool's previews, if it makes any (rule S7).
     ///
-    /// A preview that fails is shown as a failed one, without a pin, and the question stays open: not being able to
+    /// A preview that fails, or takes longer than [`describing_within`](crate::Turn::describing_within), is shown as a failed
+    /// one, without a pin, and the question stays open: not being able to
     /// show the content is no reason to run the call, and none to deny it either. The approver decides, and sees that
     /// the tool had nothing to show.
     async fn add_previews(&self, record: &CallRecord, tool: &str, args: &Args) {
-        let made = catch_panic(|| self.toolset.preview(record.context(), tool, args)).await;
+        let (cx, toolset) = (record.context(), &self.toolset);
+        let limit = cx.run().describing_within();
+        let made = catch_within(limit, || toolset.preview(cx, tool, args)).await;
         let previews = match made {
             Ok(Ok(previews)) if previews.is_empty() => return,
             Ok(Ok(previews)) => previews,
@@ -381,7 +391,7 @@ pub(crate) fn not_covered(
         return Some("the arguments are not the ones that were approved".to_owned());
     }
     if !approval.answers(questions) {
-        return Some("there is a question that was not shown when it was approved".to_owned());
+        return Some(approval.unanswered(questions));
     }
     None
 }

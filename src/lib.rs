@@ -7,13 +7,9 @@
 //!
 //! # What to read
 //!
-//! **New here?** Read [start](docs::guide::start) and [deciding](docs::guide::deciding), a few minutes each: they put a
-//! layer around tools and say which calls it asks about. Then [asking and answering](docs::guide::asking), for who
-//! answers. [The guide](docs::guide) has a page for each further question: [storing and resuming](docs::guide::resuming),
-//! [several processes](docs::guide::processes), [sub-agents](docs::guide::sub_agents), [rules in a
-//! file](docs::guide::rules), [MCP](docs::guide::mcp), [the coding agent you already
-//! run](docs::guide::coding_agents), [surfaces](docs::guide::surfaces),
-//! [production](docs::guide::production), [tests of a policy](docs::guide::testing), and [recipes](docs::guide::recipes).
+//! **New here?** The guide is in the folder `docs/guide` of this package, one page for one question. `start.md` and
+//! `deciding.md`, a few minutes each, put a layer around tools and say which calls it asks about; `asking.md` says who
+//! answers. `cargo doc -p countersign-guide --open` shows the guide with its links in the repository.
 //!
 //! **Looking for a type?** A policy is a [`ToolMiddleware`], or a closure in [`decide_fn`] or [`from_fn`]; the
 //! [`middleware`] page lists what can be built from them. Tools are a [`FunctionToolset`], or any [`Toolset`]; the
@@ -21,11 +17,11 @@
 //! with a [`Model`]. Answers come from a [`DeferredToolHandler`] ([`handler`]), or from outside, to a [`SuspendedTurn`]
 //! or [`SuspendedRun`]. A [`Ledger`] makes all of it hold across processes and crashes.
 //!
-//! **Deciding whether to trust it?** [What is promised](docs::rules), each promise with its test, and [where to put
-//! which layer](docs::ordering).
+//! **Deciding whether to trust it?** `docs/rules.md` has what is promised, each promise with its test, and
+//! `docs/ordering.md` says where to put which layer.
 //!
-//! **Coming from elsewhere?** [PydanticAI](docs::pydantic), [pydantic-ai-middleware](docs::pydantic_ai_middleware), or
-//! PydanticAI's `VercelAIAdapter` (`docs::vercel_ai_adapter`, with the feature `ai-sdk`).
+//! **Coming from elsewhere?** `docs/pydantic.md`, `docs/pydantic-ai-middleware.md` and `docs/vercel-ai-adapter.md`
+//! compare this crate with PydanticAI and its neighbours.
 //!
 //! ```text
 //!  model response: its calls          outcomes, in model order
@@ -105,23 +101,28 @@
 //! | feature | gives |
 //! |---|---|
 //! | `agent` | [`Agent`]: the loop of a model and its tools (on by default) |
-//! | `ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
-//! | `cli` | the program `countersign`, with its configuration (`config`) and the hooks of coding agents (`hook`) |
-//! | `genai` | real models, through the clients of the `genai` crate |
-//! | `inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
 //! | `ledger` | asks that are decided once and executed once, over all processes (on by default; `agent` needs it) |
-//! | `mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
 //! | `opentelemetry` | metrics, and links between the traces of an ask and of its execution |
-//! | `postgres` | a store for the ledger in PostgreSQL |
-//! | `rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `schema` | tools that are described only by a JSON Schema |
 //! | `seal` | authenticated tokens for approvals that travel through a browser, a queue or mail |
-//! | `sqlite` | a store for the ledger in a file that several processes share |
-//! | `terminal` | a handler that asks a person in the terminal |
 //! | `testing` | what a stack decides about a call; checks for layers, middleware and stores of your own |
 //!
-//! The modules of the program and of adapters (`ai_sdk`, `genai`, `hook`, `inbox`, `mcp`, `postgres`, `rules`, `sqlite`,
-//! `terminal`) use only what is public in the others.
+//! # Crates around this one
+//!
+//! They use only what is public here.
+//!
+//! | crate | gives |
+//! |---|---|
+//! | `countersign-ai-sdk` | chats for unmodified `useChat` front ends, with approvals |
+//! | `countersign-cli` | the program `countersign`; as a library, its configuration and the hooks of coding agents |
+//! | `countersign-genai` | real models, through the clients of the `genai` crate |
+//! | `countersign-inbox` | the page on which people decide the asks of a ledger, as a router for `axum`, and webhooks |
+//! | `countersign-mcp` | the tools of MCP servers, any tools as an MCP server, and a guard in front of a server |
+//! | `countersign-postgres` | a store for the ledger in PostgreSQL |
+//! | `countersign-rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
+//! | `countersign-shell` | what a shell command would do, as far as it can be known |
+//! | `countersign-sqlite` | a store for the ledger in a file that several processes share |
+//! | `countersign-terminal` | a handler that asks a person in the terminal |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
@@ -132,59 +133,34 @@
     allow(
         dead_code,
         unused_imports,
-        reason = "modules on lower floors do not know which of the upper ones are switched on"
+        reason = "modules of lower tiers do not know which of the upper ones are switched on"
     )
 )]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "agent")]
 pub mod agent;
-#[cfg(feature = "ai-sdk")]
-pub mod ai_sdk;
 pub mod args;
 pub mod call;
-#[cfg(feature = "cli")]
-pub mod config;
 pub mod decision;
 pub mod deferred;
-pub mod docs;
 pub mod error;
 pub mod gate;
-#[cfg(feature = "genai")]
-pub mod genai;
 pub mod handler;
-#[cfg(feature = "cli")]
-pub mod hook;
-#[cfg(feature = "inbox")]
-pub mod inbox;
 pub mod layer;
 #[cfg(feature = "ledger")]
 pub mod ledger;
-#[cfg(feature = "mcp")]
-pub mod mcp;
 pub mod message;
 pub mod middleware;
 #[cfg(feature = "agent")]
 pub mod model;
+pub mod origin;
 pub mod outcome;
 mod panic;
-#[cfg(feature = "postgres")]
-pub mod postgres;
-#[cfg(any(feature = "mcp", feature = "rules"))]
-mod program_files;
-#[cfg(feature = "rules")]
-mod reader;
-#[cfg(feature = "rules")]
-pub mod rules;
 #[cfg(feature = "seal")]
 pub mod seal;
-pub mod shell;
 pub mod show;
-#[cfg(feature = "sqlite")]
-pub mod sqlite;
 mod telemetry;
-#[cfg(feature = "terminal")]
-pub mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tools;

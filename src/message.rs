@@ -40,9 +40,10 @@ use crate::outcome::Outcome;
 /// assert_eq!(answered["parts"][0]["part_kind"], "tool-return");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+///
+/// Exhaustive on purpose: an adapter for a model has to send every kind of message.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Message {
     /// A message to the model: prompts and the results of calls.
     Request {
@@ -57,9 +58,10 @@ pub enum Message {
 }
 
 /// One part of a message to the model.
+///
+/// Exhaustive on purpose: an adapter for a model has to send every kind of part.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part_kind", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum RequestPart {
     /// A system prompt, in a history that another program wrote. An agent of this library sends its
     /// [instructions](crate::Agent::instructions) with every request instead, and does not store them.
@@ -102,9 +104,10 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// | [`Failed`](Outcome::Failed) | `Failed` |
 /// | [`Retry`](Outcome::Retry) | `Retried` |
 /// | [`Unknown`](Outcome::Unknown) | `Interrupted` |
+///
+/// Exhaustive on purpose: a call that was denied must not reach a model as one that has run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum ReturnKind {
     /// The tool returned a value.
     #[default]
@@ -124,8 +127,9 @@ pub enum ReturnKind {
 /// Reasoning is kept word for word with its signature, as a provider that has signed it refuses a history in which it
 /// is missing or changed. A part of another kind is an error when a history is read: what is not understood cannot be
 /// sent on.
+///
+/// Exhaustive on purpose: an adapter has to show or to store every kind of part.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
 pub enum ResponsePart {
     /// Text for the user.
     Text(String),
@@ -178,8 +182,19 @@ impl Message {
     }
 }
 
+/// Returns `true` if the last response of a history has calls without results.
+pub(crate) fn has_open_calls(history: &[Message]) -> bool {
+    let responds = |message: &Message| matches!(message, Message::Response { .. });
+    let Some(last) = history.iter().rposition(responds) else { return false };
+    let (asked, behind) = history.split_at(last + 1);
+    let results: Vec<_> = behind.iter().flat_map(Message::result_ids).collect();
+    let mut calls = asked.last().into_iter().flat_map(Message::tool_calls);
+    calls.any(|call| !results.contains(&call.id()))
+}
+
 impl RequestPart {
-    /// The result of a call, as the next request tells it to the model; `None` while the call is deferred.
+    /// The result of a call, as the next request tells it to the model; `None` while the call is deferred. A value that is
+    /// nested more than 64 levels deep is told as its JSON text, with a note that says so (rule T5).
     ///
     /// ```
     /// use countersign::message::{RequestPart, ReturnKind};
@@ -204,7 +219,7 @@ impl RequestPart {
         };
         Some(Self::ToolReturn {
             tool_name: call.name().to_owned(),
-            content: outcome.content()?,
+            content: outcome.bounded().content()?,
             tool_call_id: call.id().to_owned(),
             outcome: kind,
         })
@@ -215,8 +230,9 @@ impl RequestPart {
     /// The two are apart because providers want every result directly after the calls: what the tools added is appended
     /// behind the last result of the response, as text of the user.
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
-        let result = Self::result(call, outcome)?;
-        let beside = match outcome {
+        let outcome = outcome.bounded();
+        let result = Self::result(call, &outcome)?;
+        let beside = match &*outcome {
             Outcome::Returned(value) => value.content.clone(),
             Outcome::Denied(_)
             | Outcome::Failed(_)

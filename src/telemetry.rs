@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tracing::Span;
 
-/// Whether metrics are exported at all, so that nothing is read for them in other builds.
+/// `true` if metrics are exported at all, so that nothing is read for them in other builds.
 pub(crate) const EXPORTS: bool = cfg!(feature = "opentelemetry");
 
 /// The W3C `traceparent` of a span, to be stored with a pending call; `None` if the span is not exported.
@@ -47,8 +47,8 @@ pub(crate) struct AskEnd<'a> {
     pub(crate) tool: &'a str,
     /// The answer, or `expired`, `cancelled`, `closed` or `ran_unapproved`.
     pub(crate) answer: &'static str,
-    /// What kind of answerer gave the answer: `person`, `policy` or `grant`; `None` without an answer. Names of people
-    /// are in the log and in the events, and no attributes of metrics.
+    /// The kind of answerer that gave the answer: `person`, `policy` or `grant`; `None` without an answer. Names of
+    /// people are in the log and in the events, and no attributes of metrics.
     pub(crate) by: Option<&'static str>,
     /// The time since the call was asked about, where this process knows it.
     pub(crate) waited: Option<Duration>,

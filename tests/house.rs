@@ -1,16 +1,18 @@
-//! Rules about the source itself (floors, lengths, references, versions), checked on the files.
+//! Rules about the source itself (tiers, lengths, references, versions), checked on the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The floor of each module. A module uses only modules on lower floors (see ARCHITECTURE.md).
-const FLOORS: &[(&str, u32)] = &[
+/// The tier of each module of the core. A module uses only modules of lower tiers (see ARCHITECTURE.md). The crates
+/// around the core depend on each other in one direction, which cargo holds.
+const TIERS: &[(&str, u32)] = &[
     ("error", 0),
     ("args", 1),
     ("panic", 1),
     ("telemetry", 1),
     ("decision", 2),
+    ("origin", 2),
     ("outcome", 3),
     ("call", 4),
     ("deferred", 5),
@@ -27,21 +29,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("ledger", 10),
     ("agent", 11),
     ("seal", 11),
-    ("ai_sdk", 12),
-    ("genai", 12),
-    ("inbox", 12),
-    ("postgres", 12),
-    ("shell", 12),
-    ("sqlite", 12),
-    ("terminal", 12),
     ("testing", 12),
-    ("config", 13),
-    ("program_files", 13),
-    ("mcp", 14),
-    ("reader", 14),
-    ("rules", 15),
-    ("hook", 16),
-    ("docs", 17),
 ];
 
 fn root() -> PathBuf {
@@ -72,23 +60,73 @@ fn files(folder: &str, endings: &[&str]) -> Vec<String> {
     found
 }
 
+/// The crates around the core, as folders of `crates`.
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    let names = folders.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+/// The source files of the core and of the crates around it.
+fn sources() -> Vec<String> {
+    let folders = crates().into_iter().map(|name| format!("crates/{name}/src"));
+    ["src".to_owned()]
+        .into_iter()
+        .chain(folders)
+        .flat_map(|folder| files(&folder, &[".rs"]))
+        .collect()
+}
+
 /// The text of a file before its tests.
 fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]").next().unwrap_or(text)
 }
 
-fn floor(module: &str) -> u32 {
-    let known = FLOORS.iter().find(|(name, _)| *name == module);
+/// A line of code without its visibility (`pub`, `pub(crate)`, `pub(in crate::shell)`).
+fn without_visibility(code: &str) -> &str {
+    let code = code.trim_start();
+    match code.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(code, |(_, rest)| rest),
+        Some(rest) if rest.starts_with(' ') => rest.trim_start(),
+        _ => code,
+    }
+}
+
+/// Whether a line begins a function, of any visibility and kind.
+fn is_function(code: &str) -> bool {
+    let mut code = without_visibility(code);
+    let kinds = ["const ", "async ", "unsafe ", "extern \"C\" "];
+    while let Some(rest) = kinds.iter().find_map(|kind| code.strip_prefix(kind)) {
+        code = rest;
+    }
+    code.starts_with("fn ")
+}
+
+#[test]
+fn every_visibility_and_every_kind_of_function_is_seen() {
+    for code in ["fn a()", "pub fn a()", "pub(in crate::b) const fn a()", "pub(crate) async fn a()"]
+    {
+        assert!(is_function(code), "{code}");
+    }
+    assert!(!is_function("pub const A: fn() = b;") && !is_function("pub(super) struct A;"));
+    assert_eq!(without_visibility("pub(in super::super) enum A {"), "enum A {");
+}
+
+fn tier(module: &str) -> u32 {
+    let known = TIERS.iter().find(|(name, _)| *name == module);
     known
         .unwrap_or_else(|| {
-            panic!("module `{module}` has no floor: give it one here and in ARCHITECTURE")
+            panic!("module `{module}` has no tier: give it one here and in ARCHITECTURE")
         })
         .1
 }
 
-/// The top-level module that a file of `src` belongs to.
+/// The module of the core that a file of `src` belongs to, or the crate that it belongs to.
 fn module(path: &str) -> &str {
-    path.trim_start_matches("src/").split('/').next().unwrap_or_default().trim_end_matches(".rs")
+    let within = path.trim_start_matches("src/").trim_start_matches("crates/");
+    within.split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
 
 /// The modules that a text names after `crate::`, outside of comments.
@@ -101,16 +139,14 @@ fn uses(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_module_uses_only_modules_on_lower_floors() {
-    // The program is a crate of its own, which sees the public items alone.
-    let is_library = |path: &&String| *path != "src/lib.rs" && !path.starts_with("src/bin/");
-    for path in files("src", &[".rs"]).iter().filter(is_library) {
+fn a_module_uses_only_modules_of_lower_tiers() {
+    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
         let own = module(path);
         let text = read(path);
         for used in uses(without_tests(&text)).filter(|used| *used != own) {
-            assert!(floor(used) < floor(own), "{path}: `{own}` is not above `{used}`");
+            assert!(tier(used) < tier(own), "{path}: `{own}` is not above `{used}`");
         }
-        // Paths through the crate root would hide the floor that a name comes from.
+        // Paths through the crate root would hide the tier that a name comes from.
         for line in without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"))
         {
             let upper =
@@ -121,20 +157,24 @@ fn a_module_uses_only_modules_on_lower_floors() {
 }
 
 #[test]
-fn architecture_names_every_module_on_its_floor() {
+fn architecture_names_every_module_in_its_tier_and_every_crate() {
     let page = read("ARCHITECTURE.md");
-    for (module, floor) in FLOORS.iter().filter(|(module, _)| *module != "docs") {
-        let row = page.lines().find(|line| line.starts_with(&format!("| {floor} |")));
+    for name in crates() {
+        let row = format!("| `crates/{name}` |");
+        assert!(page.lines().any(|line| line.starts_with(&row)), "no row begins with {row}");
+    }
+    for (module, tier) in TIERS {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {tier} |")));
         assert!(
             row.is_some_and(|row| row.contains(&format!("`{module}`"))),
-            "floor {floor} does not name `{module}`"
+            "tier {tier} does not name `{module}`"
         );
     }
 }
 
 #[test]
 fn files_are_short_and_have_a_description() {
-    for path in files("src", &[".rs"]).into_iter().chain(files("examples", &[".rs"])) {
+    for path in sources().into_iter().chain(files("examples", &[".rs"])) {
         let text = read(&path);
         let code = without_tests(&text).lines().map(str::trim);
         let lines = code.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
@@ -172,7 +212,7 @@ fn short_docs(text: &str) -> Vec<String> {
 
 #[test]
 fn what_is_public_is_explained_in_four_words_or_more() {
-    for path in files("src", &[".rs"]) {
+    for path in sources() {
         let found = short_docs(&read(&path));
         assert!(found.is_empty(), "{path}: too short: {found:#?}");
     }
@@ -221,23 +261,13 @@ fn every_document_that_is_named_is_there() {
 
 #[test]
 fn functions_are_short() {
-    for path in files("src", &[".rs"]).into_iter().chain(files("examples", &[".rs"])) {
+    for path in sources().into_iter().chain(files("examples", &[".rs"])) {
         let text = read(&path);
         let mut start: Option<(usize, usize, &str)> = None;
         for (number, line) in without_tests(&text).lines().enumerate() {
             let indent = line.len() - line.trim_start().len();
             let code = line.trim_start();
-            let is_fn = [
-                "fn ",
-                "pub fn ",
-                "pub(crate) fn ",
-                "pub(super) fn ",
-                "async fn ",
-                "pub async fn ",
-            ]
-            .iter()
-            .chain(&["pub(crate) async fn ", "pub(super) async fn "])
-            .any(|word| code.starts_with(word));
+            let is_fn = is_function(code);
             match start {
                 None if is_fn && !code.ends_with(';') => start = Some((number, indent, code)),
                 Some((first, at, name)) if indent == at && code.starts_with('}') => {
@@ -278,8 +308,8 @@ fn no_test_is_forgotten() {
     }
 }
 
-/// Test modules about more than one module of `src`. The table in `tests/it/main.rs` says what each is for.
-const ACROSS_MODULES: [&str; 12] = [
+/// Test modules about more than one module or crate. The table in `tests/it/main.rs` says what each is for.
+const ACROSS_MODULES: [&str; 13] = [
     "agents",
     "assistant",
     "conformance",
@@ -291,19 +321,21 @@ const ACROSS_MODULES: [&str; 12] = [
     "pydantic",
     "readers",
     "secrecy",
+    "surfaces",
     "proposals",
 ];
 
 #[test]
-fn integration_tests_mirror_the_modules_of_src() {
+fn integration_tests_mirror_the_modules_of_the_core_and_the_crates() {
     for entry in fs::read_dir(root().join("tests/it")).unwrap() {
         let name = entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
-        let module = ["src/NAME", "src/NAME.rs"]
+        let is_module = ["src/NAME", "src/NAME.rs", "crates/cli/src/NAME"]
             .iter()
             .any(|path| root().join(path.replace("NAME", &name)).exists());
+        let module = is_module || crates().contains(&name.replace('_', "-"));
         assert!(
             module || name == "support" || ACROSS_MODULES.contains(&name.as_str()),
-            "tests/it/{name} is named after no module of src"
+            "tests/it/{name} is named after no module and no crate"
         );
     }
 }
@@ -311,7 +343,7 @@ fn integration_tests_mirror_the_modules_of_src() {
 /// All texts of the project except the tests, which have to name what they forbid.
 fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
-    for folder in ["src", "examples", "benches", "docs", ".ci"] {
+    for folder in ["src", "crates", "examples", "benches", "docs", ".ci"] {
         if root().join(folder).exists() {
             for path in files(folder, &[".rs", ".md", ".toml", "/run", "/test"]) {
                 texts.insert(path.clone(), read(&path));
@@ -380,7 +412,7 @@ const NOBODYS_ACCOUNT: [&str; 2] =
 
 #[test]
 fn texts_and_names_avoid_vague_words() {
-    let folders = ["src", "tests", "examples", "benches", "docs", ".ci", "fuzz"];
+    let folders = ["src", "crates", "tests", "examples", "benches", "docs", ".ci", "fuzz"];
     let endings = [".rs", ".md", ".mjs", ".js", ".ts", ".tsx", ".html", ".tsv", ".sh", "/test"];
     let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned);
     for path in folders.iter().flat_map(|folder| files(folder, &endings)).chain(pages) {
@@ -423,10 +455,12 @@ fn versions_in_texts_are_the_crates_version() {
     let (version, rust) = (field("version"), field("rust-version"));
     let short = version.rsplit_once('.').unwrap().0.to_owned();
     for (path, text) in texts() {
-        for line in text.lines().filter(|line| {
-            line.trim_start().starts_with("countersign = ") && !line.contains("path =")
-        }) {
-            let named = line.split('"').nth(1).unwrap_or_default();
+        let is_ours =
+            |line: &&str| line.trim_start().starts_with("countersign") && line.contains(" = ");
+        for line in text.lines().filter(is_ours) {
+            let alone = line.split_once(" = \"").filter(|_| !line.contains('{'));
+            let Some((_, after)) = line.split_once("version = \"").or(alone) else { continue };
+            let named = after.split('"').next().unwrap_or_default();
             assert!(named == version || named == short, "{path}: {line}");
         }
     }
@@ -443,10 +477,14 @@ fn versions_in_texts_are_the_crates_version() {
 #[test]
 fn every_example_is_listed_and_every_feature_explained() {
     let list = read("examples/README.md");
-    for entry in fs::read_dir(root().join("examples")).unwrap() {
-        let path = entry.unwrap().path();
+    let entries = |folder: &str| {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let servers = entries("examples/servers").into_iter().filter(|path| path.join("src").exists());
+    for path in entries("examples").into_iter().chain(servers) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if name != "README" {
+        if !["README", "python", "servers"].contains(&name.as_str()) {
             assert!(
                 [format!("--example {name}"), format!("cargo run -p {name}")]
                     .iter()
@@ -482,11 +520,143 @@ fn every_rule_named_in_the_code_is_on_the_rules_page() {
                 .filter(|word| word.len() <= 3 && word.ends_with(|c: char| c.is_ascii_digit()))
             {
                 assert!(
-                    page.contains(&format!("**{rule}**")),
+                    page.lines().any(|line| line.starts_with(&format!("### {rule} "))),
                     "{path} names rule {rule}, which docs/rules.md does not list"
                 );
             }
         }
+    }
+}
+
+/// The sentences of the rules page that no test proves. The number only shrinks.
+const UNPROVEN: usize = 16;
+
+/// A promise of the rules page: its heading, and the sentences below it, each in one line.
+struct Promise {
+    heading: String,
+    sentences: Vec<String>,
+}
+
+/// The promises of a page that is written like the rules page.
+fn promises(page: &str) -> Vec<Promise> {
+    let (mut found, mut is_sentence) = (Vec::<Promise>::new(), false);
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("### ") {
+            found.push(Promise { heading: heading.to_owned(), sentences: Vec::new() });
+        }
+        let (begins, continues) = (line.starts_with("- "), line.starts_with("  ") && is_sentence);
+        is_sentence = begins || continues;
+        let Some(promise) = found.last_mut().filter(|_| is_sentence) else { continue };
+        if begins {
+            promise.sentences.push(String::new());
+        }
+        let sentence = promise.sentences.last_mut().unwrap();
+        *sentence = format!("{sentence} {}", line.trim_start_matches(['-', ' '])).trim().to_owned();
+    }
+    found
+}
+
+/// The tests that a sentence of the rules page ends with; none where it ends with `(test: none yet)`. `None` if it has
+/// another form.
+fn tests_of(sentence: &str) -> Option<Vec<&str>> {
+    let (said, tests) = sentence.rsplit_once(" (test: ")?;
+    let tests = tests.strip_suffix(')').filter(|_| said.ends_with('.'))?;
+    if tests == "none yet" {
+        return Some(Vec::new());
+    }
+    tests.split(", ").map(|test| test.strip_prefix('`')?.strip_suffix('`')).collect()
+}
+
+/// The files that may have a test of the rules page, by the modules in its name.
+fn files_of(modules: &[&str]) -> Vec<String> {
+    let (folder, modules) = match modules {
+        ["browser", modules @ ..] => ("tests/browser".to_owned(), modules),
+        ["testing", "ledger_contract", modules @ ..] => {
+            ("src/testing/ledger_contract".to_owned(), modules)
+        }
+        ["countersign", modules @ ..] => ("src".to_owned(), modules),
+        [first, modules @ ..] if first.starts_with("countersign_") => {
+            (first.replace("countersign_", "crates/").replace('_', "-") + "/src", modules)
+        }
+        modules => ("tests/it".to_owned(), modules),
+    };
+    let path = format!("{folder}/{}", modules.join("/"));
+    vec![format!("{path}.rs"), format!("{path}/mod.rs")]
+}
+
+/// Whether a test of the rules page is there: a test, or a function that its own file names again. A part of the contract
+/// of stores is called by its `check`, and a macro makes tests of some functions for each store or surface.
+fn is_there(test: &str) -> bool {
+    let names: Vec<_> = test.split("::").collect();
+    let Some((name, modules)) = names.split_last().filter(|(_, modules)| !modules.is_empty())
+    else {
+        return false;
+    };
+    let files = files_of(modules).into_iter().filter(|path| root().join(path).exists());
+    files.map(read).any(|text| {
+        let words = || text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let is_function = ['(', '<'].iter().any(|end| text.contains(&format!("fn {name}{end}")));
+        has_test(&text, name) || is_function && words().filter(|word| word == name).count() > 1
+    })
+}
+
+#[test]
+fn every_sentence_of_a_promise_names_the_tests_that_prove_it() {
+    let page = read("docs/rules.md");
+    let promises = promises(&page);
+    let (mut unproven, mut ids) = (Vec::new(), BTreeSet::new());
+    for promise in &promises {
+        let heading = &promise.heading;
+        let (id, title) = heading.split_once(' ').unwrap_or_else(|| panic!("no title: {heading}"));
+        let is_id = id.starts_with(|c: char| c.is_ascii_uppercase())
+            && id[1..].parse::<u32>().is_ok_and(|number| number < 100);
+        assert!(is_id && !title.is_empty() && ids.insert(id), "no name of its own: {heading}");
+        assert!(!promise.sentences.is_empty(), "{heading}: no sentence can be tested");
+        for sentence in &promise.sentences {
+            let tests = tests_of(sentence)
+                .unwrap_or_else(|| panic!("{heading}: no `. (test: …)` at the end: {sentence}"));
+            let missing: Vec<_> = tests.iter().filter(|test| !is_there(test)).collect();
+            assert!(missing.is_empty(), "{heading}: there is no test {missing:?}");
+            if tests.is_empty() {
+                unproven.push(sentence);
+            }
+        }
+    }
+    let bullets = page.lines().filter(|line| line.starts_with("- ")).count();
+    let sentences: usize = promises.iter().map(|promise| promise.sentences.len()).sum();
+    assert_eq!(sentences, bullets, "a bullet stands above the first promise");
+    assert_eq!(unproven.len(), UNPROVEN, "sentences without a test: {unproven:#?}");
+}
+
+#[test]
+fn a_sentence_without_a_test_is_found() {
+    let promises =
+        promises("### A1 One\n\n- It holds.\n  (test: `a::b`,\n  `c::d`)\n- So.\n\nNo rule.\n");
+    assert_eq!((promises.len(), promises[0].heading.as_str()), (1, "A1 One"));
+    assert_eq!(promises[0].sentences, ["It holds. (test: `a::b`, `c::d`)", "So."]);
+    assert_eq!(tests_of(&promises[0].sentences[0]), Some(vec!["a::b", "c::d"]));
+    assert_eq!(tests_of("So. (test: none yet)"), Some(Vec::new()));
+    for sentence in ["So.", "So (test: `a::b`)", "So. (test: a::b)", "So. (test: `a::b`) And."] {
+        assert_eq!(tests_of(sentence), None, "{sentence}");
+    }
+    for test in [
+        "turn::passes::every_pass_of_every_call_is_audited_once",
+        "browser::http::many_are_decided_at_once_each_by_its_own_fingerprint",
+        "testing::ledger_contract::series::three_denials_end_the_asking",
+        "countersign::args::canonical::integers_keep_every_digit",
+        "ledger::keys::a_process_without_the_key_is_refused_before_it_writes",
+    ] {
+        assert!(is_there(test), "{test}");
+    }
+    for nothing in [
+        "",
+        "turn",
+        "turn::passes",
+        "turn::passes::nothing",
+        "turn::passes::audited_calls",
+        "none::test",
+    ] {
+        assert!(!is_there(nothing), "{nothing}");
     }
 }
 
@@ -600,6 +770,12 @@ fn part(path: &str, folder: &str) -> String {
     rest.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned()
 }
 
+/// The folder that is the root of the crate of a folder. The program is a crate beside the library of its package.
+fn crate_root(folder: &str) -> &str {
+    let end = |after: &str| folder.find(after).map(|at| at + after.len());
+    end("/src/commands").or(end("/src")).map_or("src", |end| &folder[..end])
+}
+
 /// Which parts of a folder name which others; what `mod.rs` re-exports is where it is defined.
 fn imports_within(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let paths_of = |text: &str| -> Vec<(bool, String)> {
@@ -609,8 +785,9 @@ fn imports_within(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     };
     let files: Vec<_> = files(folder, &[".rs"]);
     let parts: BTreeSet<_> = files.iter().map(|path| part(path, folder)).collect();
-    let root = format!("{folder}/mod.rs");
-    let top = if files.contains(&root) { read(&root) } else { String::new() };
+    let root = ["mod", "lib"].map(|name| format!("{folder}/{name}.rs"));
+    let root = root.iter().find(|path| files.contains(path));
+    let top = root.map(read).unwrap_or_default();
     let mut exported = BTreeMap::new();
     for (_, path) in paths_of(without_tests(&top)) {
         let names: Vec<_> = path.trim_start_matches("self::").split("::").collect();
@@ -619,10 +796,13 @@ fn imports_within(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
             exported.insert(last.to_owned(), own);
         }
     }
-    let within = format!("crate::{}::", folder.trim_start_matches("src/").replace('/', "::"));
+    let below = folder.strip_prefix(crate_root(folder)).unwrap_or_default();
+    let below = below.trim_start_matches('/').replace('/', "::");
+    let within = if below.is_empty() { "crate::".to_owned() } else { format!("crate::{below}::") };
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in &files {
         let (own, text) = (part(path, folder), read(path));
+        let own = if Some(path) == root { "mod".to_owned() } else { own };
         let is_direct = path.matches('/').count() == folder.matches('/').count() + 1;
         let mut named = Vec::new();
         for (is_pub, path) in paths_of(without_tests(&text)) {
@@ -637,7 +817,8 @@ fn imports_within(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
         for line in without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"))
         {
             let inline = line.split("super::").skip(1).filter(|_| is_direct && own != "mod");
-            named.extend(inline.map(|rest| {
+            let named_whole = line.split(&within).skip(1).filter(|_| own != "mod");
+            named.extend(inline.chain(named_whole).map(|rest| {
                 rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap().to_owned()
             }));
         }
@@ -678,10 +859,8 @@ fn circles(graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> 
 
 #[test]
 fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
-    let mut folders: Vec<_> = files("src", &[".rs"])
-        .iter()
-        .filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned()))
-        .collect();
+    let mut folders: Vec<_> =
+        sources().iter().filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned())).collect();
     folders.dedup();
     let mut found = BTreeSet::new();
     for folder in folders.iter().filter(|folder| *folder != "src") {
@@ -692,98 +871,92 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
     assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
 }
 
-/// The features that a text asks for with `cfg`.
-fn features_asked_for(text: &str) -> Vec<&str> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let cfgs = code.filter(|line| line.contains("cfg") && line.contains("feature = \""));
-    let named = cfgs.flat_map(|line| line.split("feature = \"").skip(1));
-    named.filter_map(|rest| rest.split('"').next()).collect()
+/// The number of cells of a row of a table, whose cells may contain `\|`.
+fn cells(row: &str) -> usize {
+    let row = row.trim().trim_start_matches('|');
+    let (mut count, mut escaped, mut open) = (0, false, false);
+    for c in row.chars() {
+        match c {
+            '|' if !escaped => (count, open) = (count + 1, false),
+            c => open |= !c.is_whitespace(),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    count + usize::from(open)
+}
+
+/// The rows of tables that have another number of cells than their header, with their lines.
+fn uneven_rows(text: &str, is_code: bool) -> Vec<(usize, String)> {
+    let (mut header, mut found) = (None, Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let prose = match line.trim_start().strip_prefix("//") {
+            Some(comment) if is_code => comment.trim_start_matches(['/', '!']).trim_start(),
+            _ if is_code => "",
+            _ => line,
+        };
+        if !prose.starts_with('|') {
+            header = None;
+        } else if cells(prose) != *header.get_or_insert_with(|| cells(prose)) {
+            found.push((number + 1, prose.to_owned()));
+        }
+    }
+    found
 }
 
 #[test]
-fn a_module_knows_no_feature_of_the_floors_above() {
-    for path in files("src", &[".rs"]).iter().filter(|path| *path != "src/lib.rs") {
-        let text = read(path);
-        for feature in features_asked_for(without_tests(&text)) {
-            let above = FLOORS.iter().find(|(name, _)| *name == feature.replace('-', "_"));
-            let is_below = above.is_some_and(|(_, above)| *above >= floor(module(path)));
-            assert!(
-                !is_below || module(path) == "docs",
-                "{path}: `cfg` of the feature `{feature}`"
-            );
-        }
+fn a_row_of_a_table_has_the_cells_of_its_header() {
+    for (path, text) in texts() {
+        let found = uneven_rows(&text, path.ends_with(".rs"));
+        assert!(found.is_empty(), "{path}: rows with other numbers of cells: {found:#?}");
     }
-    assert_eq!(features_asked_for("#[cfg(any(feature = \"a\", feature = \"b\"))]"), ["a", "b"]);
+    let table = "| a | b |\n|---|---|\n| `x \\| y` | z |\n| one |\n\n| a |\n|---|\n| `x || y` |\n";
+    let found = uneven_rows(table, false);
+    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [4, 8]);
+    assert_eq!(uneven_rows("//! | a | b |\n//! | a |\nlet a = 1;\n", true).len(), 1);
 }
-
-/// The names that a module keeps to the crate: what its files declare with `pub(crate)`, and what it re-exports so.
-fn private_names(module: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let single = format!("src/{module}.rs");
-    let mut paths = files(&format!("src/{module}"), &[".rs"]);
-    paths.extend(root().join(&single).exists().then_some(single));
-    for path in &paths {
-        let text = read(path);
-        for line in without_tests(&text).lines() {
-            let Some(rest) = line.strip_prefix("pub(crate) ") else { continue };
-            let mut words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-            let kinds =
-                ["async", "const", "enum", "fn", "mod", "static", "struct", "trait", "type"];
-            let name = words.find(|word| !kinds.contains(word)).unwrap_or_default();
-            names.insert(name.to_owned());
-        }
-        let statements = without_tests(&text).split("pub(crate) use ").skip(1);
-        for statement in statements.filter_map(|rest| rest.split(';').next()) {
-            let compact: String = statement.split_whitespace().collect();
-            names.extend(self::paths(&compact).iter().filter_map(|path| {
-                let last = path.rsplit("::").next()?;
-                (last != "*").then(|| last.to_owned())
-            }));
-        }
-    }
-    names
-}
-
-/// The modules that use only public items of the rest of the crate.
-const ADAPTERS: &[&str] =
-    &["ai_sdk", "genai", "postgres", "shell", "sqlite", "terminal", "testing"];
 
 #[test]
-fn an_adapter_imports_only_what_is_public() {
-    let private: BTreeMap<_, _> =
-        FLOORS.iter().map(|(module, _)| (*module, private_names(module))).collect();
-    let mut seen = 0;
-    for path in ADAPTERS.iter().flat_map(|adapter| files(&format!("src/{adapter}"), &[".rs"])) {
-        let text = read(&path);
-        for (_, import) in imports(without_tests(&text)) {
-            for named in paths(&import) {
-                let parts: Vec<_> = named.split("::").collect();
-                let ["crate", used, rest @ ..] = &parts[..] else { continue };
-                if *used == module(&path) {
-                    continue;
-                }
-                seen += 1;
-                let kept = rest.iter().find(|name| private[used].contains(**name));
-                assert_eq!(kept, None, "{path}: `{named}` is private to the crate");
-            }
-        }
+fn every_line_of_the_long_tests_names_tests() {
+    let lines = read(".ci/long-tests");
+    let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(lines.len() > 9, "`.ci/long` runs tests");
+    for line in lines {
+        let path = format!("tests/it/{}", line.trim_end_matches("::").replace("::", "/"));
+        let is_module = line.ends_with("::")
+            && (root().join(&path).is_dir() || root().join(format!("{path}.rs")).exists());
+        let name = line.rsplit("::").next().unwrap_or_default();
+        let is_name = !name.is_empty()
+            && files("tests/it", &[".rs"]).iter().any(|path| {
+                let text = read(path);
+                text.contains(&format!("fn {name}")) || text.contains(&format!("mod {name}"))
+            });
+        assert!(is_module || is_name, "`.ci/long-tests`: no test has `{line}` in its name");
     }
-    assert!(seen > 50 && private["call"].contains("CallRecord"), "the check sees imports");
+}
+
+#[test]
+fn only_the_crate_of_stores_has_features_around_the_core() {
+    for name in crates() {
+        let manifest = read(format!("crates/{name}/Cargo.toml"));
+        // Its features choose which crates it opens stores of.
+        let chooses = name == "stores";
+        assert!(
+            chooses || !manifest.contains("[features]"),
+            "crates/{name}: a feature is a crate of its own"
+        );
+    }
 }
 
 #[test]
 fn a_name_stands_for_one_type() {
     let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for path in files("src", &[".rs"]) {
+    for path in sources() {
         let text = read(&path);
         for line in without_tests(&text).lines() {
             let code = line.trim_start();
             let is_public = code.starts_with("pub");
             let is_private = !is_public || code.starts_with("pub(super)");
-            let code = code
-                .trim_start_matches("pub ")
-                .trim_start_matches("pub(crate) ")
-                .trim_start_matches("pub(super) ");
+            let code = without_visibility(code);
             let words = ["struct ", "enum ", "trait ", "union "];
             // A `type` within an implementation is an associated one.
             let alias =
@@ -806,15 +979,34 @@ fn a_name_stands_for_one_type() {
 }
 
 /// The types whose methods are in more than two files of their module, with the number of files. A file has the methods
-/// for one use of an agent (`Agent`), one kind of row (`Ledger`), one part of a response (`RunLoop`), one part of the
+/// for one use of an agent (`Agent`), one kind of row, opening the store or a limit (`Ledger`), one part of a response (`RunLoop`), one part of the
 /// grammar (`Lexer`, `Simple`) or one transport (`Shared`).
 const SPREAD: [(&str, usize); 6] =
-    [("Agent", 3), ("Ledger", 4), ("Lexer", 3), ("RunLoop", 3), ("Shared", 3), ("Simple", 5)];
+    [("Agent", 3), ("Ledger", 6), ("Lexer", 3), ("RunLoop", 3), ("Shared", 3), ("Simple", 5)];
+
+/// Adding a client of the hook is one file: no other one asks which client it is.
+#[test]
+fn a_client_of_the_hook_is_named_in_its_own_file_only() {
+    let is_name = |rest: &str| {
+        let name: Vec<_> = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+        matches!(name[..], [first, second, ..] if first.is_uppercase() && second.is_lowercase())
+    };
+    for path in sources() {
+        let is_hook = ["crates/cli/src/hook/", "crates/cli/src/commands/hook/"];
+        if !is_hook.iter().any(|folder| path.starts_with(folder)) || path.contains("/clients/") {
+            continue;
+        }
+        let text = read(&path);
+        let code = without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+        let named = code.flat_map(|line| line.split("Client::").skip(1)).find(|rest| is_name(rest));
+        assert_eq!(named, None, "{path} asks which client it is: say it in the client's own file");
+    }
+}
 
 #[test]
 fn the_methods_of_a_type_are_in_at_most_two_files_of_a_module() {
     let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    for path in files("src", &[".rs"]) {
+    for path in sources() {
         let text = read(&path);
         for line in without_tests(&text).lines().filter(|line| line.starts_with("impl")) {
             let code = line.trim_start_matches("impl").trim_end_matches(['{', ' ']);
@@ -877,7 +1069,7 @@ fn the_crate_root_has_few_names_and_other_items_have_one_path() {
 
 #[test]
 fn a_getter_has_the_name_of_what_it_reads() {
-    for path in files("src", &[".rs"]) {
+    for path in sources() {
         let text = read(&path);
         let getter = text.lines().find(|line| {
             // `get_info`, `get_prompt` and `get_tool` are methods of traits of `rmcp`.

@@ -46,7 +46,7 @@ fn new_parts(history: &[Message]) -> impl Iterator<Item = Value> {
     let new = history.iter().skip(last.map_or(0, |last| last + 1));
     new.flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),
-        _ => &[],
+        Message::Response { .. } => &[],
     })
     .map(told)
 }
@@ -57,7 +57,7 @@ fn told(part: &RequestPart) -> Value {
         RequestPart::ToolReturn { tool_name, content, tool_call_id, outcome } => {
             json!({"id": tool_call_id, "tool": tool_name, "outcome": word(*outcome), "content": content})
         }
-        _ => Value::Null,
+        RequestPart::SystemPrompt { .. } => Value::Null,
     }
 }
 
@@ -67,6 +67,6 @@ fn word(kind: ReturnKind) -> &'static str {
         ReturnKind::Denied => "denied",
         ReturnKind::Failed => "failed",
         ReturnKind::Retried => "retried",
-        _ => "interrupted",
+        ReturnKind::Interrupted => "interrupted",
     }
 }

@@ -92,7 +92,9 @@ fn end(ended: RunResult) -> Result<(Map<String, Value>, Conversation), BoxError>
         RunOutput::Deferred(suspended) => {
             json!({"end": "deferred", "deferred": shown(&suspended.requests())})
         }
-        _ => return Err("a run ended in a way that scenarios do not know".into()),
+        RunOutput::Structured(_) => {
+            return Err("a run ended in a way that scenarios do not know".into());
+        }
     };
     let history = ended.history().to_vec();
     let next = match ended.into_suspended() {

@@ -202,13 +202,13 @@ pub(crate) struct Run {
 }
 
 impl When {
-    /// Whether each named argument is there with exactly that value.
+    /// Returns `true` if each named argument is there with exactly that value.
     pub(crate) fn fits(&self, args: &Map<String, Value>) -> bool {
         self.args.iter().all(|(name, value)| args.get(name) == Some(value))
     }
 }
 
-/// Whether something exists in a run.
+/// Returns `true` if something exists in a run.
 pub(crate) fn exists(only_in_runs: Option<&Vec<usize>>, run: usize) -> bool {
     only_in_runs.is_none_or(|runs| runs.contains(&run))
 }

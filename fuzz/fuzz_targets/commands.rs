@@ -3,7 +3,7 @@
 
 mod text;
 
-use countersign::shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
+use countersign_shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
 use libfuzzer_sys::fuzz_target;
 
 fn quoted(word: &str) -> String {

@@ -3,7 +3,7 @@
 
 mod text;
 
-use countersign::shell::{Classifier, Dialect, Preset, Programs, SearchPath, Workspace};
+use countersign_shell::{Classifier, Dialect, Preset, Programs, SearchPath, Workspace};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

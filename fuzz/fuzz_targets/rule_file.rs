@@ -4,7 +4,7 @@
 mod text;
 
 use countersign::decision::ToolDecision;
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What the targets for text share.
+//! The common part of the targets for text.
 
 /// Calls a parser with the input, if that is UTF-8. The parser decides by its result; only a panic is a finding.
 pub fn never_panics<T, E: std::fmt::Display>(

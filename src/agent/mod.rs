@@ -17,6 +17,7 @@ mod history;
 mod iter;
 mod model_step;
 mod output;
+mod reading;
 mod result;
 mod run;
 mod run_loop;
@@ -34,14 +35,14 @@ pub use run::Run;
 pub use stored_run::TakeUp;
 pub use stream::{RunStream, RunStreamSync};
 
-use crate::call::{Extensions, ToolCall, UsageLimits};
+use crate::call::{Extensions, RunContext, ToolCall, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
 use crate::handler::{DeferredToolHandler, ErasedHandler, deny_blocked};
 use crate::ledger::{Ledger, Record};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
-use crate::turn::{RunEvent, SuspendedRun, Turn};
+use crate::turn::{PassEnd, RunEvent, SuspendedRun, Turn};
 
 /// The default of [`Agent::max_retries`].
 const MAX_RETRIES: u32 = 1;
@@ -79,6 +80,7 @@ pub struct Agent {
     max_retries: u32,
     limits: UsageLimits,
     tell_edits: bool,
+    records_origins: bool,
 }
 
 impl Agent {
@@ -103,6 +105,7 @@ impl Agent {
             max_retries: MAX_RETRIES,
             limits: UsageLimits::new(),
             tell_edits: false,
+            records_origins: false,
         }
     }
 
@@ -129,6 +132,37 @@ impl Agent {
     /// ```
     pub fn instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Records what each run reads, so that layers and people learn where the values of its calls come from (rule O2). The
+    /// record is shared with sub-agents, and stored with the run. [`Run::user_said`] says what a person typed, and
+    /// [`Tool::reads`](crate::toolset::Tool::reads) how the results of a tool are labelled.
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new()).record_origins();
+    /// assert!(agent.run("Hello").await?.reads().is_some());
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
+    /// ```
+    pub fn record_origins(mut self) -> Self {
+        self.records_origins = true;
+        self
+    }
+
+    /// Adds a function that says how the results of a tool are labelled, beside what its definition says
+    /// ([`Turn::labelled`](crate::Turn::labelled)).
+    pub fn labelled(
+        mut self,
+        label: impl Fn(&crate::call::ToolDefinition) -> Option<crate::origin::ReadLabel>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.turn = self.turn.labelled(label);
         self
     }
 
@@ -226,6 +260,12 @@ impl Agent {
     /// [`Turn::max_pending`].
     pub fn max_pending(self, calls: u32) -> Self {
         self.turns(|turn| turn.max_pending(calls))
+    }
+
+    /// Adds a function that is called at the end of every pass of every call, of this agent and its sub-agents; see
+    /// [`Turn::audit`].
+    pub fn audit(self, audit: impl Fn(&RunContext, &PassEnd<'_>) + Send + Sync + 'static) -> Self {
+        self.turns(|turn| turn.audit(audit))
     }
 
     /// Lets every error of a tool end the run, as PydanticAI does; see [`Turn::tool_errors_end_run`].

@@ -26,6 +26,7 @@ impl RunLoop<'_> {
             }
             tools.push(structured.definition());
         }
+        self.reads.request(&self.state.history, &self.turn, &tools);
         let exceeded = |exceeded| Error::UsageLimit { exceeded, ids: Vec::new() };
         self.meter.take_request().map_err(exceeded)?;
         let mut request =

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::call::Usage;
 use crate::error::{Error, ErrorKind};
 use crate::message::Message;
+use crate::origin::ReadRecord;
 use crate::turn::{SuspendedRun, TurnReport};
 
 /// The result of a run: its output, its history, and what its calls did.
@@ -33,6 +34,7 @@ pub struct RunResult {
     pub(super) run_id: String,
     pub(super) turns: Vec<TurnReport>,
     pub(super) usage: Usage,
+    pub(super) reads: Option<ReadRecord>,
 }
 
 /// The output of a run.
@@ -49,8 +51,9 @@ pub struct RunResult {
 /// }
 /// # Ok::<(), countersign::agent::RunError>(())
 /// ```
+///
+/// Exhaustive on purpose: a run that is suspended must not be taken for one that has ended.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum RunOutput {
     /// The model's final answer.
     Text(String),
@@ -95,6 +98,13 @@ impl RunResult {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
+    }
+
+    /// What the run has read, if it was recorded: to be continued by the next run of a conversation
+    /// ([`Run::origins`](super::Run::origins)).
+    #[must_use]
+    pub fn reads(&self) -> Option<&ReadRecord> {
+        self.reads.as_ref()
     }
 
     /// The suspended run, if the run ended with deferred calls.

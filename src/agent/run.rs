@@ -10,6 +10,7 @@ use super::Agent;
 use super::blocking::block_on;
 use super::iter::RunIter;
 use super::output::Output;
+use super::reading::RunReading;
 use super::result::{RunError, RunResult};
 use super::run_loop::{Next, RunLoop};
 use super::stream::{RunStream, RunStreamSync};
@@ -19,6 +20,7 @@ use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::ledger::LeaseKeeper;
 use crate::message::Message;
 use crate::model::TokenUsage;
+use crate::origin::ReadRecord;
 use crate::turn::{Retries, RunEvent, SuspendedRun, Turn, Watchers};
 
 /// A run that has not started: change its settings, then choose how to run it.
@@ -53,6 +55,8 @@ pub struct Run<'a> {
     is_saved_by_caller: bool,
     /// The lease that the caller has on the run.
     lease: Option<LeaseKeeper>,
+    /// What a person typed, to be added to the record of what the run has read.
+    said: Vec<String>,
 }
 
 impl<'a> Run<'a> {
@@ -80,6 +84,7 @@ impl<'a> Run<'a> {
             ends_with_text: false,
             is_saved_by_caller: false,
             lease: None,
+            said: Vec::new(),
         }
     }
 
@@ -155,6 +160,33 @@ impl<'a> Run<'a> {
     /// ```
     pub fn saying(mut self, prompt: impl Into<String>) -> Self {
         self.state.prompts.push(prompt.into());
+        self
+    }
+
+    /// Says that a person typed this text, so that its values are targets that the user has named (rule O1), and records
+    /// what the run reads. It adds nothing to the prompt. A prompt is not the user's by itself: it may be a template, or
+    /// have documents in it.
+    ///
+    /// ```
+    /// use countersign::testing::ScriptedModel;
+    /// use countersign::{Agent, FunctionToolset};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let agent = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
+    /// let typed = "Write to ann@example.com";
+    /// let run = agent.run(format!("Be polite. {typed}")).user_said(typed).await?;
+    /// let record = run.reads().expect("it is recorded");
+    /// assert!(record.origin().named_by(&["user"], &"ann@example.com".into()));
+    /// # Ok::<(), countersign::agent::RunError>(()) }).unwrap();
+    /// ```
+    pub fn user_said(mut self, text: impl Into<String>) -> Self {
+        self.said.push(text.into());
+        self
+    }
+
+    /// Continues the record of an earlier run, whose history this one continues.
+    pub fn origins(mut self, record: &ReadRecord) -> Self {
+        self.state.reads = Some(record.clone());
         self
     }
 
@@ -340,6 +372,11 @@ impl<'a> Run<'a> {
         // A sub-agent shares the ask history of the root run, which its turn has already.
         let asks = turn.own_ask_history().cloned().unwrap_or_default();
         asks.extend(&state.denied);
+        let reads = RunReading::begin(&turn, agent.records_origins, &state, &self.said);
+        let turn = match &reads.record {
+            Some(record) => turn.origins(record),
+            None => turn,
+        };
         let turn = turn.with_asks(asks).with_usage(Arc::clone(&meter)).watched_by(watchers.clone());
         let agent_name = turn.agent_path().last().map_or("root", String::as_str);
         let span = tracing::info_span!(
@@ -370,6 +407,7 @@ impl<'a> Run<'a> {
             next: Next::Start,
             span,
             tokens: TokenUsage::default(),
+            reads,
         }
     }
 

@@ -8,6 +8,7 @@ use tracing::Instrument as _;
 use super::Agent;
 use super::history::{self, Undecided};
 use super::output::Output;
+use super::reading::RunReading;
 use super::result::{RunError, RunOutput, RunResult};
 use crate::call::{AskHistory, Meter, ToolCall, ToolDefinition};
 use crate::deferred::{Answered, DeferredToolResults};
@@ -47,6 +48,8 @@ pub(super) struct RunLoop<'a> {
     pub(super) span: tracing::Span,
     /// The tokens of the requests so far, in this process.
     pub(super) tokens: TokenUsage,
+    /// What the run has read, if it is recorded.
+    pub(super) reads: RunReading,
 }
 
 /// The next step of a run.
@@ -231,6 +234,7 @@ impl RunLoop<'_> {
     }
 
     pub(super) fn say(&mut self, prompt: String) {
+        self.reads.prompt(&prompt, self.turn.is_root());
         let history = Arc::make_mut(&mut self.state.history);
         match history.last_mut() {
             // Results and the prompt that follows them belong to one request.
@@ -244,7 +248,7 @@ impl RunLoop<'_> {
     pub(super) fn turn(&self) -> Turn {
         let turn = self.turn.clone().of_run(self.state.run_id.clone(), self.state.responses);
         let turn = turn.answering_all(!self.output.deferred);
-        turn.with_retries(self.retries.clone())
+        turn.with_retries(self.retries.clone()).requested_at(self.reads.requested)
     }
 
     /// Handles the end of a turn: appends the results for the model, or ends the run.
@@ -339,8 +343,8 @@ impl RunLoop<'_> {
     pub(super) fn end(&mut self, output: RunOutput) -> RunResult {
         let state = self.snapshot();
         let turns = std::mem::take(&mut self.turns);
-        let SuspendedRun { history, run_id, usage, .. } = state;
-        RunResult { output, history, run_id, turns, usage }
+        let SuspendedRun { history, run_id, usage, reads, .. } = state;
+        RunResult { output, history, run_id, turns, usage, reads }
     }
 
     /// The result of a settled call as the model receives it, and additional content after the results.
@@ -365,9 +369,10 @@ impl RunLoop<'_> {
     pub(super) fn snapshot(&self) -> SuspendedRun {
         let mut state = self.state.clone();
         state.usage = self.meter.usage();
-        state.turn = self.announced().or(state.turn).map(SuspendedTurn::without_denied);
+        state.turn = self.announced().or(state.turn).map(SuspendedTurn::without_history);
         let asks = self.turn.own_ask_history().filter(|_| self.turn.is_root());
         state.denied = asks.map(AskHistory::denied).unwrap_or_default();
+        state.reads = self.reads.record.clone().filter(|_| self.turn.is_root());
         state.tell_settled();
         state
     }

@@ -197,8 +197,8 @@ impl Agent {
         Ok(asks)
     }
 
-    /// Whether a pending call was decided while the run was being saved. If the ledger fails here, the next worker
-    /// finds the decision.
+    /// Returns `true` if a pending call was decided while the run was being saved. If the ledger fails here, the next
+    /// worker finds the decision.
     async fn is_decided(&self, run: &RunResult) -> bool {
         let Some(suspended) = run.suspended() else { return false };
         self.decisions(suspended).await.is_ok_and(|answers| answers.answers_any())
@@ -284,8 +284,8 @@ impl RunLoop<'_> {
         self.turn.configured_ledger().filter(|_| self.turn.is_root() && !self.is_saved_by_caller)
     }
 
-    /// Whether the run may be parked in the ledger, so that resuming it takes a lease first. It may not be if the
-    /// caller has the lease already.
+    /// Returns `true` if the run may be parked in the ledger, so that resuming it takes a lease first. It may not be
+    /// if the caller has the lease already.
     pub(super) fn resumes_parked(&self) -> bool {
         let kept = self.turn.configured_ledger().is_some() && self.turn.is_root();
         kept && self.resumes && !self.is_saved_by_caller && self.state.waits()

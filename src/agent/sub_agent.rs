@@ -26,7 +26,7 @@ use crate::turn::{
 /// The arguments of a sub-agent's tool.
 #[derive(Deserialize, JsonSchema)]
 struct Prompt {
-    /// What the agent is to do, with everything it has to know.
+    /// The task of the agent, with everything it has to know.
     prompt: String,
 }
 
@@ -186,6 +186,10 @@ struct Narrowed(Arc<dyn ErasedHandler>);
 impl DeferredToolHandler for Narrowed {
     fn name(&self) -> std::borrow::Cow<'static, str> {
         self.0.name()
+    }
+
+    fn counts_people(&self) -> bool {
+        self.0.counts_people()
     }
 
     async fn handle(

@@ -43,8 +43,13 @@ pub fn digest(value: &Value) -> String {
     hex(&Sha256::digest(canonical(value).as_bytes()))
 }
 
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal, with small letters: the form of every digest of this crate.
+///
+/// ```
+/// assert_eq!(countersign::args::hex(&[0, 15, 255]), "000fff");
+/// ```
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     // `write!` would take longer than the digest of a short text.
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
     let mut hex = String::with_capacity(2 * bytes.len());

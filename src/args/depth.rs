@@ -4,8 +4,11 @@
 //! when it is built in memory, written without complaint, and cannot be read back. A run that was suspended with such a
 //! value would be lost at the moment at which it is stored, with its approvals (rule L7).
 //!
-//! 64 levels for arguments, 120 for a whole stored state: the difference is what a state adds around the arguments, for
-//! each level of agents behind tools.
+//! 64 levels for arguments and stored results, 120 for a whole stored state: the difference is what a state adds around
+//! them, for each level of agents behind tools.
+//!
+//! Arguments that are too deep are refused, as a model can write others. A result cannot be refused, since its tool has
+//! run: it is stored as its JSON text, which has no levels, and loses nothing.
 
 use std::io;
 
@@ -18,11 +21,14 @@ use crate::error::UserError;
 /// itself is the first level.
 pub(crate) const MAX_ARGS: usize = 64;
 
+/// The maximum number of levels that a stored result of a call is nested (rule T5). A deeper one is stored as its text.
+pub(crate) const MAX_RESULT: usize = 64;
+
 /// The maximum number of levels that a stored state is nested. serde_json reads 127 levels; the difference is for the
 /// values that a state is stored inside of.
 const MAX_STATE: usize = 120;
 
-/// Whether a value has more than `levels` levels. The recursion goes no deeper than that.
+/// Returns `true` if a value has more than `levels` levels. The recursion goes no deeper than that.
 pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return matches!(value, Value::Object(_) | Value::Array(_));

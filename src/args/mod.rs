@@ -24,8 +24,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub use canonical::digest;
-pub(crate) use canonical::{ArrayText, canonical, hex};
+pub(crate) use canonical::{ArrayText, canonical};
+pub use canonical::{digest, hex};
 pub use text::ArgsError;
 pub use unique::object as strict_object;
 
@@ -204,12 +204,13 @@ impl Args {
         })
     }
 
-    /// Whether the arguments are nested deeper than those of a call may be (rule T5).
+    /// Returns `true` if the arguments are nested deeper than those of a call may be (rule T5).
     pub(crate) fn are_too_deep(&self) -> bool {
         self.0.values().any(|value| depth::is_deeper(value, depth::MAX_ARGS - 1))
     }
 
-    /// Whether both are the same object in memory: a fast positive test. Equal arguments may be different objects.
+    /// Returns `true` if both are the same object in memory: a fast positive test. Equal arguments may be different
+    /// objects.
     ///
     /// It saves the canonical text in the common case that no layer changes anything: the arguments of a call are one
     /// object, from the model's response to the tool's body.
@@ -217,8 +218,8 @@ impl Args {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether both have the same canonical text, which makes them the same arguments to every parser. `==` is stricter:
-    /// it tells apart numbers that are written alike but stored in different ways.
+    /// Returns `true` if both have the same canonical text, which makes them the same arguments to every parser. `==`
+    /// is stricter: it tells apart numbers that are written alike but stored in different ways.
     ///
     /// ```
     /// use countersign::Args;

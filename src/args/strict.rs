@@ -182,7 +182,8 @@ fn check_number(token: &str) -> Result<(), String> {
     Err(format!("the number {token} cannot be kept exactly: send it as a string"))
 }
 
-/// Whether a number with a point or an exponent is read with all of its digits before the point, and not as zero.
+/// Returns `true` if a number with a point or an exponent is read with all of its digits before the point, and not as
+/// zero.
 ///
 /// The digits of the text before the decimal point, shifted by the exponent, have to be those of the value that was
 /// read:

@@ -33,7 +33,7 @@ impl Inherited {
         &*self.0
     }
 
-    /// Whether both are the same layer, compared by address.
+    /// Returns `true` if both are the same layer, compared by address.
     pub(super) fn is(&self, other: &Self) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
     }

@@ -6,6 +6,8 @@
 //! and each open question. Anything that is new makes the call pending again; fewer questions are covered, as less is
 //! asked than was answered (rule A1).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -31,10 +33,39 @@ pub(crate) struct Approval {
 }
 
 impl Approval {
-    /// Whether all of these questions were shown when the call was approved.
+    /// Returns `true` if all of these questions were shown when the call was approved.
     pub(crate) fn answers(&self, questions: &[Question]) -> bool {
         questions
             .iter()
             .all(|question| self.questions.iter().any(|shown| shown.id() == question.id()))
+    }
+
+    /// Why the approval does not answer these questions, for the person who is asked again: which of the values that
+    /// were shown have changed, or else that there is another question.
+    pub(crate) fn unanswered(&self, questions: &[Question]) -> String {
+        let mut changed = BTreeSet::new();
+        for question in questions {
+            let same = |shown: &&Question| {
+                shown.layer() == question.layer() && shown.key() == question.key()
+            };
+            let shown: Vec<_> = self.questions.iter().filter(same).collect();
+            if shown.iter().any(|shown| shown.id() == question.id()) {
+                continue;
+            }
+            let differs = |(name, digest): &(&String, &String)| {
+                shown.iter().any(|shown| shown.pins().get(*name).is_some_and(|it| it != *digest))
+            };
+            let pins: Vec<_> = question.pins().iter().filter(differs).collect();
+            if pins.is_empty() {
+                return "there is a question that was not shown when it was approved".to_owned();
+            }
+            // A preview is pinned under its title, which is what a person knows.
+            let title =
+                |name: &str| format!("`{}`", name.strip_prefix("preview of ").unwrap_or(name));
+            changed.extend(pins.into_iter().map(|(name, _)| title(name)));
+        }
+        let names: Vec<_> = changed.into_iter().collect();
+        let verb = if names.len() == 1 { "has" } else { "have" };
+        format!("{} {verb} changed since it was approved", names.join(", "))
     }
 }

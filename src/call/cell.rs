@@ -60,7 +60,7 @@ pub(crate) enum ExecutionState<T> {
 pub(crate) struct ExecutionCell<T, E> {
     inner: Mutex<Inner<T, E>>,
     bodies: AtomicUsize,
-    /// Whether an attempt has begun to execute, for layers to see without the lock.
+    /// `true` once an attempt has begun to execute, for layers to see without the lock.
     started: AtomicBool,
 }
 
@@ -240,7 +240,7 @@ impl<T, E> Inner<T, E> {
 }
 
 impl<O: HasCell> ExecutionGuard<O> {
-    /// Whether no attempt of this pass was started before.
+    /// Returns `true` if no attempt of this pass was started before.
     pub(crate) fn is_first(&self) -> bool {
         self.first
     }

@@ -27,7 +27,7 @@ pub(crate) struct Rerun {
 }
 
 impl Rerun {
-    /// Whether an attempt may run after one with this end; `None` is an end that was not seen.
+    /// Returns `true` if an attempt may run after one with this end; `None` is an end that was not seen.
     fn after(self, ended: Option<&Ended>) -> bool {
         match ended {
             None => self.idempotent,

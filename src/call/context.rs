@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -12,6 +13,7 @@ use super::{Approval, AskHistory, Extensions, Journal, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::UserError;
+use crate::origin::{Origin, ReadRecord};
 use crate::outcome::ApprovalRequired;
 
 /// Which pass through the stack a call is on.
@@ -91,10 +93,26 @@ pub(crate) struct RunInfo {
     pub(crate) explain: bool,
     /// Whether every error of a tool ends the run.
     pub(crate) tool_errors_end_run: bool,
+    /// How long a toolset may take to describe its tools, or a call; `None` for the default.
+    pub(crate) describing: Option<Duration>,
     pub(crate) usage: Arc<Meter>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// The history of the run's questions to people. The turn sets it when it begins.
     pub(crate) asks: Option<AskHistory>,
+    /// What the run has read, if it is recorded.
+    pub(crate) reads: Option<ReadRecord>,
+    /// How much of it was there when the response was requested.
+    pub(crate) read_before: Option<u32>,
+}
+
+/// How long a toolset may take by default to list its tools, or to preview a call.
+const DESCRIBING: Duration = Duration::from_secs(10);
+
+impl RunInfo {
+    /// How long a toolset may take to list its tools, or to preview a call.
+    pub(crate) fn describing_within(&self) -> Duration {
+        self.describing.unwrap_or(DESCRIBING)
+    }
 }
 
 pub(crate) struct CallInfo {
@@ -213,6 +231,49 @@ impl RunContext {
     /// With `?` in a middleware the call is denied, and the other calls continue (rule D4).
     pub fn deps<T: Send + Sync + 'static>(&self) -> Result<&T, UserError> {
         self.run.deps.get().ok_or(UserError::MissingDeps { type_name: std::any::type_name::<T>() })
+    }
+
+    /// Where the values of the call come from: what the run had read when the response was requested (rule O3). If
+    /// nothing is recorded, every answer is the safe one: anything may have been read, and nothing is named by anyone.
+    ///
+    /// ```
+    /// use countersign::origin::ReadRecord;
+    /// use countersign::{
+    ///     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt, Turn, decide_fn, schemars, tool_fn,
+    /// };
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Payment { iban: String }
+    /// async fn pay(it: Payment) -> Result<String, ToolError> { Ok(format!("paid to {}", it.iban)) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let named = decide_fn(|cx: &RunContext, call: &ToolCall| {
+    ///     match cx.origin().named_by(&["user"], &call.args()["iban"]) {
+    ///         true => Decision::allow(),
+    ///         false => Decision::ask("you have not named this account"),
+    ///     }
+    /// });
+    /// let tools = FunctionToolset::new().tool(tool_fn("pay", "Pays", pay)).layered(named);
+    /// let record = ReadRecord::new();
+    /// record.user_said("Pay 50 euro to DE89 3704 0044 0532 0130 00");
+    /// let turn = Turn::new(tools).origins(&record);
+    /// let call = |id: &str, iban: &str| ToolCall::new(id, "pay", json!({"iban": iban}));
+    /// let report = turn.run(vec![call("c1", "DE89370400440532013000"), call("c2", "GB29NWBK60161331926819")]).await?;
+    /// assert!(report.calls()[0].outcome().is_returned() && report.calls()[1].outcome().is_deferred());
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        let Some(record) = &self.run.reads else { return Origin::default() };
+        let origin = match self.run.read_before {
+            Some(position) => Origin::at(record, position),
+            None => record.origin(),
+        };
+        match self.tool_definition().is_some_and(|it| it.reads().is_some()) {
+            true => origin.for_reading(),
+            false => origin,
+        }
     }
 
     /// The id of the call.

@@ -27,6 +27,7 @@ use super::level::{Applied, SetId, Way};
 use super::source::ToolSource;
 use crate::args::{Args, digest};
 use crate::decision::Question;
+use crate::origin::ReadLabel;
 
 /// How a tool's calls are executed.
 ///
@@ -110,6 +111,9 @@ pub struct ToolDefinition {
     function: Option<Arc<str>>,
     #[serde(skip)]
     way: Way,
+    /// How results are labelled, where the toolset or a wrapper says so.
+    #[serde(skip)]
+    reads: Option<ReadLabel>,
 }
 
 /// A sub-agent, as an opaque value: only the turn knows the type (see `turn::sub_agent`).
@@ -174,6 +178,7 @@ impl ToolDefinition {
             hidden: false,
             function: None,
             way: Way::default(),
+            reads: None,
         }
     }
 
@@ -254,6 +259,33 @@ impl ToolDefinition {
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         Arc::make_mut(&mut self.metadata).insert(key.into(), value.into());
         self
+    }
+
+    /// Says that the tool reads, and how its results are labelled (rule O1). Of two labels the stricter counts for each
+    /// field, so that a wrapper cannot turn text of others into the owner's.
+    ///
+    /// ```
+    /// use countersign::origin::{ReadLabel, TextSource};
+    /// use countersign::ToolDefinition;
+    /// use serde_json::json;
+    ///
+    /// let page = ToolDefinition::new("fetch", json!({"type": "object"})).with_reads(ReadLabel::others("web"));
+    /// let twice = page.with_reads(ReadLabel::own());
+    /// assert_eq!(twice.reads().unwrap().source_of("/title"), TextSource::others("web"));
+    /// ```
+    #[must_use]
+    pub fn with_reads(mut self, label: ReadLabel) -> Self {
+        self.reads = Some(match self.reads.take() {
+            Some(known) => known.and(label),
+            None => label,
+        });
+        self
+    }
+
+    /// How results of the tool are labelled; `None` for a tool that says nothing, whose results are those of others.
+    #[must_use]
+    pub fn reads(&self) -> Option<&ReadLabel> {
+        self.reads.as_ref()
     }
 
     /// Sets the name of the MCP server that the tool comes from, as the user's configuration names it. Only the toolset
@@ -411,6 +443,13 @@ impl ToolDefinition {
         self.kind = self.kind.stricter(given.kind);
         self.sequential |= given.sequential;
         self.max_retries = [self.max_retries, given.max_retries].into_iter().flatten().min();
+        match (&self.reads, &given.reads) {
+            (Some(own), Some(given)) if own != given => {
+                self.reads = Some(own.clone().and(given.clone()));
+            }
+            (None, given) => self.reads.clone_from(given),
+            (Some(_), _) => {}
+        }
         self
     }
 

@@ -1,4 +1,4 @@
-//! What is known about the execution of a call.
+//! Knowledge about the execution of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// What the gate knows about the execution of a call.
+/// The gate's knowledge about the execution of a call.
 ///
 /// | value | what a host may say about the call |
 /// |---|---|
@@ -37,7 +37,7 @@ pub enum Execution {
 }
 
 impl Execution {
-    /// Whether the tool body was started.
+    /// Returns `true` if the tool body was started.
     #[must_use]
     pub fn started(&self) -> bool {
         !matches!(self, Self::NotStarted)

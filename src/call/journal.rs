@@ -68,7 +68,7 @@ pub(crate) struct Journaled<'a> {
     pub(crate) idempotent: bool,
 }
 
-/// Whether a call may be executed.
+/// The answer to whether a call may be executed.
 pub(crate) enum JournalClaim {
     /// The call may be executed, under this token.
     Go(JournalToken),
@@ -108,7 +108,7 @@ pub(crate) fn ask_anew(ask: &str, reason: String) -> Question {
     Question { reason, pins, ..Question::of(REPEATING.0, "approval-too-old") }
 }
 
-/// Whether this question was made by [`ask_to_repeat`].
+/// Returns `true` if this question was made by [`ask_to_repeat`].
 pub(crate) fn is_about_repeating(question: &Question) -> bool {
     (question.layer(), question.key()) == REPEATING
 }

@@ -3,7 +3,7 @@
 //! The middleware that one `layered` applies form a level. They are numbered from the innermost outward, and no two
 //! levels share a number. A call that enters a level gets the number of its outermost middleware. A middleware that
 //! passes the call on decrements the number, if it equals its own. A call that skipped no middleware leaves the level
-//! with the number below the innermost one: the floor of the level. The number is a field of the call, so that a clone
+//! with the number below the innermost one: the bottom of the level. The number is a field of the call, so that a clone
 //! keeps the progress it had when it was cloned, and no lock is needed.
 //!
 //! # An example
@@ -11,7 +11,7 @@
 //! Two levels around a gate: `layered([A, B])` inside, `layered([C])` outside. The inner level is applied first and
 //! gets the numbers 1 to 3, the outer one 4 and 5:
 //!
-//! | | floor | numbers, from inside |
+//! | | bottom | numbers, from inside |
 //! |---|---|---|
 //! | inner level | 1 | B = 2, A = 3 |
 //! | outer level | 4 | C = 5 |
@@ -19,11 +19,11 @@
 //! | step | progress of the call |
 //! |---|---|
 //! | enters the outer level | 5 |
-//! | C passes it on | 4, the outer floor |
-//! | enters the inner level: the level outside is at its floor | 3 |
+//! | C passes it on | 4, the outer bottom |
+//! | enters the inner level: the level outside is at its bottom | 3 |
 //! | A passes it on | 2 |
-//! | B passes it on | 1, the inner floor |
-//! | the gate | every level is at its floor: the call may run |
+//! | B passes it on | 1, the inner bottom |
+//! | the gate | every level is at its bottom: the call may run |
 //!
 //! A call that C has kept and sends to a gate directly arrives with 4, and the gate finds that the innermost level on
 //! its way was never entered: it reports A. A clone that was taken before A and sent after it has 3, and A is reported,
@@ -44,7 +44,7 @@ use super::Parts;
 /// The next unused number.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The progress of a call: the number of the middleware that has to see it next, or the floor of a level that the call
+/// The progress of a call: the number of the middleware that has to see it next, or the bottom of a level that the call
 /// has passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Progress(u64);
@@ -89,7 +89,7 @@ pub(crate) trait Standing: Send + Sync {
 /// The middleware of one `layered`, from the innermost outward, and the number below the innermost.
 #[derive(Default)]
 pub(crate) struct Level {
-    floor: u64,
+    bottom: u64,
     standing: Vec<Arc<dyn Standing>>,
     parts: Parts,
 }
@@ -141,13 +141,13 @@ impl Level {
     }
 
     fn of(standing: Vec<Arc<dyn Standing>>) -> Self {
-        let floor = NEXT.fetch_add(standing.len() as u64 + 1, Ordering::Relaxed);
-        for (number, it) in (floor + 1..).zip(&standing) {
+        let bottom = NEXT.fetch_add(standing.len() as u64 + 1, Ordering::Relaxed);
+        for (number, it) in (bottom + 1..).zip(&standing) {
             it.place().0.store(number, Ordering::Relaxed);
         }
         let mut parts = Parts::default();
         standing.iter().for_each(|it| it.parts(&mut parts));
-        Self { floor, standing, parts }
+        Self { bottom, standing, parts }
     }
 
     /// The askers and selections of all middleware of the level.
@@ -155,22 +155,22 @@ impl Level {
         &self.parts
     }
 
-    /// Whether the level has no middleware, so that no call can skip one.
+    /// Returns `true` if the level has no middleware, so that no call can skip one.
     pub(crate) fn is_empty(&self) -> bool {
         self.standing.is_empty()
     }
 
     fn top(&self) -> u64 {
-        self.floor + self.standing.len() as u64
+        self.bottom + self.standing.len() as u64
     }
 
     fn holds(&self, at: Progress) -> bool {
-        (self.floor..=self.top()).contains(&at.0)
+        (self.bottom..=self.top()).contains(&at.0)
     }
 
     /// The middleware of this level that has to see the call next; `None` when all of them have.
     fn next(&self, at: Progress) -> Option<&Arc<dyn Standing>> {
-        let above = at.0.checked_sub(self.floor)?.checked_sub(1)?;
+        let above = at.0.checked_sub(self.bottom)?.checked_sub(1)?;
         self.standing.get(usize::try_from(above).ok()?)
     }
 }
@@ -226,14 +226,14 @@ impl Way {
     /// way, or if the call has skipped a middleware outside of the level.
     pub(super) fn entering(&self, level: &Level, at: Progress) -> Option<Progress> {
         let mut outward = self.levels();
-        outward.find(|it| it.floor == level.floor)?;
-        let passed = outward.next().is_none_or(|outer| outer.floor == at.0);
+        outward.find(|it| it.bottom == level.bottom)?;
+        let passed = outward.next().is_none_or(|outer| outer.bottom == at.0);
         passed.then(|| Progress(level.top()))
     }
 
     /// The name of the outermost middleware that a call at the gate has not passed, if any.
     ///
-    /// Looks from the gate outward for the level that the call is in. If it is in the innermost one, at its floor,
+    /// Looks from the gate outward for the level that the call is in. If it is in the innermost one, at its bottom,
     /// nothing was skipped. Where the call is in a level further out, every level inside of that was skipped, and the
     /// outermost of their middleware is the one to name: it is the first that the call should have met.
     pub(super) fn skipped(&self, at: Progress) -> Option<Cow<'static, str>> {

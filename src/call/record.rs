@@ -55,7 +55,7 @@ struct State {
     questions: Vec<Question>,
     denied: Option<Denial>,
     deferred: Option<Deferral>,
-    /// Whether the gate has handed the call to the agent behind its tool.
+    /// `true` if the gate has handed the call to the agent behind its tool.
     delegated: bool,
     /// The layers that the call has passed, if there is an agent behind its tool.
     inherited: Vec<Inherited>,
@@ -67,7 +67,7 @@ struct State {
     rewriters: Vec<Cow<'static, str>>,
     /// The first middleware to see arguments that a layer outside of it, which is no middleware, has changed.
     changed_outside_of: Option<Cow<'static, str>>,
-    /// Whether a middleware passed on other arguments than the first one, so that not all decided on the same.
+    /// `true` if a middleware passed on other arguments than the first one, so that not all decided on the same.
     mixed: bool,
     /// The arguments to repeat the pass with, if it has to be repeated (rule D3).
     again: Option<Args>,
@@ -262,7 +262,8 @@ impl CallRecord {
         self.lock().at_gate.clone()
     }
 
-    /// Whether these arguments were validated before the pass. Compared by identity: equal ones may be validated twice.
+    /// Returns `true` if these arguments were validated before the pass. Compared by identity: equal ones may be
+    /// validated twice.
     pub(crate) fn knows(&self, args: &Args) -> bool {
         self.valid.same(args)
     }
@@ -283,7 +284,8 @@ impl CallRecord {
         deferral
     }
 
-    /// Whether there is a sub-agent behind the tool, so that the layers which the call passes have to be recorded.
+    /// Returns `true` if there is a sub-agent behind the tool, so that the layers which the call passes have to be
+    /// recorded.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         self.definition.leaf().is_some_and(|leaf| leaf.behind.is_some())

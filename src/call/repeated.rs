@@ -16,7 +16,7 @@ type Holds = dyn Fn(ToolDecision) -> BoxFuture<'static, bool> + Send + Sync;
 /// Tells layers whether a request repeats an earlier one whose ask is open: a dependency of the turn, set by a door that
 /// makes a turn for each request ([`Turn::deps`](crate::Turn::deps)).
 ///
-/// A layer that counts calls ([rules](crate::docs::rules_file) with `at_most`) asks it about the calls of the turn's
+/// A layer that counts calls (rules in a file, with `at_most`) asks it about the calls of the turn's
 /// own response, not about those of agents below, and does not count a call for which it holds. A door that says so
 /// keeps this promise: such a call only runs by the approval of that open ask. Otherwise it is decided about again, and
 /// counted.
@@ -43,7 +43,7 @@ impl RepeatedRequest {
         Self(Arc::new(holds))
     }
 
-    /// Whether the request repeats one whose ask is open, so that a layer with this decision counts nothing.
+    /// Returns `true` if the request repeats one whose ask is open, so that a layer with this decision counts nothing.
     pub async fn holds(&self, decision: ToolDecision) -> bool {
         (self.0)(decision).await
     }

@@ -47,7 +47,7 @@ impl ToolSource {
         Self { server: true, set: name.into(), tool: tool.into() }
     }
 
-    /// Whether the tool is one of an MCP server.
+    /// Returns `true` if the tool is one of an MCP server.
     ///
     /// ```
     /// use countersign::call::ToolSource;

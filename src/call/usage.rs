@@ -20,7 +20,7 @@ use crate::error::UsageLimitExceeded;
 /// # let _ = limits;
 /// ```
 ///
-/// What happens at a limit: a request beyond it ends the run with an error, from which it can be resumed under a higher
+/// The effect of a limit: a request beyond it ends the run with an error, from which it can be resumed under a higher
 /// limit. A call beyond it does not run, and ends the run with the same error after the calls beside it have finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use]

@@ -34,6 +34,8 @@ pub struct GrantPattern {
     pins: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     also: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    any_args: bool,
 }
 
 impl GrantPattern {
@@ -49,7 +51,36 @@ impl GrantPattern {
             fields: Vec::new(),
             pins: Vec::new(),
             also: Vec::new(),
+            any_args: false,
         }
+    }
+
+    /// Lets the calls of the class differ in all arguments, those that the original call did not have among them, and so
+    /// in the places that they lead to. The grant is for the tool, as its schema is now.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::GrantPattern;
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, Grant, GrantScope};
+    ///
+    /// let tool = GrantPattern::new("tool", "any arguments").with_any_args();
+    /// let asked = Decision::ask("looks").with_metadata(GRANTABLE, true).with_grant_patterns([tool]);
+    /// let ask = Ask::new("run-1", "root/c1", "look").with_questions(asked.questions().to_vec());
+    /// let grant = Grant::of_class(&ask, GrantScope::Session("s1".into()), "tool")?;
+    /// assert_eq!(grant.sentence(), "`look` with any arguments, in this session");
+    /// # Ok::<(), countersign::ledger::GrantError>(())
+    /// ```
+    #[must_use]
+    pub fn with_any_args(mut self) -> Self {
+        self.any_args = true;
+        self
+    }
+
+    /// Tells whether the calls of the class may have any arguments.
+    #[must_use]
+    pub fn has_any_args(&self) -> bool {
+        self.any_args
     }
 
     /// Adds an argument in which the calls of the class differ. All others have to be as in the original call.
@@ -59,7 +90,8 @@ impl GrantPattern {
         self
     }
 
-    /// Adds the name of a pin of the question in which the calls of the class differ. All others have to be equal.
+    /// Adds the name of a pin of the question in which the calls of the class differ, with those within it: `path of files`
+    /// is `path of files/0`, too. All others have to be equal.
     #[must_use]
     pub fn with_pin(mut self, pin: impl Into<String>) -> Self {
         self.pins.push(pin.into());
@@ -106,7 +138,7 @@ impl GrantPattern {
 
 impl Decision {
     /// Sets the classes of calls for which a person may answer the questions of this ASK in advance, from the narrowest
-    /// to the widest; surfaces offer at most the first two. They count only where the layer agrees to answers in advance
+    /// to the widest; surfaces offer at most the first three. They count only where the layer agrees to answers in advance
     /// ([`GRANTABLE`](crate::deferred::metadata::GRANTABLE)), and replace those that were set before.
     ///
     /// ```

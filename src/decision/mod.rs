@@ -38,6 +38,7 @@
 
 mod conversion;
 mod grant_pattern;
+mod people;
 mod preview;
 mod question;
 
@@ -49,6 +50,14 @@ use serde_json::Value;
 use crate::args::{Args, IntoArgs};
 pub use conversion::IntoDecision;
 pub use grant_pattern::GrantPattern;
+pub(crate) use people::GROUP;
+pub use people::People;
+
+/// `true` if a person has to be asked every time ([`metadata::EVERY_TIME`](crate::deferred::metadata::EVERY_TIME)).
+pub(crate) const EVERY_TIME: &str = "every_time";
+
+/// The template of a title ([`metadata::TITLE`](crate::deferred::metadata::TITLE)).
+pub(crate) const TITLE: &str = "title";
 pub use preview::{Change, Preview, PreviewContent};
 pub use question::{Question, QuestionId};
 
@@ -187,8 +196,19 @@ impl Decision {
         Self { verdict: Verdict::Allow, args: None }
     }
 
-    /// An implicit ALLOW, by a middleware that has not decided about the call.
-    pub(crate) const fn undecided() -> Self {
+    /// No decision: the call continues inward, as after [`allow`](Self::allow), and an explanation says that the
+    /// middleware has not decided about it. Where the first decision wins, the next member is asked.
+    ///
+    /// ```
+    /// use countersign::{Decision, ToolCall, decide_fn};
+    ///
+    /// let reads = decide_fn(|_, call: &ToolCall| match call.name() {
+    ///     "read_file" => Decision::allow(),
+    ///     _ => Decision::undecided(),
+    /// });
+    /// # let _ = reads;
+    /// ```
+    pub const fn undecided() -> Self {
         Self { verdict: Verdict::Undecided, args: None }
     }
 
@@ -252,7 +272,7 @@ impl Decision {
     /// `"new-recipient"`. Two questions of one layer with one key are one question, whatever their reasons say.
     ///
     /// On a DENY the key has no effect on the call: it says which rule of the layer denies, in the log and in
-    /// [metrics](crate::docs::telemetry). An ALLOW has no key.
+    /// metrics (`docs/telemetry.md`). An ALLOW has no key.
     ///
     /// ```
     /// use countersign::Decision;
@@ -293,6 +313,28 @@ impl Decision {
         self
     }
 
+    /// Words the first line of the call for people: a template with the names of arguments, `{amount} {currency} to
+    /// {recipient}`. A field of an object is `{order.total}`, and `{{` is a brace. The name of the tool stays before it, and
+    /// values are escaped and marked, so that no value reads as prose.
+    ///
+    /// The template is the host's, like the reason of a question. A server has no way to set one.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use countersign::{Args, Decision};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let asked = Decision::ask("moves money").with_title("{amount} {currency} to {recipient}");
+    /// let args = Args::new().with("amount", 120).with("currency", "EUR").with("recipient", "Ann");
+    /// let ask = Ask::new("run-1", "root/c1", "transfer").with_args(args).with_questions(asked.questions().to_vec());
+    /// let view = Ledger::new(MemoryStore::new()).park(ask).await?.view(0, Default::default());
+    /// assert_eq!(view.title, "An agent wants to call `transfer`: `120` `EUR` to `Ann`");
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    pub fn with_title(self, template: impl Into<String>) -> Self {
+        self.with_metadata(TITLE, template.into())
+    }
+
     /// Pins the question of an ASK to the content of something it is about, for example a file: another digest on the
     /// approved pass makes it a new question (rule A1). `what` names the content.
     ///
@@ -312,6 +354,23 @@ impl Decision {
             }
         }
         self
+    }
+
+    /// Sets which people have to answer the question of this ASK. It is asked every time: no answer in advance is by
+    /// these people. The demand is pinned, so that an approval under another one does not cover the question.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::People;
+    ///
+    /// let ask = |people| Decision::ask("pays").with_key("pay").with_people(people);
+    /// assert_ne!(ask(People::new(2)).questions()[0].id(), ask(People::new(1)).questions()[0].id());
+    /// ```
+    pub fn with_people(self, people: People) -> Self {
+        let people = serde_json::to_value(people).unwrap_or_default();
+        self.with_pin(People::KEY, crate::args::digest(&people))
+            .with_metadata(People::KEY, people)
+            .with_metadata(EVERY_TIME, true)
     }
 
     /// The stricter of two decisions of one middleware. Two ASKs become one that asks all their questions; where both

@@ -61,6 +61,9 @@ pub struct Preview {
     digest: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     lines_cut: usize,
+    /// The arguments that the preview shows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replaced: Vec<String>,
 }
 
 /// The content of a preview, as far as it is stored. It is not escaped; [`show`](crate::show) does that.
@@ -239,7 +242,23 @@ impl Preview {
             content,
             digest: Some(digest),
             lines_cut: room.cut,
+            replaced: Vec::new(),
         }
+    }
+
+    /// Says that the preview shows all that these arguments say, such as the content of a file that is written: surfaces
+    /// then show them on demand only. It counts as long as all of the preview is stored.
+    ///
+    /// ```
+    /// use countersign::decision::Preview;
+    ///
+    /// let change = Preview::diff("notes.md", "one\n", "one\ntwo\n").in_place_of(["content"]);
+    /// assert_eq!(change.replaced(), ["content"]);
+    /// ```
+    #[must_use]
+    pub fn in_place_of<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.replaced = arguments.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Adds content to the digest that is not shown, such as the bytes of an image of which only the size is.
@@ -294,6 +313,12 @@ impl Preview {
     #[must_use]
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
+    }
+
+    /// The names of the arguments that the preview shows in their place.
+    #[must_use]
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
     }
 
     /// How many lines or rows are not stored in full, as the preview is too long.

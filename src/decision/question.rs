@@ -107,7 +107,7 @@ impl Question {
         &self.metadata
     }
 
-    /// What the call would change or is about, as the asker shows it (rule S7).
+    /// The change that the call would make, or its subject, as the asker shows it (rule S7).
     #[must_use]
     pub fn previews(&self) -> &[Preview] {
         &self.previews
@@ -151,7 +151,7 @@ impl Question {
         question
     }
 
-    /// Whether this is the question of a tool's previews.
+    /// Returns `true` if this is the question of a tool's previews.
     pub(crate) fn is_of_previews(&self) -> bool {
         let author = self.layer.strip_suffix(", preview");
         self.key == "preview"

@@ -38,9 +38,10 @@ use crate::outcome::{DeferralKind, ToolDenied, ToolFailed};
 /// assert_eq!(denied, Some(Answer::Deny { message: "keep the log".into() }));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+///
+/// Exhaustive on purpose: a surface has to show every kind of answer, and a new one must not pass for an approval.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Answer {
     /// The call may run.
     Approve {
@@ -203,7 +204,7 @@ pub enum Answered {
     Approved {
         /// Who answered, if known.
         by: Option<String>,
-        /// Whether the approval is of other arguments than were shown.
+        /// `true` if the approval is of other arguments than were shown.
         edited: bool,
     },
     /// The call was denied.

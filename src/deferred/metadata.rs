@@ -19,7 +19,11 @@
 //! | [`GRANTABLE`] | `true` | grants: may be answered in advance |
 //! | [`GRANT_PATTERNS`] | a list | grants: classes of calls that may be answered in advance ([`GrantPattern`](crate::decision::GrantPattern)) |
 //! | [`FOR_PEOPLE`] | a list of names | grants: texts that are not compared |
+//! | [`ON_RECORD`] | a list of names | surfaces: notes that are kept, and say nothing that is not shown |
+//! | [`PEOPLE`] | an object | the ledger: who has to approve ([`People`](crate::decision::People)) |
 //! | [`RULE`] | an object | surfaces and logs |
+//! | [`TITLE`] | a template | surfaces: the first line of the call |
+//! | [`CALLER`] | an object | surfaces: the first line of the call |
 
 /// A description of the action for people.
 pub const APPROVAL_DESCRIPTION: &str = "approval_description";
@@ -33,7 +37,7 @@ pub const TOOLSET_ID: &str = "toolset_id";
 pub const WORKER: &str = "worker";
 
 /// Whether a person has to be asked every time: `true` keeps any answer in advance from answering the question.
-pub const EVERY_TIME: &str = "every_time";
+pub const EVERY_TIME: &str = crate::decision::EVERY_TIME;
 /// Whether an answer in advance may answer the question: `true` where the asking layer agrees to it.
 pub const GRANTABLE: &str = "grantable";
 /// The classes of calls that a person may grant beside exactly this one, which
@@ -42,6 +46,17 @@ pub const GRANT_PATTERNS: &str = crate::decision::GrantPattern::KEY;
 /// The names of the arguments whose texts are for people only: the layer vouches that the tool does nothing with them but
 /// show them. A grant answers a call that differs in nothing else. Where the value is no text, it is compared.
 pub const FOR_PEOPLE: &str = "for_people";
+/// The names of notes (`hook.payload`) that are stored for the record: the layer vouches that the view of the call shows
+/// what they say. A surface shows such a note on demand, and one that is shortened does not count as left out (rule S4).
+pub const ON_RECORD: &str = "on_record";
+/// Who has to approve, which [`Decision::with_people`](crate::Decision::with_people) sets.
+pub const PEOPLE: &str = crate::decision::People::KEY;
+/// The template of the title of the call, which [`Decision::with_title`](crate::Decision::with_title) sets.
+pub const TITLE: &str = crate::decision::TITLE;
+/// The program that makes the call, as the door knows it that asks: an object with its `name` for people, the `kind` of
+/// the tool where it is the program's own (`shell`, `edit_file`, …), the `directory` in which it works, the folder `home`
+/// that is written `~`, and the `agent` within it. A question with it says nothing more than the title of the call.
+pub const CALLER: &str = "caller";
 /// The rule that asks: an object with its `id`, `file` and `line`.
 pub const RULE: &str = "rule";
 

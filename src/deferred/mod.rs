@@ -26,6 +26,7 @@
 
 mod answer;
 mod answers;
+mod approvable;
 mod approval;
 mod call_result;
 mod check;
@@ -38,6 +39,7 @@ mod results;
 pub use answer::{Answer, Answered};
 pub use answers::Answers;
 pub(crate) use answers::POLICY;
+pub use approvable::{Extent, Unapprovable};
 pub use approval::{ToolApproval, ToolApproved};
 pub use call_result::CallResult;
 pub(crate) use check::check;

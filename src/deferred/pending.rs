@@ -14,6 +14,7 @@ use super::fingerprint::{CallAddress, fingerprint};
 use crate::args::Args;
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
+use crate::origin::ValueOrigin;
 use crate::outcome::{Deferral, DeferralKind};
 
 /// The state of a deferred call, without the call itself. It is stored in this form, so that each field is part of
@@ -42,6 +43,9 @@ pub(crate) struct PendingCall {
     /// The trace context (`traceparent`) of the pass that asked, to which the approved pass is linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_in: Option<String>,
+    /// Where the values that are shown come from; empty if it is not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) origins: Vec<ValueOrigin>,
 }
 
 impl PendingCall {
@@ -69,6 +73,7 @@ impl PendingCall {
             fingerprint,
             denied_before,
             asked_in,
+            origins: Vec::new(),
         }
     }
 

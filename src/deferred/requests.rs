@@ -9,10 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::BatchEntry;
+use super::approvable::{Extent, Unapprovable};
 use super::metadata::{APPROVAL_POLICY, BLOCKED};
 use crate::args::{canonical, digest, unique};
 use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::Question;
+use crate::origin::ValueOrigin;
 use crate::outcome::DeferralKind;
 
 /// One batch: the pending calls of one response, in model order, with their final arguments.
@@ -59,6 +61,8 @@ struct Bound {
     agents: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     denied: BTreeMap<String, DeniedBefore>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    origins: BTreeMap<String, Vec<ValueOrigin>>,
 }
 
 impl<'de> Deserialize<'de> for DeferredToolRequests {
@@ -112,6 +116,9 @@ impl DeferredToolRequests {
             bound.changed.extend(pending.changed.map(|changed| (id.clone(), changed)));
             bound.agents.extend(agent.map(|agent| (id.clone(), agent)));
             bound.denied.extend(pending.denied_before.map(|before| (id.clone(), before)));
+            if !pending.origins.is_empty() {
+                bound.origins.insert(id.clone(), pending.origins);
+            }
             if !pending.metadata.is_empty() {
                 this.metadata.insert(id.clone(), pending.metadata);
             }
@@ -184,6 +191,12 @@ impl DeferredToolRequests {
         self.bound.as_ref()?.denied.get(id)
     }
 
+    /// Where the values of a call come from (rule O4); empty if it is not recorded.
+    #[must_use]
+    pub fn origins(&self, id: &str) -> &[ValueOrigin] {
+        self.bound.as_ref().and_then(|bound| bound.origins.get(id)).map_or(&[], Vec::as_slice)
+    }
+
     /// The sub-agent that makes a call: `root/cleaner`; `None` for the run's own agent.
     #[must_use]
     pub fn agent(&self, id: &str) -> Option<&str> {
@@ -237,6 +250,44 @@ impl DeferredToolRequests {
         };
         self.metadata.get(id).is_some_and(said)
             || self.questions(id).iter().any(|question| said(question.metadata()))
+    }
+
+    /// The call, if a person who was shown so much of it can approve it: it needs an approval, no layer blocks it, and all
+    /// of it was shown. Every surface checks this before it takes an approval; one over a ledger does so by
+    /// [`Surface`](crate::ledger::Surface).
+    ///
+    /// # Errors
+    /// [`Unapprovable`] says why an approval would not count. A denial needs no check.
+    ///
+    /// ```
+    /// use countersign::deferred::{Extent, Unapprovable, metadata};
+    /// use countersign::{DeferredToolRequests, ToolCall};
+    /// use serde_json::{Map, json};
+    ///
+    /// let mut requests = DeferredToolRequests::new([ToolCall::new("c1", "deploy", json!({}))], []);
+    /// assert_eq!(requests.check_approval("c1", Extent::Whole)?.name(), "deploy");
+    /// let blocked = Map::from_iter([(metadata::APPROVAL_POLICY.to_owned(), json!(metadata::BLOCKED))]);
+    /// requests.metadata.insert("c1".into(), blocked);
+    /// assert_eq!(requests.check_approval("c1", Extent::Whole), Err(Unapprovable::Blocked));
+    /// # Ok::<(), Unapprovable>(())
+    /// ```
+    pub fn check_approval(&self, id: &str, extent: Extent) -> Result<&ToolCall, Unapprovable> {
+        let call = self.get(id).ok_or(Unapprovable::UnknownCall)?;
+        if self.kind(id) != Some(DeferralKind::Approval) {
+            return Err(Unapprovable::NotAnApproval);
+        }
+        if self.is_blocked(id) {
+            return Err(Unapprovable::Blocked);
+        }
+        let is_cut = || {
+            let mut previews = self.questions(id).iter().flat_map(Question::previews);
+            previews.any(|preview| preview.lines_cut() > 0)
+        };
+        match extent {
+            Extent::Part => Err(Unapprovable::NotShown),
+            Extent::Together if is_cut() => Err(Unapprovable::Cut),
+            Extent::Whole | Extent::Together => Ok(call),
+        }
     }
 
     /// The pending calls, grouped so that a surface can show nine hundred equal calls as one card with a count. Equal
@@ -315,6 +366,7 @@ impl DeferredToolRequests {
             bound.changed.retain(|id, _| kept(id));
             bound.agents.retain(|id, _| kept(id));
             bound.denied.retain(|id, _| kept(id));
+            bound.origins.retain(|id, _| kept(id));
         }
         self
     }

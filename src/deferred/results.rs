@@ -160,7 +160,7 @@ impl DeferredToolResults {
         self
     }
 
-    /// Whether a call is explicitly left.
+    /// Returns `true` if a call is explicitly left.
     #[must_use]
     pub fn is_left(&self, id: &str) -> bool {
         self.extra.left.contains(id)
@@ -171,7 +171,7 @@ impl DeferredToolResults {
         self.extra.left.iter().map(String::as_str)
     }
 
-    /// Whether the answers carry the id of the batch that they were made for (rule A6).
+    /// Returns `true` if the answers carry the id of the batch that they were made for (rule A6).
     ///
     /// Bound answers are refused where anything was shown differently, so prefer them wherever the requests are at
     /// hand. Answers that travel without the requests, as PydanticAI's do, are unbound; a turn that serves strangers
@@ -228,7 +228,7 @@ impl DeferredToolResults {
         own
     }
 
-    /// Whether any call has an answer; a left one has none.
+    /// Returns `true` if any call has an answer; a left one has none.
     pub(crate) fn answers_any(&self) -> bool {
         !self.approvals.is_empty() || !self.calls.is_empty()
     }
@@ -248,7 +248,7 @@ impl DeferredToolResults {
         self
     }
 
-    /// Whether no call is answered or explicitly left.
+    /// Returns `true` if no call is answered or explicitly left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.approvals.is_empty() && self.calls.is_empty() && self.extra.left.is_empty()
@@ -299,7 +299,7 @@ impl DeferredToolResults {
         Ok(self.joined(other))
     }
 
-    /// Whether both answer the call, or neither does and their metadata or persons for the call differ.
+    /// Returns `true` if both answer the call, or neither does and their metadata or persons for the call differ.
     fn contradicts(&self, other: &Self, id: &str) -> bool {
         fn differ<V: PartialEq>(mine: Option<&V>, theirs: Option<&V>) -> bool {
             mine.zip(theirs).is_some_and(|(mine, theirs)| mine != theirs)
@@ -379,7 +379,7 @@ impl DeferredToolResults {
         self.approvals.contains_key(id) || self.calls.contains_key(id)
     }
 
-    /// Whether the set is empty and unbound.
+    /// Returns `true` if the set is empty and unbound.
     fn says_nothing(&self) -> bool {
         *self == Self::default()
     }

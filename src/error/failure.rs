@@ -17,7 +17,7 @@ pub enum Error {
     /// [retries](crate::Agent::max_retries) allow.
     #[error("the model's response cannot be used: {problem}{}", IdsAfter(ids))]
     ModelBehavior {
-        /// What is wrong with the response.
+        /// The fault of the response.
         problem: String,
         /// The ids of the affected calls; may be empty.
         ids: Vec<String>,
@@ -167,7 +167,8 @@ impl Error {
         }
     }
 
-    /// Whether a person [stopped](crate::handler::Stopped) the run, at a call of its own or of an agent behind a tool.
+    /// Returns `true` if a person [stopped](crate::handler::Stopped) the run, at a call of its own or of an agent
+    /// behind a tool.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         match self {
@@ -177,7 +178,7 @@ impl Error {
         }
     }
 
-    /// Whether another worker is resuming the same run, or has resumed it: a web handler responds with 409.
+    /// Returns `true` if another worker is resuming the same run, or has resumed it: a web handler responds with 409.
     ///
     /// ```
     /// use countersign::Error;

@@ -68,6 +68,10 @@ impl HandlerChain {
 }
 
 impl DeferredToolHandler for HandlerChain {
+    fn counts_people(&self) -> bool {
+        !self.handlers.is_empty() && self.handlers.iter().all(|handler| handler.counts_people())
+    }
+
     async fn handle(
         &self,
         cx: &RunContext,

@@ -90,7 +90,7 @@ impl Batch {
         &self.requests
     }
 
-    /// Whether the run was dropped, so that answers would have no effect.
+    /// Returns `true` if the run was dropped, so that answers would have no effect.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.answers.is_closed()

@@ -8,9 +8,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 
-use super::{DeferredToolHandler, deny_blocked};
+use super::{DeferredToolHandler, deny_blocked, reasons};
 use crate::call::{RunContext, ToolCall};
-use crate::decision::Question;
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 
@@ -168,13 +167,7 @@ where
     ) -> Result<DeferredToolResults, BoxError> {
         let mut answers = deny_blocked(requests);
         for call in requests.approvals.iter().filter(|call| !requests.is_blocked(call.id())) {
-            let reasons: Vec<_> =
-                requests.questions(call.id()).iter().map(Question::reason).collect();
-            let reason = reasons
-                .into_iter()
-                .filter(|reason| !reason.is_empty())
-                .collect::<Vec<_>>()
-                .join("; ");
+            let reason = reasons(requests, call.id());
             let denied = match reason.as_str() {
                 "" => String::new(),
                 reason => format!("The tool call was denied: {reason}"),

@@ -59,6 +59,7 @@ use crate::decision::Question;
 pub(crate) use crate::deferred::POLICY;
 use crate::deferred::{Answers, DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
+use crate::panic::catch;
 
 /// Answers the deferred calls of one response.
 ///
@@ -100,6 +101,15 @@ pub trait DeferredToolHandler: Send + Sync + 'static {
         )
     }
 
+    /// Says whether the answers of this handler come from a ledger, which counts who has approved a call that several or certain
+    /// people have to approve ([`Decision::with_people`](crate::Decision::with_people)); by default `false`.
+    ///
+    /// A turn without a ledger offers such calls only to a handler that returns `true`. To any other handler they are not
+    /// offered, and stay pending, as one answer is the answer of one person (rule R9).
+    fn counts_people(&self) -> bool {
+        false
+    }
+
     /// Answers every call of the batch, or leaves it explicitly.
     fn handle(
         &self,
@@ -111,6 +121,7 @@ pub trait DeferredToolHandler: Send + Sync + 'static {
 /// The object-safe form of [`DeferredToolHandler`].
 pub(crate) trait ErasedHandler: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
+    fn counts_people(&self) -> bool;
     fn handle<'a>(
         &'a self,
         cx: &'a RunContext,
@@ -120,7 +131,11 @@ pub(crate) trait ErasedHandler: Send + Sync {
 
 impl<H: DeferredToolHandler> ErasedHandler for H {
     fn name(&self) -> Cow<'static, str> {
-        DeferredToolHandler::name(self)
+        name_of(self)
+    }
+
+    fn counts_people(&self) -> bool {
+        DeferredToolHandler::counts_people(self)
     }
 
     fn handle<'a>(
@@ -130,6 +145,18 @@ impl<H: DeferredToolHandler> ErasedHandler for H {
     ) -> BoxFuture<'a, Result<DeferredToolResults, BoxError>> {
         Box::pin(DeferredToolHandler::handle(self, cx, requests))
     }
+}
+
+/// Why a call is asked about: the reasons of its questions, as one text.
+fn reasons(requests: &DeferredToolRequests, id: &str) -> String {
+    let reasons = requests.questions(id).iter().map(Question::reason);
+    reasons.filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The name of a handler for errors and logs. A name is no reason to lose the answers of the handler, nor the record of
+/// the calls that ran: where making it panics, the handler has the name of its type.
+fn name_of<H: DeferredToolHandler>(handler: &H) -> Cow<'static, str> {
+    catch(|| handler.name()).unwrap_or(Cow::Borrowed(std::any::type_name::<H>()))
 }
 
 impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
@@ -146,7 +173,7 @@ impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
     }
 }
 
-/// Whether this is the name of a policy and no person: `policy`, `policy: …`
+/// Returns `true` if this is the name of a policy and no person: `policy`, `policy: …`
 /// ([`answered_by_policy`](Answers::answered_by_policy)), or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
 /// policy do not count as a person's (rule D11).
 ///

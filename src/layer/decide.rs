@@ -144,7 +144,7 @@ fn allowed(record: &CallRecord, call: &ToolCall, layer: impl Fn() -> Cow<'static
     record.allowed(call.args(), layer);
 }
 
-/// Whether a plain ALLOW has to be reported, to trace logging or to an explanation.
+/// Returns `true` if a plain ALLOW has to be reported, to trace logging or to an explanation.
 ///
 /// It is asked before any text is made: the name of a layer may have to be allocated, and a report of an ALLOW is read
 /// only where someone looks for it. The metrics are counted in any case, under a name that is made lazily.

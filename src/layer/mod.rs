@@ -1,7 +1,7 @@
 //! Middleware as [`tower::Layer`]s.
 //!
 //! These layers compose with any other layer over tool calls, inside and outside of it: tower's own, yours, boxed or
-//! not. The requirements of tower's layers are listed in [`ordering`](crate::docs::ordering).
+//! not. The requirements of tower's layers are listed in `docs/ordering.md`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -151,7 +151,6 @@ pub trait ToolMiddlewareExt: ToolMiddleware + Sized {
     ///     Decision, FunctionToolset, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, ToolsExt,
     /// };
     ///
-    /// #[derive(Clone)]
     /// struct Limit(f64);
     ///
     /// impl ToolMiddleware for Limit {

@@ -167,7 +167,7 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
     }
 }
 
-/// Whether `after_tool_call` runs: only on the outcome of an execution (rule D8).
+/// Returns `true` if `after_tool_call` runs: only on the outcome of an execution (rule D8).
 ///
 /// Not the outcome decides, but the record: an outcome of kind `Returned` that a cache inside has made is no execution,
 /// and a `Denied` that a layer inside has made of an executed call does not pass either, because the hook would then

@@ -1,9 +1,11 @@
 //! The errors of the ledger.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use super::broken::Broken;
-use super::store::StoreError;
+use super::stores::store::StoreError;
 
 /// An error of the ledger or of its store.
 ///
@@ -14,6 +16,9 @@ use super::store::StoreError;
 /// | [`Changed`](Self::Changed) | no | restore from a backup, and find out what wrote the row |
 /// | [`Unkeepable`](Self::Unkeepable) | no | make the value smaller, or the id shorter |
 /// | [`Broken`](Self::Broken) | no | keep the store as it is, and compare it with an export |
+/// | [`AuditKey`](Self::AuditKey) | no | give the process the store's key, or change that with [`rekey`](super::Ledger::rekey) |
+/// | [`Ahead`](Self::Ahead) | no | set the clocks right, or cancel the ask |
+/// | [`Behind`](Self::Behind) | no | find out what has put the store back; remove the file if you did |
 ///
 /// ```
 /// use countersign::ledger::{Ask, Ledger, LedgerError, MemoryStore};
@@ -63,6 +68,38 @@ pub enum LedgerError {
     /// A log, or a row beside it, is not as the ledger wrote it: see [`Ledger::verify`](super::Ledger::verify).
     #[error("{0}")]
     Broken(Broken),
+    /// The store has another audit key than this process, or one of them has none. Nothing was read or written (rule
+    /// L8).
+    #[error("{problem}")]
+    AuditKey {
+        /// Which key the store and the process have, and what to do.
+        problem: String,
+    },
+    /// The ask was written at a time far ahead of the clock that reads it, so that its age is not known: it is neither
+    /// decided nor claimed (rule L4). Nothing has changed.
+    #[error(
+        "ask `{}` is dated {} minutes ahead of this clock: its deadlines and the age of its approval cannot be told. Set the clocks of all machines that use the store right; where the one that wrote it was wrong, cancel the ask and ask again",
+        id.escape_debug(),
+        ahead.as_secs() / 60
+    )]
+    Ahead {
+        /// The id of the ask.
+        id: String,
+        /// How far ahead of the store's clock the ask is dated.
+        ahead: Duration,
+    },
+    /// The store is behind the checkpoint that an [anchor](super::Ledger::anchor) keeps, or the file of the anchor cannot
+    /// be used.
+    #[error(
+        "`{}` keeps the last checkpoint of the store, and {problem}. `countersign asks verify --earlier` compares the two; if \
+         you have restored an earlier copy of the store yourself, remove the file", path.display()
+    )]
+    Behind {
+        /// The file of the anchor.
+        path: PathBuf,
+        /// How the store or the file is not what it should be.
+        problem: String,
+    },
 }
 
 impl LedgerError {

@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ask::{Ask, Millis};
-use super::names::Names;
-use super::project::Project;
-use super::record::Record;
-use super::store::{Linker, Store};
+use super::asks::ask::{Ask, Millis};
+use super::asks::names::Names;
+use super::asks::record::Record;
+use super::scope::Project;
+use super::stores::ends::Opening;
+use super::stores::linker::Linker;
+use super::stores::store::Store;
 use crate::call::RunContext;
+use crate::panic::{Panicked, catch};
 
 /// The default lease of a turn's claims: how long a claim lasts after its worker has died.
 const LEASE: Duration = Duration::from_secs(30);
@@ -44,13 +47,17 @@ const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 /// ```
 #[derive(Clone)]
 pub struct Ledger {
-    pub(super) store: Arc<dyn Store>,
+    /// The store, before it is known to be one for this handle ([`Ledger::open`]).
+    pub(super) unopened: Arc<dyn Store>,
+    pub(super) opening: Arc<Opening>,
     pub(super) linker: Linker,
     pub(super) worker: Arc<str>,
     pub(super) lease: Duration,
     pub(super) policy: Arc<Policy>,
     pub(super) asks_before_repeating: bool,
     pub(super) names: Names,
+    /// Held while an ask is counted and parked, by one clone at a time.
+    pub(super) parking: Arc<tokio::sync::Mutex<()>>,
     pub(super) valid_for: Option<Millis>,
     /// The session and the project in which calls are made, for grants.
     pub(super) session: Option<Arc<str>>,
@@ -65,13 +72,15 @@ impl Ledger {
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self {
-            store: Arc::new(store),
+            unopened: Arc::new(store),
+            opening: Arc::default(),
             linker: Linker::default(),
             worker: uuid::Uuid::now_v7().to_string().into(),
             lease: LEASE,
             policy: Arc::new(|_, ask| ask),
             asks_before_repeating: false,
             names: Names::default(),
+            parking: Arc::default(),
             valid_for: Some(millis(VALID_FOR)),
             session: None,
             project: None,
@@ -109,7 +118,7 @@ impl Ledger {
     }
 
     /// Sets a function that is called with each ask of a turn before it is parked, to set its principal, deadline and
-    /// quorum.
+    /// quorum. Where it panics, the call is denied, as it is not known who may decide.
     ///
     /// ```
     /// use std::time::Duration;
@@ -163,9 +172,9 @@ impl Ledger {
         self.project.as_ref()
     }
 
-    /// Whether both ledgers write to the same store value.
+    /// Returns `true` if both ledgers write to the same store value.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.store, &other.store)
+        Arc::ptr_eq(&self.unopened, &other.unopened)
     }
 
     pub(crate) fn worker_name(&self) -> &str {
@@ -186,15 +195,20 @@ impl Ledger {
         self.lease
     }
 
-    pub(crate) fn with_policy(&self, cx: &RunContext, ask: Ask) -> Ask {
-        (self.policy)(cx, ask)
+    /// The ask as the host's policy makes it; an error if the policy panics.
+    pub(crate) fn with_policy(&self, cx: &RunContext, ask: Ask) -> Result<Ask, Panicked> {
+        catch(|| (self.policy)(cx, ask)).inspect_err(|Panicked(what)| {
+            tracing::error!(target: "countersign::ledger", "the function of `ask_policy` {what}: the call is denied");
+        })
     }
 
-    /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make a
-    /// log that [verifies](Self::verify). All processes over one store need the same key.
+    /// Sets the key by which the log is chained by HMAC, in place of a plain hash: without the key, no one can make an
+    /// entry that is read, continued or [verified](Self::verify) with it. All processes over one store need the same key:
+    /// a store says which one it has, and a process with another one, or with none, is refused when it
+    /// [opens](Self::open) the store.
     ///
-    /// Keep the key where the store's administrator cannot read it. A key that is lost makes the logs unverifiable, and
-    /// one that is changed makes every log that was written before look broken: export and prune before you change it.
+    /// Keep the key where the store's administrator cannot read it. A store with a key that is lost cannot be used any
+    /// more. A key is added to a store, or exchanged, by [`rekey`](Self::rekey).
     ///
     /// ```
     /// use countersign::ledger::{Ask, Ledger, MemoryStore};
@@ -204,12 +218,13 @@ impl Ledger {
     /// let ledger = Ledger::new(store.clone()).audit_key(b"a key of 32 bytes, from a secret");
     /// ledger.park(Ask::new("run-1", "root/c1", "rm")).await?;
     /// assert!(ledger.verify(&Default::default()).await.is_ok());
-    /// assert!(Ledger::new(store).verify(&Default::default()).await.is_err(), "without the key");
+    /// assert!(Ledger::new(store).open().await.is_err(), "without the key");
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     #[must_use]
     pub fn audit_key(mut self, key: &[u8]) -> Self {
         self.linker = Linker::with_key(key);
+        self.opening = Arc::new(self.opening.anew());
         self
     }
 
@@ -233,7 +248,53 @@ impl Ledger {
         mut self,
         canonical: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.names = Names::new(canonical);
+        self.names = self.names.compared_by(canonical);
+        self
+    }
+
+    /// Says that the names of people who decide with this handle are given as they like: a login is missing. Then no one
+    /// approves with it an ask that certain [people](crate::decision::People) have to approve (rule L1). A denial counts.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::People;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let asked = Decision::ask("pays").with_people(People::new(2));
+    /// let ask = Ask::new("run-1", "root/c1", "pay").with_questions(asked.questions().to_vec());
+    /// assert!(ledger.may_answer(&ask, "ann"));
+    /// assert!(!ledger.with_unchecked_names().may_answer(&ask, "ann"));
+    /// ```
+    #[must_use]
+    pub fn with_unchecked_names(mut self) -> Self {
+        self.names = self.names.unchecked();
+        self
+    }
+
+    /// Sets the function that gives the members of a group, for asks that [people](crate::decision::People) of
+    /// `group:NAME` have to approve; `None` where there is no such group, and then it has no members.
+    ///
+    /// It is called at each vote and again when the call is claimed: a person who has left the group in between has not
+    /// approved the call (rule L1). It runs within a transaction, so it has to be quick.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::People;
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    ///
+    /// let ops = |group: &str| (group == "ops").then(|| vec!["ann".to_owned(), "bob".to_owned()]);
+    /// let ledger = Ledger::new(MemoryStore::new()).groups(ops);
+    /// let asked = Decision::ask("deploys").with_people(People::new(1).with_approvers(["group:ops"]));
+    /// let ask = Ask::new("run-1", "root/c1", "deploy").with_questions(asked.questions().to_vec());
+    /// assert!(ledger.may_answer(&ask, "Bob") && !ledger.may_answer(&ask, "eve"));
+    /// ```
+    #[must_use]
+    pub fn groups(
+        mut self,
+        members: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.names = self.names.with_groups(members);
         self
     }
 
@@ -253,8 +314,8 @@ impl Ledger {
         self.names.canonical(name)
     }
 
-    /// Whether a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide) refuses their
-    /// approval with [`Decided::NotAllowed`](super::Decided::NotAllowed) or
+    /// Returns `true` if a person of this name may approve the ask. Where this is `false`, [`decide`](Self::decide)
+    /// refuses their approval with [`Decided::NotAllowed`](super::Decided::NotAllowed) or
     /// [`Decided::BlankName`](super::Decided::BlankName) (rule L1).
     ///
     /// ```
@@ -273,10 +334,21 @@ impl Ledger {
         self.may_answer(&record.ask, who)
     }
 
-    /// The same for an ask that need not be parked.
-    pub(crate) fn may_answer(&self, ask: &Ask, who: &str) -> bool {
+    /// Returns `true` if this person could approve an ask that need not be parked yet, as
+    /// [`may_approve`](Self::may_approve) says it for a parked one.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore, Quorum};
+    ///
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let other = Quorum { approvals: 1, not_the_requester: true };
+    /// let ask = Ask::new("run-1", "root/c1", "pay").with_principal("ann").with_quorum(other);
+    /// assert!(ledger.may_answer(&ask, "bob") && !ledger.may_answer(&ask, "Ann"));
+    /// ```
+    #[must_use]
+    pub fn may_answer(&self, ask: &Ask, who: &str) -> bool {
         let names = &self.names;
-        !names.is_no_person(who) && !ask.quorum.refuses(ask.principal(), who, names)
+        !names.is_no_person(who) && ask.may_be_approved_by(who, names)
     }
 
     /// Sets how long an approval is valid, from its oldest vote to the claim, for asks without an

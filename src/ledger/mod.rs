@@ -32,7 +32,7 @@
 //!
 //! | promise | by |
 //! |---|---|
-//! | one decision per ask, one winner per claim | one transaction per transition, a pure function in `rules` |
+//! | one decision per ask, one winner per claim | one transaction per transition, a pure function in `asks::transitions` |
 //! | nothing runs twice | the token of the claim, and the recorded outcome |
 //! | deadlines hold without a timer | expiry is applied in the transaction, by the store's clock |
 //! | a changed row is noticed | the digest in the last entry about it (rule L8) |
@@ -49,70 +49,57 @@
 //! # Through a turn or by hand
 //!
 //! [`Turn::ledger`](crate::Turn::ledger) and [`Agent::ledger`](crate::Agent::ledger) do all of the above drawing by
-//! themselves. The methods of [`Ledger`] are for surfaces, which list and decide, and for programs that are not agents
-//! and want a question answered once.
+//! themselves. A place where people decide is a [`Surface`]: it finds what a person may see, and makes every check around a
+//! decision. The methods of [`Ledger`] are for programs that are not agents and want a question answered once.
 
-mod acquisition;
-mod ask;
-mod audit;
+mod approver;
+mod asks;
 mod broken;
-mod change;
-mod checkpoint;
-mod codec;
-mod counter;
-mod decisions;
-mod durability;
 mod error;
-mod grant;
-mod grant_error;
-mod grant_offer;
-mod grant_record;
-mod grant_scope;
 mod grants;
 mod handle;
-mod lease;
-mod listing;
-mod log;
-mod memory;
-mod metrics;
-mod names;
+mod logs;
 mod operations;
-mod pattern;
-mod project;
-mod record;
 mod rerun;
-mod results;
-mod retention;
-mod rules;
-mod run_record;
+mod rows;
 mod runs;
-mod store;
+mod scope;
+mod series;
+mod share;
+mod stores;
+mod surface;
+mod verifying;
 
-pub use ask::{Ask, Millis, Quorum, date_and_time};
-pub use audit::Verified;
+pub use approver::Approver;
+pub use asks::ask::{Ask, Millis, Quorum, date_and_time, utc};
+pub use asks::record::{AskState, ClaimRecord, GrantUse, LedgerDecision, Record, Vote};
+pub use asks::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub use broken::Broken;
-pub use checkpoint::Checkpoint;
-pub use codec::requester_of;
-pub(crate) use decisions::recorded;
 pub use error::LedgerError;
-pub use grant::Grant;
-pub use grant_error::GrantError;
-pub use grant_offer::{GrantOffer, GrantPlace, GrantTime};
-pub use grant_record::{GrantRecord, GrantState};
-pub use grant_scope::GrantScope;
-pub use grants::RevokedGrant;
+pub use grants::grant::Grant;
+pub use grants::granting::RevokedGrant;
+pub use grants::offer::{GrantOffer, GrantPlace};
+pub use grants::offers::{GrantOutcome, Offers};
+pub use grants::pattern::FieldPattern;
+pub use grants::record::{GrantRecord, GrantState};
+pub use grants::time::GrantTime;
 pub use handle::Ledger;
-pub use lease::{Acquired, Lease, LeaseKeeper};
-pub use listing::{Listed, RefusedRow};
-pub use memory::MemoryStore;
 pub use operations::Expired;
-pub use pattern::FieldPattern;
-pub use project::Project;
-pub use record::{AskState, ClaimRecord, GrantUse, LedgerDecision, Record, Vote};
-pub use results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
-pub use run_record::RunRecord;
-pub use runs::Saved;
-pub use store::{
-    Draft, Dropped, Entry, Filter, Found, Linker, Lookup, Row, RowKind, Store, StoreError, Work,
-    Writes,
+pub use rows::codec::requester_of;
+pub use rows::listing::{Listed, RefusedRow};
+pub use rows::run_record::RunRecord;
+pub(crate) use runs::decisions::recorded;
+pub use runs::lease::{Acquired, Lease, LeaseKeeper};
+pub use runs::saving::Saved;
+pub use scope::{GrantError, GrantScope, Project};
+pub use series::{AskSeries, LastAsk, NextAsk};
+pub use stores::entry::{Draft, Entry};
+pub use stores::linker::{Linker, Unlinked};
+pub use stores::memory::MemoryStore;
+pub use stores::store::{
+    Dropped, Filter, Found, Lookup, Row, RowKind, Store, StoreError, Work, Writes,
 };
+pub use surface::{Presented, Surface};
+pub use verifying::audit::Verified;
+pub use verifying::checkpoint::Checkpoint;
+pub use verifying::rekey::Rekeyed;

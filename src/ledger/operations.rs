@@ -22,24 +22,33 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::acquisition;
-use super::ask::{Ask, Millis};
-use super::audit::{self, Verified};
-use super::change::{Transition, change, closed, transact};
-use super::checkpoint::{self, Checkpoint};
-use super::codec::{counted, read, there};
+use super::asks::ask::{Ask, Millis};
+use super::asks::record::{AskState, RAN_UNAPPROVED, Record};
+use super::asks::results::{Cancelled, Claimed, Decided, Renewed, Settled};
+use super::asks::transitions;
+use super::asks::transitions::Deciding;
 use super::error::LedgerError;
+use super::grants::granting;
 use super::handle::{Ledger, millis};
-use super::lease::Acquired;
-use super::listing::{Listed, RefusedRow};
-use super::record::{AskState, RAN_UNAPPROVED, Record};
+use super::logs::events;
 use super::rerun::claim_again;
-use super::results::{Cancelled, Claimed, Decided, Renewed, Settled};
-use super::rules::{self, Deciding};
-use super::run_record::{self, RunRecord};
-use super::runs::{self, RunWrite, Saved};
-use super::store::{Entry, Filter, RowKind};
-use super::{grants, log, retention};
+use super::rows::change::{Transition, change, closed, transact};
+use super::rows::codec::{read, there};
+use super::rows::listing::{Listed, RefusedRow};
+use super::rows::predecessor::Predecessor;
+use super::rows::run_record;
+use super::rows::run_record::RunRecord;
+use super::runs::acquisition;
+use super::runs::lease::Acquired;
+use super::runs::saving;
+use super::runs::saving::{RunWrite, Saved};
+use super::stores::linker::Linker;
+use super::stores::store::{Entry, Filter, Found, RowKind};
+use super::verifying::audit;
+use super::verifying::audit::Verified;
+use super::verifying::checkpoint;
+use super::verifying::checkpoint::Checkpoint;
+use super::verifying::retention;
 use crate::deferred::Answer;
 use crate::handler::POLICY;
 use crate::telemetry;
@@ -87,15 +96,24 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
+        self.park_behind(ask, None).await
+    }
+
+    /// Parks an ask, unless the one before it is open: that one is the result then.
+    pub(super) async fn park_behind(
+        &self,
+        ask: Ask,
+        behind: Option<Predecessor>,
+    ) -> Result<Record, LedgerError> {
         let id = ask.id().to_owned();
-        log::refuse_name(ask.run(), &id)?;
+        events::refuse_name(ask.run(), &id)?;
         // Without a transaction, which would also read the row of the run: most asks that are parked again exist
         // already.
         if let Some(record) = self.load_current(&id).await? {
             return Ok(record);
         }
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
-        let new = Transition { by: None, new: Some(ask) };
+        let new = Transition { new: Some(ask), behind, ..Transition::default() };
         let parked = change(self, &id, new, |record, _| record.clone(), |_| None).await?;
         parked.map(|(record, _)| record).ok_or_else(|| LedgerError::unreadable(&id, OF_A_RUN))
     }
@@ -105,7 +123,7 @@ impl Ledger {
     /// already is approved if it is the same and has no decision.
     pub(crate) async fn park_allowed(&self, ask: Ask) -> Result<(Record, Decided), LedgerError> {
         let id = ask.id().to_owned();
-        log::refuse_name(ask.run(), &id)?;
+        events::refuse_name(ask.run(), &id)?;
         let deciding = Deciding {
             fingerprint: ask.fingerprint(),
             by: POLICY.to_owned(),
@@ -113,9 +131,9 @@ impl Ledger {
             is_policy: true,
         };
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
-        let new = Transition { by: Some(POLICY), new: Some(ask) };
+        let new = Transition { new: Some(ask), ..Transition::by(POLICY) };
         let approve = |record: &mut Record, now| {
-            let decided = rules::decide(record, &deciding, &self.names, now);
+            let decided = transitions::decide(record, &deciding, &self.names, now);
             (record.clone(), decided)
         };
         let event = |(_, decided): &(Record, Decided)| {
@@ -227,9 +245,10 @@ impl Ledger {
             _ => None,
         };
         let decide = |record: &mut Record, now| {
-            check(record, now).map(|()| rules::decide(record, &deciding, &self.names, now))
+            check(record, now).map(|()| transitions::decide(record, &deciding, &self.names, now))
         };
-        let made = change(self, id, Transition::by(&deciding.by), decide, event).await?;
+        let made =
+            change(self, id, Transition::by(&deciding.by).that_ages(), decide, event).await?;
         Ok(made.map(|(decided, _)| decided))
     }
 
@@ -249,7 +268,7 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
-        let cancel = |record: &mut Record, now| rules::cancel(record, by, now);
+        let cancel = |record: &mut Record, now| transitions::cancel(record, by, now);
         let event = |result: &Cancelled| {
             matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
         };
@@ -282,9 +301,9 @@ impl Ledger {
                 let ids = [id.to_owned()];
                 transact(self, &ids, |writing, rows| {
                     let found = rows.into_iter().next().map_or(Ok(None), there)?;
-                    let mut record = found.map(|found| read(&found)).transpose()?;
+                    let mut record = found.map(|found| read(&found, &self.linker)).transpose()?;
                     if let Some(record) = &mut record {
-                        rules::pass_time(record, writing.now);
+                        transitions::pass_time(record, writing.now);
                     }
                     Ok(record)
                 })
@@ -296,9 +315,11 @@ impl Ledger {
 
     /// The record of an ask as it is stored.
     async fn stored(&self, id: &str) -> Result<Option<Record>, LedgerError> {
-        let found = there(self.store.get(id).await?)?;
-        let found = found.filter(|found| found.row.kind == RowKind::Ask);
-        found.map(|found| read(&found)).transpose()
+        let read = |found: &Found, by: &Linker| match RowKind::of_id(&found.row.id) {
+            RowKind::Ask => read(found, by).map(Some),
+            _ => Ok(None),
+        };
+        self.one(id, read).await
     }
 
     /// The stored record of an ask, after a deadline or lease that has passed was recorded.
@@ -348,6 +369,7 @@ impl Ledger {
         let event = |made: &Result<(Claimed, bool), Elsewhere>| match made {
             Ok((Claimed::Claimed { .. }, _)) => Some("claimed"),
             Ok((Claimed::Aged { .. }, true)) => Some("aged"),
+            Ok((Claimed::Outvoted { .. }, true)) => Some("outvoted"),
             _ => None,
         };
         let claim = |record: &mut Record, now| {
@@ -360,17 +382,17 @@ impl Ledger {
                 return Err(Elsewhere::Granted(grant.id.clone()));
             }
             let before = record.state;
-            let claimed = rules::claim(record, worker, lease, now);
+            let claimed = transitions::claim(record, (worker, lease), &self.names, now);
             Ok((claimed, record.state != before))
         };
-        match change(self, id, Transition::by(worker), claim, event).await? {
+        match change(self, id, Transition::by(worker).that_ages(), claim, event).await? {
             None => Ok(Claimed::UnknownAsk),
             Some((Ok((claimed, _)), _)) => Ok(claimed),
             Some((Err(Elsewhere::Repeats(earlier)), _)) => {
                 claim_again(self, id, earlier, worker, lease).await
             }
             Some((Err(Elsewhere::Granted(grant)), _)) => {
-                grants::claim(self, id, &grant, worker, lease).await
+                granting::claim(self, id, &grant, worker, lease).await
             }
         }
     }
@@ -386,7 +408,7 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Renewed, LedgerError> {
         let lease = millis(lease);
-        let renew = |record: &mut Record, now| rules::renew(record, token, lease, now);
+        let renew = |record: &mut Record, now| transitions::renew(record, token, lease, now);
         let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
         let made = change(self, id, Transition::default(), renew, event).await?;
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
@@ -458,7 +480,7 @@ impl Ledger {
             _ => None,
         };
         let settle =
-            |record: &mut Record, now| rules::settle(record, token, &outcome, released, now);
+            |record: &mut Record, now| transitions::settle(record, token, &outcome, released, now);
         let made = change(self, id, Transition::default(), settle, event).await?;
         Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
@@ -511,11 +533,11 @@ impl Ledger {
         about: Value,
     ) -> Result<Option<Record>, LedgerError> {
         let id = ask.id().to_owned();
-        log::refuse_name(ask.run(), &id)?;
+        events::refuse_name(ask.run(), &id)?;
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
-        let how = Transition { by: Some(by), new: Some(ask) };
+        let how = Transition { new: Some(ask), ..Transition::by(by) };
         let close = |record: &mut Record, now| {
-            rules::ran_unapproved(record, &about, now).then(|| record.clone())
+            transitions::ran_unapproved(record, &about, now).then(|| record.clone())
         };
         let event = |closed: &Option<Record>| closed.as_ref().map(|_| RAN_UNAPPROVED);
         let made = change(self, &id, how, close, event).await?;
@@ -530,7 +552,7 @@ impl Ledger {
     /// Applies all deadlines and leases that are over: pending asks expire, and claimed asks become unknown. Deciding
     /// and claiming do this for their ask by themselves; a service calls this so that lists show it too. An ask that
     /// cannot be read does not keep others from expiring. With the feature `opentelemetry` it also reports how many asks
-    /// are pending ([metrics](crate::docs::telemetry)).
+    /// are pending (`docs/telemetry.md`).
     ///
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
@@ -558,7 +580,7 @@ impl Ledger {
         let mut stays = HashSet::new();
         loop {
             let more = u32::try_from(stays.len()).unwrap_or(u32::MAX).saturating_mul(2);
-            let due = self.store.due(AT_ONCE.saturating_add(more)).await?;
+            let due = self.opened().await?.due(AT_ONCE.saturating_add(more)).await?;
             let due: Vec<_> = due.into_iter().filter(|id| !stays.contains(id)).collect();
             if due.is_empty() {
                 self.observe_pending().await;
@@ -568,7 +590,11 @@ impl Ledger {
                 match change(self, &id, Transition::default(), |_, _| (), |()| None).await {
                     Ok(Some(((), true))) => expired.changed.push(id),
                     Ok(_) => _ = stays.insert(id),
-                    Err(error @ (LedgerError::Unreadable { .. } | LedgerError::Changed { .. })) => {
+                    Err(
+                        error @ (LedgerError::Unreadable { .. }
+                        | LedgerError::Changed { .. }
+                        | LedgerError::Broken(_)),
+                    ) => {
                         stays.insert(id.clone());
                         expired.refused.push(RefusedRow { id, error });
                     }
@@ -600,7 +626,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`] when the store cannot be read.
     pub async fn wait_for_change(&self, run: &str, after: i64) -> Result<i64, LedgerError> {
-        Ok(self.store.wait_for_change(run, after).await?)
+        Ok(self.opened().await?.wait_for_change(run, after).await?)
     }
 
     /// Lists the asks in one state, or in all states, newest first.
@@ -626,7 +652,12 @@ impl Ledger {
     ) -> Result<Listed<Record>, LedgerError> {
         let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
         let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
-        Ok(Listed::of(&self.store.list(&filter).await?, read))
+        let mut listed = self.listed(&filter, read).await?;
+        if state.is_none() {
+            let hidden = self.opened().await?.hidden_asks(limit).await?;
+            listed.refused.extend(hidden.into_iter().map(RefusedRow::of_another_kind));
+        }
+        Ok(listed)
     }
 
     /// Lists the asks of a run, newest first.
@@ -645,9 +676,18 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
-        let (kind, run) = (Some(RowKind::Ask), Some(run.to_owned()));
-        let filter = Filter { kind, run, limit: Some(limit), ..Filter::default() };
-        Ok(Listed::of(&self.store.list(&filter).await?, read))
+        // Of all kinds, so that an ask whose column says another kind is among them. One row is that of the run.
+        let (run, most) = (Some(run.to_owned()), Some(limit.saturating_add(1)));
+        let filter = Filter { run, limit: most, ..Filter::default() };
+        let read = |found: &Found, by: &Linker| match RowKind::of_id(&found.row.id) {
+            RowKind::Ask => read(found, by).map(Some),
+            _ => Ok(None),
+        };
+        let Listed { records, refused } = self.listed(&filter, read).await?;
+        Ok(Listed {
+            records: records.into_iter().flatten().take(limit as usize).collect(),
+            refused,
+        })
     }
 
     /// Lists the runs that are not over, newest first, without chats.
@@ -657,7 +697,7 @@ impl Ledger {
     pub async fn waiting_runs(&self, limit: u32) -> Result<Listed<RunRecord>, LedgerError> {
         let states = vec!["waiting".to_owned()];
         let filter = Filter { kind: Some(RowKind::Run), states, run: None, limit: Some(limit) };
-        Ok(Listed::of(&self.store.list(&filter).await?, run_record::read))
+        self.listed(&filter, run_record::read).await
     }
 
     /// Reports to the metrics how many asks are pending. What cannot be measured fails nothing.
@@ -665,7 +705,7 @@ impl Ledger {
         if !telemetry::EXPORTS {
             return;
         }
-        match self.store.requesters().await {
+        match self.unopened.requesters().await {
             Ok(counts) => {
                 telemetry::observe_pending(counts.iter().map(|(_, count)| count).sum());
             }
@@ -673,15 +713,6 @@ impl Ledger {
                 tracing::warn!(target: "countersign::ledger", %error, "the pending asks could not be counted for the metrics");
             }
         }
-    }
-
-    /// How many asks of this requester are pending and not expired.
-    pub(crate) async fn pending_of(&self, requester: &str) -> Result<usize, LedgerError> {
-        let requester = counted(Some(requester));
-        let counts = self.store.requesters().await?;
-        let own = counts.iter().filter(|(who, _)| self.names.are_one(who, requester));
-        let count: u64 = own.map(|(_, count)| *count).sum();
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// Saves the snapshot of a suspended run, for the worker that resumes it. With the token of a claim the claim is
@@ -714,7 +745,7 @@ impl Ledger {
         state: Value,
         token: Option<u64>,
     ) -> Result<Saved, LedgerError> {
-        runs::write(self, run, RunWrite { state, token, over: false, closes: &[] }).await
+        saving::write(self, run, RunWrite { state, token, over: false, closes: &[] }).await
     }
 
     /// Records the result of a run, which is over with it.
@@ -728,7 +759,7 @@ impl Ledger {
         result: Value,
     ) -> Result<Saved, LedgerError> {
         let state = result;
-        runs::write(self, run, RunWrite { state, token: Some(token), over: true, closes: &[] })
+        saving::write(self, run, RunWrite { state, token: Some(token), over: true, closes: &[] })
             .await
     }
 
@@ -777,7 +808,7 @@ impl Ledger {
         token: u64,
         lease: Duration,
     ) -> Result<Saved, LedgerError> {
-        runs::renew(self, run, token, lease).await
+        saving::renew(self, run, token, lease).await
     }
 
     /// The stored record of a run; `None` when there is no run with this id.
@@ -785,7 +816,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`], also when the row was changed outside of the ledger (rule L8).
     pub async fn load_run(&self, run: &str) -> Result<Option<RunRecord>, LedgerError> {
-        runs::get(self, run).await
+        saving::get(self, run).await
     }
 
     /// Acquires the lease on a run, to resume it: [`acquire_run_as`](Self::acquire_run_as) with this
@@ -831,7 +862,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the lease is not acquired.
     pub async fn acquire_chat(&self, chat: &str) -> Result<Acquired, LedgerError> {
-        acquisition::acquire_chat(self, &runs::chat_key(chat)).await
+        acquisition::acquire_chat(self, &saving::chat_key(chat)).await
     }
 
     /// The stored state of a chat; `None` when there is no chat with this id.
@@ -841,7 +872,7 @@ impl Ledger {
     ///
     /// Chats and runs are kept apart: a chat's id is chosen by its client, and must not name a run.
     pub async fn load_chat(&self, chat: &str) -> Result<Option<Value>, LedgerError> {
-        Ok(runs::get(self, &runs::chat_key(chat)).await?.map(|record| record.state))
+        Ok(saving::get(self, &saving::chat_key(chat)).await?.map(|record| record.state))
     }
 
     /// Creates a run with its snapshot if the ledger does not have it, and closes asks in the same transaction.
@@ -851,7 +882,7 @@ impl Ledger {
         state: Value,
         closes: &[String],
     ) -> Result<Saved, LedgerError> {
-        runs::write(self, run, RunWrite { state, token: None, over: false, closes }).await
+        saving::write(self, run, RunWrite { state, token: None, over: false, closes }).await
     }
 
     /// Drops the asks and the logs of runs that are over and whose last log entry is at least this old, and returns the

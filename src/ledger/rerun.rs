@@ -11,15 +11,16 @@
 //!
 //! The last row is what keeps two executions from being recorded under one call: the earlier worker can settle no more.
 
-use super::ask::{Ask, Millis};
-use super::change::transact;
-use super::codec::{Writing, read, there};
+use super::asks::ask::{Ask, Millis};
+use super::asks::names::Names;
+use super::asks::record::{AskState, Record};
+use super::asks::results::Claimed;
+use super::asks::transitions;
 use super::error::LedgerError;
 use super::handle::Ledger;
-use super::record::{AskState, Record};
-use super::results::Claimed;
-use super::rules;
-use super::store::Lookup;
+use super::rows::change::{refuse_ahead, transact};
+use super::rows::codec::{Writing, read, there};
+use super::stores::store::Lookup;
 use crate::call::repeated;
 
 /// Claims an ask that repeats earlier asks of the same call. The claims of the earlier ones become stale in the same
@@ -32,7 +33,8 @@ pub(super) async fn claim_again(
     lease: Millis,
 ) -> Result<Claimed, LedgerError> {
     let ids: Vec<_> = std::iter::once(id.to_owned()).chain(earlier).collect();
-    transact(ledger, &ids, |writing, rows| again(writing, rows, worker, lease)).await
+    transact(ledger, &ids, |writing, rows| again(writing, rows, (worker, lease), &ledger.names))
+        .await
 }
 
 impl Ask {
@@ -54,8 +56,8 @@ impl Ask {
 fn again(
     writing: &mut Writing<'_>,
     rows: Vec<Lookup>,
-    worker: &str,
-    lease: Millis,
+    (worker, lease): (&str, Millis),
+    names: &Names,
 ) -> Result<Claimed, LedgerError> {
     if rows.first().is_none_or(|ask| *ask == Lookup::Nothing) {
         return Ok(Claimed::UnknownAsk);
@@ -64,8 +66,8 @@ fn again(
     let mut records = Vec::new();
     for lookup in rows {
         let Some(found) = there(lookup)? else { continue };
-        let mut record = read(&found)?;
-        if let Some(event) = rules::pass_time(&mut record, now) {
+        let mut record = read(&found, writing.linker())?;
+        if let Some(event) = transitions::pass_time(&mut record, now) {
             writing.note(&record, event, None)?;
         }
         records.push(record);
@@ -74,25 +76,27 @@ fn again(
     let Some(mut ask) = records.next() else { return Ok(Claimed::UnknownAsk) };
     let mut earlier: Vec<_> = records.filter(|it| it.ask.is_same_call(&ask.ask)).collect();
     let (mut tried, by) = (ask.clone(), Some(worker));
-    let claimed = rules::claim(&mut tried, worker, lease, now);
+    refuse_ahead(&tried, now)?;
+    let claimed = transitions::claim(&mut tried, (worker, lease), names, now);
     if !matches!(claimed, Claimed::Claimed { .. }) {
         if tried.state != ask.state {
-            writing.note(&tried, "aged", by)?;
+            let left = matches!(claimed, Claimed::Outvoted { .. });
+            writing.note(&tried, if left { "outvoted" } else { "aged" }, by)?;
         }
         return Ok(claimed);
     }
     if let Some(known) = earlier.iter().find_map(came_of) {
-        if matches!(known, Claimed::Settled { .. }) && rules::close(&mut ask, now) {
+        if matches!(known, Claimed::Settled { .. }) && transitions::close(&mut ask, now) {
             writing.note(&ask, "closed", by)?;
         }
         return Ok(known);
     }
     for record in &mut earlier {
-        if rules::supersede(record, now) {
+        if transitions::supersede(record, now) {
             writing.note(record, "superseded", by)?;
         }
     }
-    let claimed = rules::claim(&mut ask, worker, lease, now);
+    let claimed = transitions::claim(&mut ask, (worker, lease), names, now);
     writing.note(&ask, "claimed", by)?;
     Ok(claimed)
 }

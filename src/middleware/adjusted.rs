@@ -9,6 +9,7 @@
 //! the definition, because a call has one name at each level, and the definition in the context has the model's.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ToolCallError, ToolMiddleware};
@@ -41,17 +42,24 @@ use crate::outcome::Outcome;
 /// assert_eq!((decide("delete_file").await, decide("read_file").await), (1, 0));
 /// # });
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Adjusted<M> {
-    inner: M,
+    inner: Arc<M>,
     name: Option<Cow<'static, str>>,
     tools: Option<Vec<String>>,
     limit: Option<Duration>,
 }
 
+impl<M> Clone for Adjusted<M> {
+    fn clone(&self) -> Self {
+        let Self { inner, name, tools, limit } = self;
+        Self { inner: Arc::clone(inner), name: name.clone(), tools: tools.clone(), limit: *limit }
+    }
+}
+
 impl<M> Adjusted<M> {
     pub(crate) fn new(inner: M) -> Self {
-        Self { inner, name: None, tools: None, limit: None }
+        Self { inner: Arc::new(inner), name: None, tools: None, limit: None }
     }
 
     pub(crate) fn with_name(mut self, name: Cow<'static, str>) -> Self {

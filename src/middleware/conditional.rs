@@ -1,6 +1,7 @@
 //! One middleware or another, by a predicate.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::{ToolCallError, ToolMiddleware};
 use crate::call::{Parts, RunContext, ToolCall};
@@ -27,25 +28,35 @@ where
     P: Fn(&RunContext, &ToolCall) -> bool + Send + Sync + 'static,
     A: ToolMiddleware,
 {
-    When { predicate, then, otherwise: () }
+    When { predicate: Arc::new(predicate), then: Arc::new(then), otherwise: Arc::new(()) }
 }
 
 /// A middleware that applies only under a condition; see [`when`].
 ///
 /// The name in explanations is that of both branches (`when(large, nothing)`), and questions carry the name of the
 /// branch that asked, so that an approval of one branch does not cover the other (rule D10).
-#[derive(Clone)]
 pub struct When<P, A, B> {
-    predicate: P,
-    then: A,
-    otherwise: B,
+    predicate: Arc<P>,
+    then: Arc<A>,
+    otherwise: Arc<B>,
+}
+
+impl<P, A, B> Clone for When<P, A, B> {
+    fn clone(&self) -> Self {
+        let Self { predicate, then, otherwise } = self;
+        Self {
+            predicate: Arc::clone(predicate),
+            then: Arc::clone(then),
+            otherwise: Arc::clone(otherwise),
+        }
+    }
 }
 
 impl<P, A> When<P, A, ()> {
     /// Applies `otherwise` to the calls for which the predicate is `false`.
     #[must_use]
     pub fn otherwise<B: ToolMiddleware>(self, otherwise: B) -> When<P, A, B> {
-        When { predicate: self.predicate, then: self.then, otherwise }
+        When { predicate: self.predicate, then: self.then, otherwise: Arc::new(otherwise) }
     }
 }
 

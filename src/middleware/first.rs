@@ -19,7 +19,7 @@ use crate::decision::{Decision, Verdict};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
 
-/// What a member of [`danger_first_decision_wins`] returns.
+/// The answer of a member of [`danger_first_decision_wins`].
 ///
 /// ```
 /// use countersign::middleware::Opinion;

@@ -9,6 +9,8 @@
 //! | [`when`] | one middleware or another, by a predicate |
 //! | [`for_tools`](crate::ToolMiddlewareExt::for_tools) | only for some tools |
 //! | [`deciding_within`](crate::ToolMiddlewareExt::deciding_within) | a time limit on the decision, and only on it |
+//! | [`ask_after_reading`] | asks once the run has read text of others |
+//! | [`named_by`] | asks unless the user or the owner has named the target |
 //! | [`ToolRateLimit`] | a limit on how often each tool is called |
 //! | `Option<M>` | an optional middleware; an explanation shows `None` as absent |
 //! | [`danger_first_decision_wins`] | the first decision ends the chain, also an ALLOW |
@@ -51,6 +53,7 @@ mod conditional;
 mod erased;
 mod first;
 mod members;
+mod origin;
 mod rate_limit;
 
 use std::borrow::Cow;
@@ -62,6 +65,7 @@ pub use chain::Chain;
 pub use closure::{DecideFn, FromFn, decide_fn, from_fn};
 pub use conditional::{When, when};
 pub use first::{FirstDecision, Opinion, danger_first_decision_wins};
+pub use origin::{AskAfterReading, NamedBy, ask_after_reading, named_by};
 pub use rate_limit::ToolRateLimit;
 
 use crate::call::{Parts, RunContext, ToolCall};
@@ -90,6 +94,11 @@ use crate::outcome::Outcome;
 ///     }
 /// }
 /// ```
+///
+/// A middleware is no audit: it is not told of the calls that a layer outside of it denies, that have no tool, or that are
+/// asked about and never run. [`Turn::audit`](crate::Turn::audit) is told of the end of every pass.
+///
+/// For a `ServiceBuilder`, make a layer of it: `.layer(FileAccess.into_layer())`.
 ///
 /// A middleware with all three hooks, which notes what its tools did and turns one error into a text for the model:
 ///

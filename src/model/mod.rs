@@ -48,6 +48,10 @@ use crate::message::ResponsePart;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no model",
+    note = "implement `Model`, use a client of the crate `countersign-genai` (`GenaiModel::new(\"gpt-5\")`), or script one for tests with `countersign::testing::ScriptedModel`"
+)]
 pub trait Model: Send + Sync + 'static {
     /// Generates the response to a request.
     ///

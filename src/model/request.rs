@@ -163,7 +163,8 @@ impl ModelRequest {
         &self.tools
     }
 
-    /// Whether the text of the response has a receiver while the response is made; if not, streaming has no use.
+    /// Returns `true` if the text of the response has a receiver while the response is made; if not, streaming has no
+    /// use.
     #[must_use]
     pub fn is_streamed(&self) -> bool {
         self.deltas.is_some()

@@ -12,10 +12,13 @@
 mod deferral;
 mod tool_error;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::args::depth::{MAX_RESULT, is_deeper};
 
 pub use deferral::{Deferral, DeferralKind};
 pub use tool_error::{ApprovalRequired, CallDeferred, FatalError, ToolError};
@@ -103,13 +106,13 @@ impl Outcome {
         Self::Unknown(ToolUnknown { message: message.into() })
     }
 
-    /// Whether the call still waits for an answer.
+    /// Returns `true` if the call still waits for an answer.
     #[must_use]
     pub fn is_deferred(&self) -> bool {
         matches!(self, Self::Deferred(_))
     }
 
-    /// Whether the tool returned a value.
+    /// Returns `true` if the tool returned a value.
     #[must_use]
     pub fn is_returned(&self) -> bool {
         matches!(self, Self::Returned(_))
@@ -143,6 +146,20 @@ impl Outcome {
             | Self::Retry(ModelRetry { message })
             | Self::Unknown(ToolUnknown { message }) => Some(message.as_str().into()),
             Self::Deferred(_) => None,
+        }
+    }
+
+    /// The outcome as it is stored, and as the model is told it: a value that is nested too deeply is its JSON text (rule
+    /// T5).
+    ///
+    /// A page or a server chooses how deep a result is, and a state with a deep one could not be read back. So the limit
+    /// holds wherever a result is kept: in a history, a snapshot and a journal.
+    pub(crate) fn bounded(&self) -> Cow<'_, Self> {
+        match self {
+            Self::Returned(returned) if returned.is_too_deep() => {
+                Cow::Owned(Self::Returned(returned.flattened()))
+            }
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -193,7 +210,36 @@ impl ToolReturn {
     pub fn new(value: impl Into<Value>) -> Self {
         Self { return_value: value.into(), content: None, metadata: None }
     }
+
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        [Some(&self.return_value), self.content.as_ref(), self.metadata.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+
+    fn is_too_deep(&self) -> bool {
+        self.values().any(|value| is_deeper(value, MAX_RESULT))
+    }
+
+    /// The same with the JSON texts of deep values in their place. The model is told so; the host, which reads the
+    /// metadata, gets the bare text.
+    fn flattened(&self) -> Self {
+        let text = |value: &Value| is_deeper(value, MAX_RESULT).then(|| value.to_string());
+        let told = |value: &Value| match text(value) {
+            Some(text) => Value::String(format!("{TOO_DEEP} {text}")),
+            None => value.clone(),
+        };
+        let metadata = |value: &Value| text(value).map_or_else(|| value.clone(), Value::String);
+        Self {
+            return_value: told(&self.return_value),
+            content: self.content.as_ref().map(told),
+            metadata: self.metadata.as_ref().map(metadata),
+        }
+    }
 }
+
+/// The note for the model in front of the JSON text of a value that is nested too deeply.
+const TOO_DEEP: &str = "(Nested more than 64 levels deep, and therefore given as JSON text.)";
 
 impl fmt::Debug for ToolReturn {
     /// The size of the value, not the value (rule S2).

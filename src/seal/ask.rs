@@ -55,7 +55,7 @@ pub struct AskClaims {
     pub principal: Option<String>,
     /// The person who decides with the token.
     pub by: String,
-    /// Whether the token may also approve edited arguments.
+    /// `true` if the token may also approve edited arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edits: bool,
 }

@@ -24,19 +24,19 @@ pub enum SealError {
     UnusableKey {
         /// The name of the key.
         key: String,
-        /// What is wrong with the key, and what to do about it.
+        /// The fault of the key, and what to do about it.
         problem: String,
     },
     /// The claims cannot be put into a token.
     #[error("the claims cannot be sealed: {problem}")]
     Unsealable {
-        /// What is wrong with the claims, and what to do about it.
+        /// The fault of the claims, and what to do about it.
         problem: String,
     },
     /// The text is no token: truncated, extended, or something else.
     #[error("this is not a sealed token: {problem}")]
     Malformed {
-        /// What is wrong with the text's shape.
+        /// The fault of the text's shape.
         problem: &'static str,
     },
     /// The token's format is of another version of this crate (rule L7).

@@ -20,8 +20,8 @@ const BLANK: &[(char, char)] = &[
     ('\u{e0100}', '\u{e01ef}'),
 ];
 
-/// Whether a reader cannot see a character, or the character moves others around it: controls, format characters,
-/// blanks other than the space, private use, and code points that Unicode has not assigned.
+/// Returns `true` if a reader cannot see a character, or the character moves others around it: controls, format
+/// characters, blanks other than the space, private use, and code points that Unicode has not assigned.
 ///
 /// Unassigned code points count, because a newer font may draw them and this build cannot know how.
 pub(super) fn is_hidden(c: char) -> bool {
@@ -46,13 +46,13 @@ pub(super) fn is_hidden(c: char) -> bool {
     ) || BLANK.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// Whether a character is a mark, drawn over the character before it.
+/// Returns `true` if a character is a mark, drawn over the character before it.
 pub(super) fn is_mark(c: char) -> bool {
     let over = [GeneralCategory::NonspacingMark, GeneralCategory::EnclosingMark];
     !c.is_ascii() && over.contains(&get_general_category(c))
 }
 
-/// Whether a character could be taken for the backslash that begins the escapes of this module.
+/// Returns `true` if a character could be taken for the backslash that begins the escapes of this module.
 ///
 /// Every backslash in a shown text begins an escape of this module. A sign that only looks like one could begin a text
 /// that pretends to be an escape.
@@ -60,7 +60,7 @@ pub(super) fn like_backslash(c: char) -> bool {
     matches!(c, '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{fe68}' | '\u{ff3c}')
 }
 
-/// Whether a character could be taken for the quote around a value.
+/// Returns `true` if a character could be taken for the quote around a value.
 pub(super) fn like_quote(c: char) -> bool {
     let quotes = ['\u{2ba}', '\u{2dd}', '\u{2ee}', '\u{5f4}', '\u{2033}', '\u{2036}', '\u{3003}'];
     matches!(c, '\u{201c}'..='\u{201f}' | '\u{301d}'..='\u{301f}' | '\u{ff02}')

@@ -65,6 +65,23 @@ impl Limits {
         Self { masked: false, ..Self::none() }
     }
 
+    /// The limits of a page, where a long text scrolls in its box: 200 lines of 2 000 characters, and ten that say where the
+    /// lines of a difference are; 100 values; secrets are masked.
+    ///
+    /// ```
+    /// use countersign::show::{CallView, Limits};
+    /// use countersign::ToolCall;
+    /// use serde_json::json;
+    ///
+    /// let call = ToolCall::new("c1", "write_file", json!({"path": "a", "content": "line\n".repeat(200)}));
+    /// assert!(!CallView::of_call(&call, Limits::page()).left_out);
+    /// assert!(CallView::of_call(&call, Limits::default()).left_out);
+    /// ```
+    #[must_use]
+    pub const fn page() -> Self {
+        Self { chars: 2_000, lines: 210, values: 100, masked: true }
+    }
+
     /// The rule by which a value is masked: without masking, that of scripts, in which nothing is masked.
     pub(super) fn treat(self, rule: ShowRule) -> ShowRule {
         if self.masked { rule } else { ShowRule::Script }
@@ -109,6 +126,12 @@ pub struct Field {
     pub left_out: bool,
     /// Whether a part of the value is masked.
     pub masked: bool,
+    /// Whether a preview of the call shows the same, so that a surface shows the value on demand only
+    /// ([`Preview::in_place_of`](crate::decision::Preview::in_place_of)).
+    pub repeated: bool,
+    /// Whether it is a text for people, in the words of the model: the tool does nothing with it
+    /// ([`metadata::FOR_PEOPLE`](crate::deferred::metadata::FOR_PEOPLE)).
+    pub for_people: bool,
 }
 
 impl Field {
@@ -129,7 +152,8 @@ impl Field {
 
     pub(super) fn new(name: String, lines: Vec<String>, omitted: Omitted) -> Self {
         let Omitted { left_out, masked } = omitted;
-        Self { name, note: String::new(), lines, left_out, masked }
+        let (repeated, for_people) = (false, false);
+        Self { name, note: String::new(), lines, left_out, masked, repeated, for_people }
     }
 
     /// The field of a text that is shown in several lines.
@@ -165,6 +189,17 @@ impl LeafField<'_> {
     /// The value on one line for a headline, elided in any case: the field below the headline has the whole value.
     pub(super) fn short(&self, most: usize, limits: Limits) -> String {
         join(&elide(inline(self.value, self.rule, limits), most))
+    }
+
+    /// The value on one line without quotes, for a title, which has marks of its own around it.
+    pub(super) fn bare(&self, most: usize, limits: Limits) -> String {
+        let shown = match self.value {
+            Value::String(text) => {
+                masked(text, limits.treat(self.rule), style(self.rule).unquoted())
+            }
+            value => inline(value, self.rule, limits),
+        };
+        join(&elide(shown, most))
     }
 
     fn names_script(&self) -> bool {

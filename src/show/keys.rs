@@ -32,12 +32,12 @@ pub(super) enum ShowRule {
 }
 
 impl ShowRule {
-    /// Whether an approver must see the whole value, so that it is never elided.
+    /// Returns `true` if an approver must see the whole value, so that it is never elided.
     pub(super) fn whole(self) -> bool {
         matches!(self, Self::Place | Self::Url | Self::Command)
     }
 
-    /// Whether a value that looks random is masked as a secret.
+    /// Returns `true` if a value that looks random is masked as a secret.
     pub(super) fn is_secret(self) -> bool {
         matches!(self, Self::Password | Self::Token)
     }
@@ -136,7 +136,7 @@ pub(super) fn rule(name: &str, around: ShowRule) -> ShowRule {
     }
 }
 
-/// Whether the name is that of a secret, such as a password or a token.
+/// Returns `true` if the name is that of a secret, such as a password or a token.
 pub(super) fn names_secret(name: &str) -> bool {
     rule(name, ShowRule::Free).is_secret()
 }
@@ -203,7 +203,7 @@ const SCRIPT_NAMES: &[&str] = &[
 const SCRIPT_FOLDERS: &[&str] =
     &[".git/hooks/", ".husky/", ".github/workflows/", "cron.d/", "init.d/"];
 
-/// Whether a text is the path or the name of a script.
+/// Returns `true` if a text is the path or the name of a script.
 pub(super) fn names_script(text: &str) -> bool {
     let path = text.trim_end().to_lowercase().replace('\\', "/");
     let file = path.rsplit('/').next().unwrap_or_default();

@@ -63,7 +63,7 @@ pub(super) fn look_alikes(text: &str, names: NameReading) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Whether a letter is a part of a host, a path or an address, rather than a word of a sentence.
+/// Returns `true` if a letter is a part of a host, a path or an address, rather than a word of a sentence.
 fn is_part_of_a_name(text: &str, range: &Range<usize>) -> bool {
     let joins = |c: char| matches!(c, '.' | '/' | ':' | '@');
     let before = text.get(..range.start).and_then(|before| before.chars().next_back());

@@ -1,6 +1,6 @@
 //! Masking secrets without hiding anything that the decision is about (rules S1, S4).
 //!
-//! What is masked in which kind of text:
+//! Each kind of text has its own secrets to mask:
 //!
 //! | text | masked in it |
 //! |---|---|
@@ -110,7 +110,7 @@ fn credential(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     ends.then_some(found)
 }
 
-/// Whether the text before a value ends with the name of a secret and `=`, as in `API_KEY=`.
+/// Returns `true` if the text before a value ends with the name of a secret and `=`, as in `API_KEY=`.
 fn follows_secret_name(before: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     before
@@ -119,7 +119,7 @@ fn follows_secret_name(before: &str) -> bool {
         .is_some_and(names_secret)
 }
 
-/// Whether the text before a value ends with a flag for a secret, as in `--api-key `.
+/// Returns `true` if the text before a value ends with a flag for a secret, as in `--api-key `.
 fn follows_secret_flag(before: &str) -> bool {
     let word = before.trim_end();
     word.len() < before.len()

@@ -32,20 +32,28 @@
 //! assert_eq!(show::escape("\u{1b}[2J"), r"\u{1b}[2J");
 //! ```
 
+mod ask;
 mod chars;
 mod field;
 mod keys;
 mod look_alikes;
 mod mask;
+mod masked_args;
+mod origin;
 mod piece;
 mod preview;
 mod random;
 mod text;
+mod title;
 mod tokens;
 mod view;
 
 use crate::args::Args;
+pub(crate) use ask::short;
+pub use ask::{AnswerView, AskView, ClaimView, OutcomeView, ProposalView};
 pub use field::{Field, Limits};
+pub use masked_args::masked_args;
+pub use origin::OriginView;
 pub use piece::counted;
 pub use preview::{PreviewLine, PreviewSign, PreviewView};
 pub use text::wrap;

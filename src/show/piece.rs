@@ -87,7 +87,7 @@ pub(super) fn join(pieces: &[Piece]) -> String {
     pieces.iter().map(Piece::text).collect()
 }
 
-/// Whether anything was left out of a shown text or masked in it.
+/// Records whether anything was left out of a shown text or masked in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Omitted {
     pub(super) left_out: bool,
@@ -150,7 +150,7 @@ pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
     out.0
 }
 
-/// Whether a text is in ASCII and has nothing to escape, as most texts are.
+/// Returns `true` if a text is in ASCII and has nothing to escape, as most texts are.
 fn is_plain(text: &str, style: Style) -> bool {
     let mut spaces = 0;
     text.bytes().all(|byte| {

@@ -50,14 +50,19 @@ pub struct PreviewLine {
     pub sign: PreviewSign,
     /// The text of the line, without its sign.
     pub text: String,
+    /// The number of the line in the old text, from 1 on; `None` for an added line, and outside of a difference.
+    pub old: Option<usize>,
+    /// The number of the line in the new text; `None` for a removed line, and outside of a difference.
+    pub new: Option<usize>,
 }
 
 /// What a line of a preview means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PreviewSign {
     /// A line of a text, or one that does not change.
+    #[default]
     Plain,
     /// A line that the call adds.
     Added,
@@ -117,24 +122,32 @@ fn view(preview: &Preview, pinned: bool, limits: Limits, all: &mut Omitted) -> P
         }
         PreviewContent::Text { text } => {
             let text = text.strip_suffix('\n').unwrap_or(text);
-            lines_of(text, rule).into_iter().map(|(_, line)| (PreviewSign::Plain, line)).collect()
+            let plain = |(_, line)| ShownLine::new(PreviewSign::Plain, line);
+            lines_of(text, rule).into_iter().map(plain).collect()
         }
         PreviewContent::Table { columns, rows } => {
             cells = table(columns, rows, rule, limits, &mut omitted);
-            aligned(&cells).into_iter().map(|row| (PreviewSign::Plain, vec![row])).collect()
+            let plain = |row| ShownLine::new(PreviewSign::Plain, vec![row]);
+            aligned(&cells).into_iter().map(plain).collect()
         }
     };
-    lines =
-        window(lines, limits.lines, |hidden| (PreviewSign::Remark, vec![left_out(hidden, "line")]));
+    lines = window(lines, limits.lines, |hidden| {
+        ShownLine::new(PreviewSign::Remark, vec![left_out(hidden, "line")])
+    });
     let longest = if cells.is_empty() { limits.chars } else { usize::MAX };
     let mut lines: Vec<_> = lines
         .into_iter()
-        .map(|(sign, line)| PreviewLine { sign, text: omitted.join(&elide(line, longest)) })
+        .map(|ShownLine { sign, old, new, line }| PreviewLine {
+            sign,
+            text: omitted.join(&elide(line, longest)),
+            old,
+            new,
+        })
         .collect();
     if preview.lines_cut() > 0 {
         let cut = counted(preview.lines_cut(), "line");
         let text = format!("\\{{{cut} not stored: the preview is too long}}");
-        lines.push(PreviewLine { sign: PreviewSign::Remark, text });
+        lines.push(PreviewLine { sign: PreviewSign::Remark, text, old: None, new: None });
     }
     all.add(omitted.left_out, omitted.masked);
     let heading = heading(&author, &title, change, pinned);
@@ -169,8 +182,23 @@ fn rule(preview: &Preview) -> ShowRule {
     if is_script || names_script(preview.title()) { ShowRule::Script } else { ShowRule::Free }
 }
 
-/// The lines of a stored diff, with their signs.
-fn signed(lines: &[String], rule: ShowRule) -> Vec<(PreviewSign, Vec<Piece>)> {
+/// A line before it is joined.
+#[derive(Default, Clone)]
+struct ShownLine {
+    sign: PreviewSign,
+    old: Option<usize>,
+    new: Option<usize>,
+    line: Vec<Piece>,
+}
+
+impl ShownLine {
+    fn new(sign: PreviewSign, line: Vec<Piece>) -> Self {
+        Self { sign, line, ..Self::default() }
+    }
+}
+
+/// The lines of a stored diff, with their signs and numbers.
+fn signed(lines: &[String], rule: ShowRule) -> Vec<ShownLine> {
     let split = |line: &String| match line.split_at_checked(1) {
         Some(("+", text)) => (PreviewSign::Added, text.to_owned()),
         Some(("-", text)) => (PreviewSign::Removed, text.to_owned()),
@@ -179,9 +207,43 @@ fn signed(lines: &[String], rule: ShowRule) -> Vec<(PreviewSign, Vec<Piece>)> {
         _ => (PreviewSign::Remark, line.clone()),
     };
     let (signs, texts): (Vec<_>, Vec<_>) = lines.iter().map(split).unzip();
-    let sign = |at: usize| signs.get(at).copied().unwrap_or(PreviewSign::Plain);
+    let numbers = numbered(lines, &signs);
     let shown = lines_of(&texts.join("\n"), rule).into_iter();
-    shown.map(|(at, line)| (sign(at), line)).collect()
+    let at = |(at, line): (usize, Vec<Piece>)| {
+        let (old, new) = numbers.get(at).copied().unwrap_or_default();
+        ShownLine { sign: signs.get(at).copied().unwrap_or_default(), old, new, line }
+    };
+    shown.map(at).collect()
+}
+
+/// The numbers of the lines of a diff in the old and in the new text, counted from the last `@@ -12,3 +14,4 @@` on.
+fn numbered(lines: &[String], signs: &[PreviewSign]) -> Vec<(Option<usize>, Option<usize>)> {
+    let mut next: Option<(usize, usize)> = None;
+    let number = |(line, sign): (&String, &PreviewSign)| {
+        if let Some(place) = line.strip_prefix("@@ -") {
+            next = begins(place);
+            return (None, None);
+        }
+        let Some((old, new)) = &mut next else { return (None, None) };
+        let (is_old, is_new) = match sign {
+            PreviewSign::Plain => (true, true),
+            PreviewSign::Removed => (true, false),
+            PreviewSign::Added => (false, true),
+            PreviewSign::Remark => (false, false),
+        };
+        let found = (is_old.then_some(*old), is_new.then_some(*new));
+        *old = old.saturating_add(usize::from(is_old));
+        *new = new.saturating_add(usize::from(is_new));
+        found
+    };
+    lines.iter().zip(signs).map(number).collect()
+}
+
+/// The first lines of a hunk in the old and in the new text.
+fn begins(place: &str) -> Option<(usize, usize)> {
+    let (old, rest) = place.split_once(" +")?;
+    let first = |range: &str| range.split([',', ' ']).next()?.parse().ok();
+    Some((first(old)?, first(rest)?))
 }
 
 /// The lines of a text with their numbers, from 0 on. They are masked together, as a key has several lines: those within
@@ -237,4 +299,40 @@ fn aligned(cells: &[Vec<String>]) -> Vec<Piece> {
         Piece::Plain(cells.collect::<Vec<_>>().join(" | ").trim_end().to_owned())
     };
     cells.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S12: "the lines of a difference have their numbers in the old and in the new text".
+    #[test]
+    fn the_lines_of_a_difference_are_numbered() {
+        let text = |at: usize, line: &str| {
+            (1..=20)
+                .map(|n| if n == at { format!("{line}\n") } else { format!("{n}\n") })
+                .collect::<String>()
+        };
+        let change = Preview::diff("a", text(2, "two").as_str(), text(15, "fifteen").as_str());
+        let view = view(&change, true, Limits::none(), &mut Omitted::default());
+        let numbers: Vec<_> =
+            view.lines.iter().map(|it| (it.sign.char(), it.old, it.new)).collect();
+        assert_eq!(
+            numbers[..4],
+            [
+                ('@', None, None),
+                (' ', Some(1), Some(1)),
+                ('-', Some(2), None),
+                ('+', None, Some(2))
+            ]
+        );
+        let second = numbers.iter().rposition(|it| it.0 == '@').unwrap();
+        assert_eq!(numbers[second + 1], (' ', Some(12), Some(12)));
+        assert!(
+            numbers.contains(&('-', Some(15), None)) && numbers.contains(&('+', None, Some(15)))
+        );
+        let plain =
+            super::view(&Preview::text("a", "x"), true, Limits::none(), &mut Omitted::default());
+        assert_eq!((plain.lines[0].old, plain.lines[0].new), (None, None));
+    }
 }

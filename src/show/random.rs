@@ -20,7 +20,7 @@ const BASE64: usize = 24;
 /// The shortest body of a private key in PEM: Ed25519, 64 characters.
 const KEY_BODY: usize = 64;
 
-/// Whether a text looks like a token that a machine made.
+/// Returns `true` if a text looks like a token that a machine made.
 pub(super) fn is_token(text: &str) -> bool {
     let token = text.trim_end_matches('=');
     if token.len() < TOKEN
@@ -38,8 +38,8 @@ pub(super) fn is_token(text: &str) -> bool {
     is_hex(token) || token.split(['-', '_', '~']).any(is_mixed)
 }
 
-/// Whether a value under a password's name looks like a password: one word with a digit or a sign inside, which a shell
-/// would not read as more than a word.
+/// Returns `true` if a value under a password's name looks like a password: one word with a digit or a sign inside,
+/// which a shell would not read as more than a word.
 pub(super) fn is_password(text: &str) -> bool {
     if is_token(text) {
         return true;
@@ -61,7 +61,7 @@ pub(super) fn is_password(text: &str) -> bool {
     !(host_or_file || address || runs || refers) && has_digit_or_sign_inside(word)
 }
 
-/// Whether a word has a digit beside a letter, or a sign before a letter.
+/// Returns `true` if a word has a digit beside a letter, or a sign before a letter.
 fn has_digit_or_sign_inside(word: &str) -> bool {
     let sign = |c: u8| b"!@#$%^&*+~".contains(&c);
     word.as_bytes().windows(2).any(|pair| match pair {
@@ -74,7 +74,7 @@ fn has_digit_or_sign_inside(word: &str) -> bool {
     })
 }
 
-/// Whether the text after the prefix of a service's token looks like the rest of such a token.
+/// Returns `true` if the text after the prefix of a service's token looks like the rest of such a token.
 pub(super) fn follows_prefix(rest: &str) -> bool {
     rest.split(['-', '_']).any(|part| {
         part.len() >= TOKEN
@@ -82,8 +82,8 @@ pub(super) fn follows_prefix(rest: &str) -> bool {
     })
 }
 
-/// Whether the lines between `BEGIN PRIVATE KEY` and `END PRIVATE KEY` are a key's: base64 of a plausible length, in
-/// lines of one width, that begins as keys do.
+/// Returns `true` if the lines between `BEGIN PRIVATE KEY` and `END PRIVATE KEY` are a key's: base64 of a plausible
+/// length, in lines of one width, that begins as keys do.
 pub(super) fn is_key_body(body: &str) -> bool {
     // A key on one line, as in JSON that was escaped twice, has `\n` as two characters.
     let body = body.replace("\\n", "\n");
@@ -105,15 +105,15 @@ pub(super) fn is_key_body(body: &str) -> bool {
         && has_all(&text)
 }
 
-/// Whether a text has only letters, digits, `+` and `/`, and at most two `=` at its end.
+/// Returns `true` if a text has only letters, digits, `+` and `/`, and at most two `=` at its end.
 fn is_base64_text(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     text.len() - body.len() <= 2
         && body.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
 }
 
-/// Whether a text is base64 and not a path: it has few slashes, no plain word between two of them, and many short runs
-/// of letters.
+/// Returns `true` if a text is base64 and not a path: it has few slashes, no plain word between two of them, and many
+/// short runs of letters.
 fn is_base64(text: &str) -> bool {
     let word = |part: &str| {
         part.len() > 2
@@ -140,7 +140,7 @@ fn lengths(text: &str) -> Vec<usize> {
     runs.flat_map(words).map(|word| word.len()).collect()
 }
 
-/// Whether a word is a name: words with small numbers between them, as in `Run2Wipe3Prod4`.
+/// Returns `true` if a word is a name: words with small numbers between them, as in `Run2Wipe3Prod4`.
 fn is_name(part: &str) -> bool {
     let small = |run: &str| run.len() <= 3;
     part.len() < NAME
@@ -149,7 +149,7 @@ fn is_name(part: &str) -> bool {
         && part.split(|c: char| !c.is_ascii_digit()).all(small)
 }
 
-/// Whether a text is a digest, an id or a key in hexadecimal.
+/// Returns `true` if a text is a digest, an id or a key in hexadecimal.
 fn is_hex(text: &str) -> bool {
     let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();
     digits.len() >= 16
@@ -164,7 +164,7 @@ fn has_all(text: &str) -> bool {
         && text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Whether letters and digits change too often for a word or a name.
+/// Returns `true` if letters and digits change too often for a word or a name.
 fn is_mixed(part: &str) -> bool {
     if part.len() < TOKEN || !part.chars().all(|c| c.is_ascii_alphanumeric()) {
         return false;

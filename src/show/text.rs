@@ -13,11 +13,48 @@ use crate::outcome::DeferralKind;
 const NARROWEST: usize = 24;
 
 impl CallView {
-    /// The call as text, at most this many columns wide. Longer lines are wrapped and indented, so that no value can
-    /// begin a line that looks like another part of the view.
+    /// The call as text, at most this many columns wide, in the order in which a person decides: who wants what (or the call alone, where no door says who), why it
+    /// is asked about, what it changes, and its arguments. Longer lines are wrapped and indented, so that no value can begin a
+    /// line that looks like another part of the view. [`details`](Self::details) has the rest.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
         lines(self, width).join("\n")
+    }
+
+    /// The details that a surface shows on demand, as text like that of [`text`](Self::text): the values that an approval is
+    /// pinned to, and the notes of layers, tools and servers, each with its author. Empty where there are none.
+    ///
+    /// ```
+    /// use countersign::show::{CallView, Limits};
+    /// use countersign::{Decision, DeferredToolRequests, FunctionToolset, ToolCall, ToolsExt, Turn, decide_fn, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// # #[derive(serde::Deserialize, countersign::schemars::JsonSchema)] struct NoArgs {}
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let policy = decide_fn(|_, _| Decision::ask("changes production").with_pin("commit", "7c3a"));
+    /// let deploy = tool_fn("deploy", "Deploys", async |_: NoArgs| Ok::<_, countersign::ToolError>("deployed"));
+    /// let turn = Turn::new(FunctionToolset::new().tool(deploy).layered(policy.named("policy")));
+    /// let report = turn.run(vec![ToolCall::new("c1", "deploy", json!({}))]).await?;
+    /// let requests = report.deferred().unwrap();
+    ///
+    /// let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
+    /// assert_eq!(view.text(80), "deploy()\n  ? policy asks: changes production");
+    /// assert_eq!(view.details(80), "  # policy asks again if this changes: commit (now 7c3a)");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn details(&self, width: usize) -> String {
+        let mut out = WrappedLines::of(width);
+        for question in &self.questions {
+            for pin in &question.pins {
+                let (layer, name, now) = (&question.asked_by, &pin.name, pin.value());
+                out.row("  # ", &format!("{layer} asks again if this changes: {name} (now {now})"));
+            }
+        }
+        for note in &self.notes {
+            out.field(&format!("# note by {}: ", note.author), &note.field);
+        }
+        out.lines.join("\n")
     }
 }
 
@@ -29,20 +66,14 @@ impl fmt::Display for CallView {
 
 /// The first characters of a row say what it is, and no text of a call can begin a row with those of another kind: an
 /// argument begins with two spaces and its name (a letter, a digit, `_`, `-` or a quote), `  ! ` is a note about the
-/// call, `  ? ` a question, `  = ` the heading of a preview, four spaces and `|` its lines, and a continued row begins
-/// with `:`.
+/// call, `  < ` says where an argument comes from, `  ? ` a question, `  = ` the heading of a preview, `  # ` a note, four
+/// spaces and `|` the lines of a text, and a continued row begins with `:`.
 fn lines(view: &CallView, width: usize) -> Vec<String> {
-    let mut out = WrappedLines { width: width.max(NARROWEST), lines: Vec::new() };
-    out.row("", &view.headline);
-    if !says_all(view) {
-        for field in &view.args {
-            out.field("", field);
-        }
-    }
-    if view.args_left_out > 0 {
-        let more = counted(view.args_left_out, "more argument");
-        let are = if view.args_left_out == 1 { "is" } else { "are" };
-        out.row("  ! ", &format!("{more} {are} left out"));
+    let mut out = WrappedLines::of(width);
+    // "An agent wants to call" says nothing that the call does not.
+    out.row("", view.line());
+    for origin in view.origins.iter().filter(|origin| origin.warning) {
+        out.row("  ! ", &format!("{} {}", origin.field, origin.text));
     }
     match view.kind {
         DeferralKind::Approval => {}
@@ -60,31 +91,24 @@ fn lines(view: &CallView, width: usize) -> Vec<String> {
     }
     for question in &view.questions {
         out.row("  ? ", &format!("{} asks: {}", question.asked_by, question.reason));
-        for pin in &question.pins {
-            out.row(
-                "      ",
-                &format!("an approval counts only while this stays the same: {}", pin.name),
-            );
-        }
     }
     for preview in &view.previews {
         out.preview(preview);
     }
-    for note in &view.notes {
-        out.field(&format!("# note by {} (unverified): ", note.author), &note.field);
+    if !view.says_all {
+        for field in &view.args {
+            out.arg(field);
+        }
+    }
+    if view.args_left_out > 0 {
+        let more = counted(view.args_left_out, "more argument");
+        let are = if view.args_left_out == 1 { "is" } else { "are" };
+        out.row("  ! ", &format!("{more} {are} left out"));
+    }
+    for origin in view.origins.iter().filter(|origin| !origin.warning) {
+        out.row("  < ", &format!("{}: {}", origin.field, origin.text));
     }
     out.lines
-}
-
-/// Whether the headline shows every argument, in full.
-fn says_all(view: &CallView) -> bool {
-    let short = |field: &Field| match field.lines.as_slice() {
-        [line] if field.note.is_empty() => Some(format!("{}: {line}", field.name)),
-        _ => None,
-    };
-    let args: Option<Vec<_>> = view.args.iter().map(short).collect();
-    view.args_left_out == 0
-        && args.is_some_and(|args| view.headline == format!("{}({})", view.tool, args.join(", ")))
 }
 
 /// Wraps a text into rows of at most `width` columns (24 at least). The first row begins with the prefix, the others
@@ -97,7 +121,7 @@ fn says_all(view: &CallView) -> bool {
 /// ```
 #[must_use]
 pub fn wrap(prefix: &str, text: &str, width: usize) -> Vec<String> {
-    let mut lines = WrappedLines { width: width.max(NARROWEST), lines: Vec::new() };
+    let mut lines = WrappedLines::of(width);
     lines.row(prefix, text);
     lines.lines
 }
@@ -108,6 +132,30 @@ struct WrappedLines {
 }
 
 impl WrappedLines {
+    /// An argument. One that a preview above shows is named, and not repeated.
+    fn arg(&mut self, field: &Field) {
+        match field {
+            Field { repeated: true, .. } => {
+                let size = if field.note.is_empty() { "" } else { " " };
+                self.row("  ", &format!("{}:{size}{}, shown above", field.name, field.note));
+            }
+            Field { for_people: true, .. } => {
+                let mut field = field.clone();
+                let words = "in the model's words";
+                field.note = match field.note.is_empty() {
+                    true => words.to_owned(),
+                    false => format!("{words}, {}", field.note),
+                };
+                self.field("", &field);
+            }
+            _ => self.field("", field),
+        }
+    }
+
+    fn of(width: usize) -> Self {
+        Self { width: width.max(NARROWEST), lines: Vec::new() }
+    }
+
     fn field(&mut self, label: &str, field: &Field) {
         match field.lines.as_slice() {
             [line] if field.note.is_empty() => {

@@ -135,7 +135,7 @@ fn value(text: &str, rule: ShowRule) -> (usize, bool) {
     (length, length <= LONGEST_VALUE && is_secret(value, rule))
 }
 
-/// Whether a value under a secret's name looks like that kind of secret.
+/// Returns `true` if a value under a secret's name looks like that kind of secret.
 pub(super) fn is_secret(value: &str, rule: ShowRule) -> bool {
     let whole = |found: FoundSecret| found.length == value.len();
     match rule {

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use super::field::{Field, LeafField, Limits, leaves, name};
 use super::keys::ShowRule;
 use super::mask::masked;
+use super::origin::OriginView;
 use super::piece::{Omitted, Style, counted, elide};
 use super::preview::{self, PreviewView};
+use super::title::{TitleParts, is_of_caller};
 use crate::call::ToolCall;
-use crate::decision::Question;
+use crate::decision::{Preview, Question};
 use crate::deferred::{DeferredToolRequests, metadata};
 use crate::outcome::DeferralKind;
 
@@ -37,6 +39,17 @@ const IN_HEADLINE: usize = 3;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallView {
+    /// Who wants what, in people's words: ``Claude Code wants to run `git push` in `~/shop` ``. Values are between
+    /// backticks, and have none themselves, so that every second part of the text between backticks is a value.
+    pub title: String,
+    /// The title without the caller, for a row of a list: ``run `git push` in `~/shop` ``.
+    pub action: String,
+    /// Whether the first line of the view as text has every argument, in full.
+    #[serde(skip)]
+    pub(super) says_all: bool,
+    /// Whether a door or a template words the title, so that it says more than the headline.
+    #[serde(skip)]
+    pub(super) is_worded: bool,
     /// The call on one line, made from its tool and final arguments.
     pub headline: String,
     /// The id of the call in its batch.
@@ -70,6 +83,9 @@ pub struct CallView {
     pub changed: Option<String>,
     /// How often a person has denied the same call before in its run, and the last words (rule D11).
     pub denied_before: Option<String>,
+    /// Where the values of the arguments come from, warnings first; empty if it is not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<OriginView>,
     /// Texts of layers, tools and servers about the call. They are not checked, and are shown below the rest.
     pub notes: Vec<NoteView>,
 }
@@ -94,6 +110,9 @@ pub struct NoteView {
     pub author: String,
     /// The name and the value of the note.
     pub field: Field,
+    /// Whether it is kept for the record and repeats what is shown, as its layer says (`metadata::ON_RECORD`). A surface
+    /// shows it on demand.
+    pub on_record: bool,
 }
 
 impl CallView {
@@ -101,7 +120,8 @@ impl CallView {
     #[must_use]
     pub fn of(requests: &DeferredToolRequests, id: &str, limits: Limits) -> Option<Self> {
         let call = requests.get(id)?;
-        let mut view = Self::of_call(call, limits);
+        let questions = requests.questions(id);
+        let mut view = Self::base(call, questions, limits);
         let mut omitted = Omitted::default();
         if let Some(agent) = requests.agent(id) {
             let agent = name(agent, limits, &mut omitted);
@@ -110,18 +130,20 @@ impl CallView {
         }
         view.kind = requests.kind(id)?;
         view.blocked = requests.is_blocked(id);
-        let questions = requests.questions(id);
-        // The question of a tool's previews says nothing more than the previews.
-        let asking = questions.iter().filter(|question| !question.is_of_previews());
+        // The question of a tool's previews says nothing more than the previews, and that of a door than the title.
+        let asking = questions.iter().filter(|it| !it.is_of_previews() && !is_of_caller(it));
         view.questions = asking.map(|it| asked(it, limits, &mut omitted)).collect();
         view.previews = preview::views(questions, limits, &mut omitted);
         view.cut = view.previews.iter().any(|preview| preview.cut > 0);
+        view.entitle(call, &TitleParts::of(questions, view.agent.clone().as_deref()), limits);
         view.changed = requests.changed(id).map(|changed| prose(changed, limits, &mut omitted));
         let before = requests.denied_before(id).map(ToString::to_string);
         view.denied_before = before.map(|before| prose(&before, limits, &mut omitted));
+        view.origins = OriginView::all(requests.origins(id), limits);
         view.notes = notes(requests, call, view.kind, limits);
-        for field in view.notes.iter().map(|note| &note.field) {
-            omitted.add(field.left_out, field.masked);
+        // The arguments are made of what is on record, so that its text says nothing that was not shown.
+        for note in &view.notes {
+            omitted.add(note.field.left_out && !note.on_record, note.field.masked);
         }
         view.left_out |= omitted.left_out;
         view.masked |= omitted.masked;
@@ -131,6 +153,13 @@ impl CallView {
     /// The view of a call alone, without questions, notes or a reason why the call is pending.
     #[must_use]
     pub fn of_call(call: &ToolCall, limits: Limits) -> Self {
+        let mut view = Self::base(call, &[], limits);
+        view.entitle(call, &TitleParts::default(), limits);
+        view
+    }
+
+    /// The call with its arguments, before it has a title. The questions say which of them are shown otherwise.
+    fn base(call: &ToolCall, questions: &[Question], limits: Limits) -> Self {
         let leaves = leaves(call.args().as_map());
         let shown = leaves.iter().filter(|leaf| leaf.rule.whole()).count().max(limits.values);
         let mut args: Vec<_> =
@@ -141,12 +170,19 @@ impl CallView {
             let lines = vec![prose(&error.to_string(), limits, &mut omitted)];
             args.push(Field::new("unreadable arguments".into(), lines, omitted));
         }
-        for field in &args {
-            omitted.add(field.left_out, field.masked);
+        for field in &mut args {
+            field.repeated = is_in_place_of(questions, &field.name);
+            field.for_people = is_for_people(questions, &field.name);
+            // What a preview shows is not left out with the argument.
+            omitted.add(field.left_out && !field.repeated, field.masked);
         }
         let tool = name(call.name(), limits, &mut omitted);
         let args_left_out = leaves.len().saturating_sub(shown);
         Self {
+            title: String::new(),
+            action: String::new(),
+            says_all: false,
+            is_worded: false,
             headline: headline(&tool, &leaves, limits),
             id: name(call.id(), limits, &mut omitted),
             tool,
@@ -162,11 +198,42 @@ impl CallView {
             questions: Vec::new(),
             previews: Vec::new(),
             changed: None,
+            origins: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Whether the headline and the reasons of the questions are all that there is to see, so that a row of a list shows
+    /// The call on one line, as the view begins as text: the title where a door or a template words it, else the headline.
+    ///
+    /// ```
+    /// use countersign::ToolCall;
+    /// use countersign::show::{CallView, Limits};
+    ///
+    /// let view = CallView::of_call(&ToolCall::new("c1", "push", serde_json::json!({})), Limits::default());
+    /// assert_eq!((view.line(), view.title.as_str()), ("push()", "An agent wants to call `push()`"));
+    /// ```
+    #[must_use]
+    pub fn line(&self) -> &str {
+        if self.is_worded { &self.title } else { &self.headline }
+    }
+
+    /// Words the title, once the previews are there: they say whether a file is new.
+    fn entitle(&mut self, call: &ToolCall, parts: &TitleParts<'_>, limits: Limits) {
+        let leaves = leaves(call.args().as_map());
+        // The agent's path is a part of the title, and not of the action.
+        let headline = headline(&self.tool, &leaves, limits);
+        let is_whole = shows_all(self, &headline);
+        let action = parts.action(call, (&headline, is_whole), &leaves, &self.previews, limits);
+        self.title = parts.title(&action.text);
+        self.is_worded = parts.is_worded();
+        self.says_all = match self.is_worded {
+            true => action.says_all && call.unreadable().is_none(),
+            false => shows_all(self, &self.headline),
+        };
+        self.action = action.text;
+    }
+
+    /// Whether the action and the reasons of the questions are all that there is to see, so that a row of a list shows
     /// the whole call. A surface must not let any other call be approved from its row alone (rule S4).
     ///
     /// ```
@@ -182,10 +249,11 @@ impl CallView {
     /// ```
     #[must_use]
     pub fn is_brief(&self) -> bool {
-        // The text of such a call is its headline and its questions.
+        // The text of such a call is its title and its questions.
         let rows = self.text(usize::MAX).lines().count();
-        let pinned = self.questions.iter().any(|question| !question.pins.is_empty());
-        rows == 1 + self.questions.len() && !self.left_out && !pinned
+        let noted = self.notes.iter().any(|note| !note.on_record);
+        let calm = self.origins.iter().filter(|origin| !origin.warning).count();
+        rows == 1 + self.questions.len() + calm && !self.left_out && !noted
     }
 
     /// The views of all calls of the batch, approvals first.
@@ -217,6 +285,35 @@ fn headline(tool: &str, leaves: &[LeafField<'_>], limits: Limits) -> String {
     format!("{tool}({})", parts.join(", "))
 }
 
+/// Whether a headline shows every argument, in full.
+fn shows_all(view: &CallView, headline: &str) -> bool {
+    let short = |field: &Field| match field.lines.as_slice() {
+        [line] if field.note.is_empty() => Some(format!("{}: {line}", field.name)),
+        _ => None,
+    };
+    let args: Option<Vec<_>> = view.args.iter().map(short).collect();
+    view.args_left_out == 0
+        && args.is_some_and(|args| headline == format!("{}({})", view.tool, args.join(", ")))
+}
+
+/// Whether the author of a preview says that it shows this argument, or that in which the value is. A preview that is not
+/// stored as a whole does not.
+fn is_in_place_of(questions: &[Question], field: &str) -> bool {
+    let previews = questions.iter().flat_map(Question::previews);
+    let mut names = previews.filter(|it| it.lines_cut() == 0).flat_map(Preview::replaced);
+    names.any(|name| {
+        let rest = field.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    })
+}
+
+/// Whether a layer says that a text is for people only.
+fn is_for_people(questions: &[Question], field: &str) -> bool {
+    let lists =
+        questions.iter().filter_map(|it| it.metadata().get(metadata::FOR_PEOPLE)?.as_array());
+    lists.flatten().any(|name| name == field)
+}
+
 fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> QuestionView {
     let reason = if question.reason().is_empty() { question.key() } else { question.reason() };
     let mut pins = Vec::new();
@@ -235,9 +332,16 @@ fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> Question
     }
 }
 
-/// The metadata of questions that says which grants may be offered. Surfaces offer them, and do not print this.
-const ABOUT_GRANTS: [&str; 3] =
-    [metadata::GRANT_PATTERNS, metadata::GRANTABLE, metadata::FOR_PEOPLE];
+/// The metadata of questions that says which grants may be offered, and what is on record. Surfaces read it, and do not
+/// print it.
+const FOR_SURFACES: [&str; 6] = [
+    metadata::CALLER,
+    metadata::GRANT_PATTERNS,
+    metadata::GRANTABLE,
+    metadata::FOR_PEOPLE,
+    metadata::ON_RECORD,
+    metadata::TITLE,
+];
 
 /// The notes about the call: those of each asker, then those without an asker.
 fn notes(
@@ -252,13 +356,19 @@ fn notes(
     for question in questions {
         // Classes for grants are shown where grants are offered.
         let notes =
-            question.metadata().iter().filter(|(key, _)| !ABOUT_GRANTS.contains(&key.as_str()));
+            question.metadata().iter().filter(|(key, _)| !FOR_SURFACES.contains(&key.as_str()));
         let notes = notes.map(|(key, value)| match key == metadata::RULE {
             true => (key.clone(), on_one_line(value)),
             false => (key.clone(), value.clone()),
         });
         let notes = notes.collect();
+        let first = out.len();
         written(&mut out, &name(question.layer()), &notes, limits);
+        let on_record = question.metadata().get(metadata::ON_RECORD).and_then(Value::as_array);
+        for note in out.iter_mut().skip(first) {
+            let is_named = |names: &Vec<Value>| names.iter().any(|it| *it == *note.field.name);
+            note.on_record = on_record.is_some_and(is_named);
+        }
     }
     let empty = Map::new();
     let merged = requests.metadata.get(call.id()).unwrap_or(&empty);
@@ -312,12 +422,12 @@ fn written(out: &mut Vec<NoteView>, author: &str, metadata: &Map<String, Value>,
                 if let Some(last) = fields.last_mut() {
                     last.left_out |= leaves.len() > limits.values;
                 }
-                let note = |field| NoteView { author: author.to_owned(), field };
+                let note = |field| NoteView { author: author.to_owned(), field, on_record: false };
                 out.extend(fields.into_iter().map(note));
                 continue;
             }
         };
-        out.push(NoteView { author: author.to_owned(), field });
+        out.push(NoteView { author: author.to_owned(), field, on_record: false });
     }
 }
 
@@ -351,18 +461,64 @@ mod tests {
         CallView::of_call(&call(args), Limits::default())
     }
 
+    /// S12: "an argument that the change shows is one line that can be opened".
+    #[test]
+    fn what_a_preview_shows_is_not_repeated() {
+        let content = "line\n".repeat(50);
+        let of = |preview: Preview| {
+            let args =
+                json!({"path": "a", "content": content, "edits": [{"old": "x"}], "content2": "y"});
+            let asked = Decision::ask("writes").with_preview(preview);
+            CallView::of(&requests(call(args), &[asked], None), "c1", Limits::none()).unwrap()
+        };
+        let names = |view: &CallView| {
+            let repeated = view.args.iter().filter(|field| field.repeated);
+            repeated.map(|field| field.name.clone()).collect::<Vec<_>>()
+        };
+        let change = Preview::diff("a", None, content.as_str());
+        assert_eq!(names(&of(change.clone())), [""; 0]);
+        let view = of(change.in_place_of(["content", "edits"]));
+        assert_eq!(names(&view), ["content", "edits[0].old"]);
+        assert!(view.text(80).contains("  content: 50 lines, 250 characters, shown above\n"));
+        // What is not stored as a whole is in no place of an argument.
+        let endless = "x\n".repeat(3_000);
+        let cut = of(Preview::text("a", &endless).in_place_of(["content"]));
+        assert!(cut.cut && names(&cut).is_empty());
+    }
+
     /// The classes for grants are no note: they are shown where grants are offered.
     #[test]
     fn the_rule_that_asks_is_one_note() {
         let of = |rule: Value| {
             let asked = [Decision::ask("moves a file").with_metadata(metadata::RULE, rule)];
             let views = CallView::all(&requests(call(json!({})), &asked, None), Limits::default());
-            views[0].text(80)
+            views[0].details(80)
         };
         let text = of(json!({"id": "move", "file": "rules.toml", "line": 17}));
         assert!(text.contains("move (rules.toml:17)") && !text.contains("rule.id"), "{text}");
         let other = of(json!({"id": "move", "line": 17, "by": "ann"}));
         assert!(other.contains("rule.by") && other.contains("ann"), "nothing is left out: {other}");
+    }
+
+    /// S4: a note that only keeps what the arguments say does not have to be opened.
+    #[test]
+    fn what_is_on_record_does_not_count_as_left_out() {
+        let long = "x".repeat(5_000);
+        let of = |on_record: Value| {
+            let asked = Decision::ask("calls a tool")
+                .with_metadata("hook", json!({"payload": long, "session": "s"}))
+                .with_metadata(metadata::ON_RECORD, on_record);
+            let requests = requests(call(json!({"path": "a"})), &[asked], None);
+            CallView::of(&requests, "c1", Limits::default()).unwrap()
+        };
+        let view = of(json!(["hook.payload"]));
+        assert!(!view.left_out && view.notes.iter().any(|note| note.field.left_out), "{view:?}");
+        let on_record = view.notes.iter().filter(|note| note.on_record);
+        assert_eq!(on_record.map(|note| &*note.field.name).collect::<Vec<_>>(), ["hook.payload"]);
+        assert!(!view.details(80).contains("on_record"));
+        for other in [json!([]), json!("hook.payload"), json!(["payload", "hook"]), json!(null)] {
+            assert!(of(other.clone()).left_out, "{other}");
+        }
     }
 
     #[test]
@@ -372,7 +528,7 @@ mod tests {
             .with_grant_patterns([GrantPattern::new("small", "at most 50 euros")]);
         let requests =
             requests(call(json!({"path": "a"})), &[asked.with_metadata("ticket", 7)], None);
-        let text = CallView::of(&requests, "c1", Limits::default()).unwrap().text(100);
+        let text = CallView::of(&requests, "c1", Limits::default()).unwrap().details(100);
         assert!(text.contains("ticket"), "{text}");
         assert!(!text.contains("small") && !text.contains("grantable"), "{text}");
     }
@@ -394,21 +550,26 @@ mod tests {
             view.text(100).lines().collect::<Vec<_>>(),
             [
                 r#"write_file(path: "a.log", and 3 more arguments)"#,
+                "  ! approved before, but changed since: path",
+                "  ? FileAccess asks: write a.log?",
+                "  ? FileAccess asks: large",
                 r#"  path: "a.log""#,
                 "  content: 2 lines, 8 characters",
                 "    | one",
                 "    | two",
                 "  mode.append: true",
                 r#"  mode.tags: ["x", 1]"#,
-                "  ! approved before, but changed since: path",
-                "  ? FileAccess asks: write a.log?",
-                "      an approval counts only while this stays the same: a.log",
-                "  ? FileAccess asks: large",
-                "  # note by FileAccess (unverified): approval_description:",
+            ]
+        );
+        assert_eq!(
+            view.details(100).lines().collect::<Vec<_>>(),
+            [
+                "  # FileAccess asks again if this changes: a.log (now abc123)",
+                "  # note by FileAccess: approval_description:",
                 "    | Harmless.",
                 r"    | Reads a file.\u{1b}[2J",
-                r#"  # note by FileAccess (unverified): risk.level: "none""#,
-                "  # note by unknown author (unverified): worker: root",
+                r#"  # note by FileAccess: risk.level: "none""#,
+                "  # note by unknown author: worker: root",
             ]
         );
     }
@@ -418,8 +579,8 @@ mod tests {
         let mut requests = DeferredToolRequests::new([], [call(json!({}))]);
         requests.metadata.entry("c1".into()).or_default().insert("task".into(), json!(7));
         let view = CallView::of(&requests, "c1", Limits::default()).unwrap();
-        let text = "write_file()\n  ! executed elsewhere\n  # note by tool `write_file` (unverified): task: 7";
-        assert_eq!(view.to_string(), text);
+        assert_eq!(view.to_string(), "write_file()\n  ! executed elsewhere");
+        assert_eq!(view.details(80), "  # note by tool `write_file`: task: 7");
         assert!(CallView::of(&requests, "c2", Limits::default()).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! What a stack decides about a call, for tests of policies.
+//! The decision of a stack about a call, for tests of policies.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::turn::{CallReport, Turn};
 /// would not.
 const HOLDS: &str = "countersign::testing::decide";
 
-/// What a stack has decided about one call, and which layers decided so: the result of [`decide`].
+/// The decision of a stack about one call, and the layers that decided so: the result of [`decide`].
 ///
 /// `Display` is one line, for `assert_eq!`: `ALLOW`, `ASK by Changes: deletes a file`, `DENY by Secrets: not .env`.
 ///
@@ -114,8 +114,8 @@ impl fmt::Display for StackDecision {
     }
 }
 
-/// What this stack decides about this call, and which layers decide so. The tool never runs, also where the call is
-/// allowed, so that a test can name any call.
+/// Returns the decision of this stack about this call, and the layers that decide so. The tool never runs, also where
+/// the call is allowed, so that a test can name any call.
 ///
 /// The call passes the whole stack, as it would in a run. Layers with an effect of their own, such as a rate limit or a
 /// count, have it here, too.

@@ -92,8 +92,8 @@ fn after(decision: &Decision, before: &Args) -> Args {
     decision.args().unwrap_or(before).clone()
 }
 
-/// Whether decision, questions and arguments are equal. Questions are compared by their ids, so that a reason may be
-/// worded differently under the same key (rule A1).
+/// Returns `true` if decision, questions and arguments are equal. Questions are compared by their ids, so that a
+/// reason may be worded differently under the same key (rule A1).
 fn same(one: &Decision, other: &Decision, before: &Args) -> bool {
     let (first, second) = (one.questions().iter(), other.questions().iter());
     one.decision() == other.decision()

@@ -29,8 +29,9 @@ struct Combined {
 }
 
 impl Tools {
-    /// Combines several sets into one. Two tools with the same name are an error when the tools are listed; the error
-    /// says how to resolve the conflict.
+    /// Combines several sets into one. Each set becomes `Tools` by `.into()`: `Tools::combined([mail.into(), web.into()])`.
+    ///
+    /// Two tools with the same name are an error when the tools are listed; the error says how to resolve the conflict.
     ///
     /// A call goes through the set that lists its tool. Several sets may list parts of the same toolset:
     ///

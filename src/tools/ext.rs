@@ -11,6 +11,7 @@ use super::names::{Naming, Renamed};
 use super::{ToolLayer, ToolService, Tools};
 use crate::call::{RunContext, ToolCall, ToolDefinition};
 use crate::layer::ToolMiddlewareExt;
+use crate::origin::ReadLabel;
 
 /// The wrappers as methods, on every [`Toolset`](crate::Toolset) and on [`Tools`].
 ///
@@ -267,6 +268,34 @@ pub trait ToolsExt: Into<Tools> + Sized {
         Fut: Future<Output = Vec<ToolDefinition>> + Send + 'static,
     {
         Tools::new(Redefined::prepare_async(self.into(), prepare))
+    }
+
+    /// Says that the tool of this name reads, and how its results are labelled (rule O1): for tools of a server, or of
+    /// another crate. Of two labels the stricter counts for each field.
+    ///
+    /// ```
+    /// use countersign::origin::{ReadLabel, TextSource};
+    /// use countersign::toolset::ExternalToolset;
+    /// use countersign::{RunContext, ToolDefinition, ToolsExt};
+    /// use serde_json::json;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let set = ExternalToolset::new("crm", ["contacts", "tickets"].map(|name| ToolDefinition::new(name, json!({}))));
+    /// let tools = set
+    ///     .reads("contacts", ReadLabel::own())
+    ///     .reads("tickets", ReadLabel::others("mail").own_fields(["/*/id"]));
+    /// let listed = tools.definitions(&RunContext::default()).await?;
+    /// assert_eq!(listed[0].reads().unwrap().source_of("/0/email"), TextSource::Own);
+    /// assert_eq!(listed[1].reads().unwrap().source_of("/0/sender"), TextSource::others("mail"));
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
+    fn reads(self, tool: impl Into<String>, label: ReadLabel) -> Tools {
+        let tool = tool.into();
+        let add = move |definition: ToolDefinition| match definition.name() == tool {
+            true => definition.with_reads(label.clone()),
+            false => definition,
+        };
+        self.prepared(move |_, definitions| definitions.into_iter().map(&add).collect())
     }
 
     /// Adds metadata to the definitions for which the selector is `true`.

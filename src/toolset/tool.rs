@@ -9,6 +9,7 @@ use crate::args::Args;
 use crate::call::{Behind, RunContext, ToolDefinition, ToolKind, Validate};
 use crate::decision::Preview;
 use crate::error::BoxError;
+use crate::origin::ReadLabel;
 use crate::outcome::{ModelRetry, ToolError, ToolReturn};
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -95,6 +96,25 @@ impl Tool {
     #[must_use]
     pub fn journaled(mut self) -> Self {
         self.definition = self.definition.with_journaled(true);
+        self
+    }
+
+    /// Says that the tool reads, and how its results are labelled; see [`ToolDefinition::with_reads`].
+    ///
+    /// ```
+    /// use countersign::origin::ReadLabel;
+    /// use countersign::{ToolError, schemars, tool_fn};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Page { url: String }
+    /// async fn fetch(page: Page) -> Result<String, ToolError> { Ok(page.url) }
+    ///
+    /// let tool = tool_fn("fetch", "Fetches a page", fetch).reads(ReadLabel::others("web"));
+    /// assert!(tool.definition().reads().is_some());
+    /// ```
+    #[must_use]
+    pub fn reads(mut self, label: ReadLabel) -> Self {
+        self.definition = self.definition.with_reads(label);
         self
     }
 
@@ -389,6 +409,12 @@ fn typed<A: ToolArgs>(
 ) -> Tool {
     let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value();
     let body: Arc<Body<A>> = Arc::new(body);
+    let mut description = description.into();
+    if description.is_empty()
+        && let Some(documented) = schema.get("description").and_then(serde_json::Value::as_str)
+    {
+        description = Arc::from(documented);
+    }
     Tool {
         definition: ToolDefinition::new(name, schema).with_description(description),
         function: "",

@@ -48,7 +48,7 @@ pub fn admit(calls: Vec<ToolCall>, used: &[&str]) -> Vec<ToolCall> {
     replaced
 }
 
-/// Whether an id can be stored, shown and told apart from the ids of an agent's calls.
+/// Returns `true` if an id can be stored, shown and told apart from the ids of an agent's calls.
 pub(super) fn is_usable(id: &str) -> bool {
     let acts = |c: char| c.is_control() || c == JOINT || is_bidi(c);
     !id.is_empty() && id.len() <= MAX_ID && !id.contains(acts)

@@ -126,10 +126,17 @@ impl TurnRun<'_> {
                 let (ask, same) = match parked.map_err(Error::Ledger)? {
                     ParkResult::Same(ask) => (ask, true),
                     ParkResult::Other(ask) => (ask, false),
-                    ParkResult::Full => {
-                        let text = "calls of its requester are pending already.";
-                        let text = format!("Denied without asking: {max} {text}");
-                        call.deny_unasked("max_pending", text);
+                    unasked @ (ParkResult::Full | ParkResult::NoPolicy) => {
+                        let (limit, why) = match unasked {
+                            ParkResult::NoPolicy => {
+                                ("ask_policy", "it could not be determined who may decide.".into())
+                            }
+                            _ => {
+                                let why = "calls of its requester are pending already.";
+                                ("max_pending", format!("{max} {why}"))
+                            }
+                        };
+                        call.deny_unasked(limit, format!("Denied without asking: {why}"));
                         info.asks.iter().for_each(AskHistory::answered);
                         call.tell_result(&self.turn.watchers);
                         break;
@@ -147,7 +154,7 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Whether a recorded decision already approves the call with these arguments.
+    /// Returns whether a recorded decision already approves the call with these arguments.
     pub(super) async fn is_decided(&self, call: &CallState, args: &Args) -> Result<bool, Error> {
         let (Some(durability), Some(pending)) = (&self.turn.durability, call.pending()) else {
             return Ok(false);

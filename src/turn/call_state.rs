@@ -19,7 +19,8 @@
 //!
 //! A call that was started and is then denied (its body asked, a person said no; an agent had begun) must not be
 //! reported as not executed. [`unrun`](CallState::unrun) is the one place that knows: the model is told that the agent
-//! was stopped in its work, or that the tool may have run and was not run again.
+//! was stopped in its work, or that the tool may have run and was not run again. A body that asks knows that a person may
+//! say no, so after that no the model reads the person's words and nothing else, as with PydanticAI.
 
 use super::batch::OpenCall;
 use super::event::{RunEvent, Watchers};
@@ -57,15 +58,15 @@ pub(super) struct CallState {
     pub(super) denied_by: Option<String>,
     /// The error of the tool body, if the model got its text.
     pub(super) error: Option<SharedError>,
-    /// Whether the call had its outcome when the response was resumed.
+    /// `true` if the call had its outcome when the response was resumed.
     pub(super) settled_before: bool,
-    /// Whether the call was deferred, and then skipped because the response has a final answer.
+    /// `true` if the call was deferred, and then skipped because the response has a final answer.
     pub(super) skipped: bool,
     /// The agent behind the tool, once it has begun.
     pub(super) child: Child,
     /// The id of the call's latest ask in the ledger, once it was parked.
     pub(super) ask: Option<String>,
-    /// Whether the call was deferred just now, so that no person was asked yet.
+    /// `true` if the call was deferred just now, so that no person was asked yet.
     pub(super) newly_pending: bool,
     /// Asks of the call, and of the agent behind its tool, that are to be closed.
     pub(super) closed_asks: Vec<String>,
@@ -124,13 +125,13 @@ impl CallState {
         Self::new(call, state)
     }
 
-    /// Whether the planned pass is the first one of the call; `None` if no pass is planned.
+    /// Returns whether the planned pass is the first one of the call; `None` if no pass is planned.
     pub(super) fn is_new(&self) -> Option<bool> {
         let State::Planned(plan) = &self.state else { return None };
         Some(plan.approval.is_none() && plan.deferrals == 0 && self.child.run.is_none())
     }
 
-    /// Whether the call has no outcome, and gets none before an answer or a resume.
+    /// Returns `true` if the call has no outcome, and gets none before an answer or a resume.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Pending(_) | State::Delegated(_))
     }
@@ -153,7 +154,8 @@ impl CallState {
         }
     }
 
-    /// Whether the ledger has found that the call may have run, and a person was asked whether to run it again.
+    /// Returns `true` if the ledger has found that the call may have run, and a person was asked whether to run it
+    /// again.
     pub(super) fn may_have_run(&self) -> bool {
         self.asked.iter().any(is_about_repeating)
     }
@@ -171,6 +173,16 @@ impl CallState {
             }
             outcome => outcome,
         }
+    }
+
+    /// Adds the reports of the agent behind the call. The first new one is about the suspended response again, so that it
+    /// replaces the earlier report.
+    pub(super) fn add_turns_of_agent(&mut self, turns: Vec<TurnReport>) {
+        if let Some(report) = self.child.turns.pop_if(|report| report.suspended().is_some()) {
+            self.closed_asks.extend(report.closed_asks().cloned());
+        }
+        self.closed_asks.extend(turns.iter().flat_map(TurnReport::closed_asks).cloned());
+        self.child.turns.extend(turns);
     }
 
     /// Settles the call without running it.
@@ -227,7 +239,7 @@ impl CallState {
 impl From<&CallState> for StoredCall {
     fn from(call: &CallState) -> Self {
         let state = match &call.state {
-            State::Settled(outcome) => StoredState::Settled(outcome.clone()),
+            State::Settled(outcome) => StoredState::Settled(outcome.bounded().into_owned()),
             State::Broken(_) => StoredState::Settled(Outcome::failed(INTERNAL_ERROR)),
             State::Planned(plan) => StoredState::Planned(plan.clone()),
             State::Delegated(plan) => StoredState::Delegated(plan.clone()),

@@ -9,25 +9,33 @@
 //! | setting | of both, what counts |
 //! |---|---|
 //! | explain, errors of tools end the run, argument values in spans | either |
-//! | levels of agents below, limits on questions | the smaller |
+//! | levels of agents below, limits on questions, time for describing | the smaller |
+//! | audits | both |
 //! | durable store | the agent's own, or else the parent's |
 //! | layers | the agent's, and outside of them the decisions of all ancestors (rule T7) |
 //! | run id, usage, ask history | the parent's |
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::audit::{Auditors, PassEnd};
+use super::call_state::CallState;
 use super::durability::Durability;
 use super::errors::{ErrorOutcome, default_outcome};
 use super::event::{RunEvent, Watchers};
 use super::limits::AskLimits;
+use super::reading::{LabelOf, Labels};
 use super::retries::Retries;
 use super::snapshot::SuspendedTurn;
 use super::sub_agent::SubAgentTask;
-use crate::call::{AskHistory, Extensions, Journal, Meter, RunContext, RunInfo, ToolCall};
+use crate::call::{
+    AskHistory, Extensions, Journal, Meter, RunContext, RunInfo, ToolCall, ToolDefinition,
+};
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::layer::MiddlewareLayer;
 use crate::middleware::{Ancestor, ToolCallError};
+use crate::origin::{ReadLabel, ReadRecord};
 use crate::outcome::Outcome;
 use crate::tools::{Tools, ToolsExt as _};
 
@@ -101,6 +109,9 @@ pub struct Turn {
     /// The final answer of the response, if it has one besides the calls.
     pub(super) final_answer: Option<FinalAnswer>,
     pub(super) watchers: Watchers,
+    pub(super) auditors: Auditors,
+    /// Who says how results are labelled, beside the definitions of tools.
+    pub(super) labels: Labels,
 }
 
 impl Turn {
@@ -123,6 +134,8 @@ impl Turn {
             closes_later: false,
             final_answer: None,
             watchers: Watchers::default(),
+            auditors: Auditors::default(),
+            labels: Labels::default(),
         }
     }
 
@@ -296,6 +309,83 @@ impl Turn {
         self
     }
 
+    /// Adds a function that is called at the end of every pass of every call: of one that ran, one that a layer or a limit
+    /// has denied, one that is deferred, and one whose tool does not exist or whose arguments do not fit. It is called
+    /// once for each pass, with the context of the run, also for the calls of sub-agents
+    /// ([`RunContext::agent_path`]).
+    ///
+    /// A pass that is repeated because a layer has changed the arguments (rule D3) is one pass, and the pass after an
+    /// approval is another one. The answers of people make no pass: [watch](Self::watch) for them, or read the ledger.
+    ///
+    /// The function is called from the tasks of the run and must not block: send to a channel what takes time. A panic
+    /// in it is caught and logged. It sees the arguments, which may be secret.
+    ///
+    /// ```
+    /// use countersign::turn::PassEnd;
+    /// use countersign::{
+    ///     Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, decide_fn,
+    ///     schemars, tool_fn,
+    /// };
+    /// use serde_json::json;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct File { path: String }
+    /// async fn delete(file: File) -> Result<String, ToolError> { Ok(file.path) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let policy = decide_fn(|_, call: &ToolCall| match call.args().str("path") {
+    ///     Some(".env") => Decision::deny("secrets stay"),
+    ///     Some("a.log") => Decision::allow(),
+    ///     _ => Decision::ask("delete it?"),
+    /// });
+    /// let tools = FunctionToolset::new().tool(tool_fn("delete", "Deletes a file", delete));
+    /// let lines = Arc::new(Mutex::new(Vec::new()));
+    /// let log = Arc::clone(&lines);
+    /// let turn = Turn::new(tools.layered(policy.named("files").into_layer())).audit(move |_: &RunContext, end: &PassEnd<'_>| {
+    ///     let by = end.denied_by().map(|by| format!(" by {by}")).unwrap_or_default();
+    ///     log.lock().unwrap().push(format!("{} {}{by}", end.call().id(), end.outcome().word()));
+    /// });
+    /// let call = |id: &str, tool: &str, path: &str| ToolCall::new(id, tool, json!({"path": path}));
+    /// let calls = vec![
+    ///     call("c1", "delete", "a.log"),
+    ///     call("c2", "delete", ".env"),
+    ///     call("c3", "delete", "notes.md"),
+    ///     call("c4", "destroy", "a.log"),
+    /// ];
+    /// turn.run(calls).await?;
+    ///
+    /// lines.lock().unwrap().sort();
+    /// assert_eq!(*lines.lock().unwrap(), ["c1 returned", "c2 denied by files", "c3 deferred", "c4 retry"]);
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
+    pub fn audit(
+        mut self,
+        audit: impl Fn(&RunContext, &PassEnd<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.auditors.add(audit);
+        self
+    }
+
+    /// How long a toolset may take to list its tools, and to preview a call; 10 seconds by default. A list that takes
+    /// longer is an error before anything has run, and a preview that does is shown as a failed one (rule S7). An agent
+    /// cannot raise the limit of the agents above it.
+    ///
+    /// Outside of a runtime of tokio's, or in one without its timer, there is no limit.
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, Turn};
+    /// use std::time::Duration;
+    ///
+    /// // The previews ask a slow server.
+    /// let turn = Turn::new(FunctionToolset::new()).describing_within(Duration::from_secs(30));
+    /// # let _ = turn;
+    /// ```
+    pub fn describing_within(mut self, limit: Duration) -> Self {
+        Arc::make_mut(&mut self.info).describing = Some(limit);
+        self
+    }
+
     /// Ends the response with every error of a tool, as PydanticAI does, also with those of sub-agents' tools. By default
     /// an ordinary error fails its call: the model gets its `Display`, and the run continues. The typed errors of a
     /// [tool](crate::ToolError) ([`ModelRetry`](crate::outcome::ModelRetry), [`ToolFailed`](crate::outcome::ToolFailed), …) mean the same
@@ -394,6 +484,68 @@ impl Turn {
         self.with_asks(history.clone())
     }
 
+    /// Records what the run reads, so that layers and people learn where the values of its calls come from. A loop of
+    /// your own passes one record to every turn of the run, and adds what the user says
+    /// ([`ReadRecord::user_said`]); the turn adds the arguments and results of its calls. The record is stored in the
+    /// [`SuspendedTurn`](crate::SuspendedTurn), with the moment at which the response was requested.
+    ///
+    /// ```
+    /// use countersign::origin::{ReadLabel, ReadRecord};
+    /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Page { url: String }
+    /// async fn fetch(page: Page) -> Result<String, ToolError> { Ok(format!("Write to eve@{}", page.url)) }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let record = ReadRecord::new();
+    /// let tools = FunctionToolset::new().tool(tool_fn("fetch", "Fetches a page", fetch).reads(ReadLabel::others("web")));
+    /// Turn::new(tools).origins(&record).run(vec![ToolCall::new("c1", "fetch", json!({"url": "example.com"}))]).await?;
+    /// let origin = record.origin().of_value("/to", "eve@example.com");
+    /// assert!(origin.to_string().starts_with("stands only in the page `fetch`"));
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
+    pub fn origins(mut self, record: &ReadRecord) -> Self {
+        Arc::make_mut(&mut self.info).reads = Some(record.clone());
+        self
+    }
+
+    /// Adds a function that says how the results of a tool are labelled, beside what its definition says; of two labels
+    /// the stricter counts for each field. A file of rules has such a function.
+    ///
+    /// ```
+    /// use countersign::origin::ReadLabel;
+    /// use countersign::{FunctionToolset, Turn};
+    ///
+    /// let turn = Turn::new(FunctionToolset::new())
+    ///     .labelled(|tool| (tool.name() == "fetch").then(|| ReadLabel::others("web")));
+    /// # let _ = turn;
+    /// ```
+    pub fn labelled(
+        mut self,
+        label: impl Fn(&ToolDefinition) -> Option<ReadLabel> + Send + Sync + 'static,
+    ) -> Self {
+        let label: LabelOf = Arc::new(label);
+        self.labels.add(label);
+        self
+    }
+
+    /// Sets how much the run had read when the response was requested.
+    pub(crate) fn requested_at(mut self, position: Option<u32>) -> Self {
+        Arc::make_mut(&mut self.info).read_before = position;
+        self
+    }
+
+    pub(crate) fn own_reads(&self) -> Option<&ReadRecord> {
+        self.info.reads.as_ref()
+    }
+
+    /// How the results of a tool are labelled.
+    pub(crate) fn label_of(&self, definition: &ToolDefinition) -> ReadLabel {
+        self.labels.label_of(definition)
+    }
+
     /// Records pending calls, answers and executions in this durable store.
     pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
         let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
@@ -473,10 +625,15 @@ impl Turn {
     pub(crate) fn inside(mut self, task: &SubAgentTask) -> Self {
         let explain = self.info.explain || task.info.explain;
         let tool_errors_end_run = self.info.tool_errors_end_run || task.info.tool_errors_end_run;
-        self.info = Arc::new(RunInfo { explain, tool_errors_end_run, ..task.info.clone() });
+        let describing = self.info.describing_within().min(task.info.describing_within());
+        let describing = Some(describing);
+        self.info =
+            Arc::new(RunInfo { explain, tool_errors_end_run, describing, ..task.info.clone() });
         self.trace_args |= task.trace_args;
         self.max_nested_agents = self.max_nested_agents.min(task.max_nested_agents);
         self.ask_limits = self.ask_limits.within(task.ask_limits);
+        self.auditors.extend(&task.auditors);
+        self.labels.extend(&task.labels);
         // An agent with a durable store of its own records its asks there, not in the parent's. The parent closes them
         // with its own only if both are the same store, as one transaction cannot span two.
         let shared = |own: &Arc<dyn Durability>| {
@@ -490,6 +647,11 @@ impl Turn {
             self.tools = self.tools.layered(MiddlewareLayer::new(Ancestor(layer.clone())));
         }
         self
+    }
+
+    /// Tells the audits that a pass of the call has ended.
+    pub(super) fn pass_ended(&self, call: &CallState) {
+        self.auditors.tell(|| self.context(), call);
     }
 
     /// Sets the history of the run's questions to people.
@@ -541,6 +703,13 @@ impl Turn {
         info.run_id = suspended.run_id().to_owned();
         info.response = suspended.response();
         info.path = suspended.path().to_vec();
+        // A response of a version without a record was requested at a moment that is not known.
+        info.read_before = suspended.read_before();
+        match (suspended.reads(), &info.reads) {
+            (Some(stored), None) => info.reads = Some(stored.clone()),
+            (None, Some(record)) if info.read_before.is_none() => record.past_is_unknown(),
+            _ => {}
+        }
         turn.begins_asking(Some(suspended));
         turn
     }

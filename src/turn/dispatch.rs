@@ -28,7 +28,6 @@ use super::call_state::{CallState, State};
 use super::config::Turn;
 use super::heap::boxed;
 use super::pass::{PassResult, PassRunner, Start};
-use super::report::TurnReport;
 use super::snapshot::PlannedPass;
 use super::sub_agent::{SubAgent, SubAgentEnd, SubAgentResult, SubAgentTask, sub_agent};
 use crate::args::{Args, ArgsError};
@@ -55,13 +54,16 @@ pub(super) struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// Uses the definitions that the model was shown, or lists the tools now.
+    /// Uses the definitions that the model was shown, or lists the tools now. A response that is resumed may have calls of
+    /// agents with names that a new one is refused with.
     pub(super) async fn new(
         turn: &'a Turn,
         shown: Option<Vec<ToolDefinition>>,
+        resumes: bool,
     ) -> Result<Self, Error> {
         let definitions = match shown {
             Some(shown) => shown,
+            None if resumes => turn.listed().await?,
             None => turn.definitions().await?,
         };
         let definitions =
@@ -164,6 +166,10 @@ impl<'a> Dispatcher<'a> {
             None => self.settle(call, origin, deferrals + 1, passed),
         }
         call.tell_result(&self.turn.watchers);
+        // A limit on questions may still deny a pending call: its pass has ended when that is known.
+        if call.pending().is_none() {
+            self.turn.pass_ended(call);
+        }
         Some(record)
     }
 
@@ -175,9 +181,12 @@ impl<'a> Dispatcher<'a> {
         agent: &dyn SubAgent,
         inherited: Vec<Inherited>,
     ) {
-        let mut info = RunInfo::clone(&self.turn.info);
+        let turn = self.turn;
+        let mut info = RunInfo::clone(&turn.info);
         info.path.push(call.call.name().to_owned());
-        let watchers = self.turn.watchers.of_agent(info.path.join("/"), call.call.id());
+        // The agent's own requests have moments of their own.
+        info.read_before = None;
+        let watchers = turn.watchers.of_agent(info.path.join("/"), call.call.id());
         let answers = std::mem::take(&mut call.child.answers);
         if answers.is_empty() && call.child.run.as_ref().is_some_and(|run| run.waits()) {
             // This pass was made because the call itself was asked about again. The agent's own pending calls have no
@@ -185,10 +194,9 @@ impl<'a> Dispatcher<'a> {
             call.state = State::Delegated(plan);
             return;
         }
-        let Some(max_nested_agents) = self.turn.max_nested_agents.checked_sub(1) else {
-            let max = self.turn.info.path.len() - 1;
-            call.failed = Some(Error::AgentsTooDeep { max });
-            call.state = State::Planned(plan);
+        let Some(max_nested_agents) = turn.max_nested_agents.checked_sub(1) else {
+            let max = turn.info.path.len() - 1;
+            (call.failed, call.state) = (Some(Error::AgentsTooDeep { max }), State::Planned(plan));
             return;
         };
         let task = SubAgentTask {
@@ -197,9 +205,11 @@ impl<'a> Dispatcher<'a> {
             inherited,
             resume: call.child.run.take().map(|run| (*run, answers)),
             watchers,
-            durability: self.turn.durability.clone(),
-            ask_limits: self.turn.ask_limits,
-            trace_args: self.turn.trace_args,
+            auditors: turn.auditors.clone(),
+            labels: turn.labels.clone(),
+            durability: turn.durability.clone(),
+            ask_limits: turn.ask_limits,
+            trace_args: turn.trace_args,
             max_nested_agents,
         };
         call.execution = Execution::Unknown;
@@ -207,12 +217,7 @@ impl<'a> Dispatcher<'a> {
             call.state = State::Broken("the agent panicked".into());
             return;
         };
-        // The agent's first new report is about the suspended response again, so that it replaces the earlier report.
-        if let Some(report) = call.child.turns.pop_if(|report| report.suspended().is_some()) {
-            call.closed_asks.extend(report.closed_asks().cloned());
-        }
-        call.closed_asks.extend(turns.iter().flat_map(TurnReport::closed_asks).cloned());
-        call.child.turns.extend(turns);
+        call.add_turns_of_agent(turns);
         call.state = match end {
             SubAgentEnd::Done(outcome) => {
                 call.execution = Execution::Finished(outcome.clone());
@@ -240,7 +245,10 @@ impl<'a> Dispatcher<'a> {
                 let text =
                     "The agent had begun its work and was stopped: its tool is no agent any more.";
                 call.state = State::Settled(Outcome::failed(text));
+            } else {
+                continue;
             }
+            self.turn.pass_ended(call);
         }
     }
 
@@ -327,7 +335,10 @@ impl<'a> Dispatcher<'a> {
         let address = CallAddress::new(&info.run_id, info.response, &info.path, call.call.id());
         let leaf = record.definition().leaf();
         let tool = leaf.map(|leaf| leaf.identity().to_owned()).unwrap_or_default();
-        PendingCall::new(&address, tool, deferral, (origin, call.args.clone()), deferrals)
+        let pending =
+            PendingCall::new(&address, tool, deferral, (origin, call.args.clone()), deferrals);
+        let known = info.reads.as_ref().map(|_| record.context().origin().of_args(&call.args));
+        PendingCall { origins: known.unwrap_or_default(), ..pending }
     }
 }
 

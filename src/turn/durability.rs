@@ -60,7 +60,7 @@ pub(crate) trait Durability: Journal + Any {
     /// Closes the asks of calls that have got their results, all or none (rule L5).
     fn close<'a>(&'a self, asks: &'a [String]) -> BoxFuture<'a, Result<(), BoxError>>;
 
-    /// Whether both write to the same store, so that one transaction can close the asks of both.
+    /// Returns `true` if both write to the same store, so that one transaction can close the asks of both.
     fn is_beside(&self, other: &dyn Durability) -> bool;
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Parking<'a> {
     pub(crate) tool: &'a str,
     pub(crate) pending: &'a PendingCall,
     pub(crate) idempotent: bool,
-    /// Whether the call was deferred just now. Only a new call can be refused because its requester has too many.
+    /// `true` if the call was deferred just now. Only a new call can be refused because its requester has too many.
     pub(crate) is_new: bool,
 }
 
@@ -92,6 +92,8 @@ pub(crate) enum ParkResult {
     Other(String),
     /// The call is not stored: the requester has the maximum of pending calls.
     Full,
+    /// The call is not stored: the host's policy for asks has panicked, and who may decide is not known.
+    NoPolicy,
 }
 
 /// How many calls of each requester are pending: counted once per batch, and incremented for each call of the batch.
@@ -146,7 +148,7 @@ pub(crate) struct OpenAsk {
     pub(crate) ask: Option<String>,
     /// The kind of answer that the call is pending for, if it is pending.
     pub(crate) kind: Option<DeferralKind>,
-    /// Whether it is a call of the response itself, and not of an agent.
+    /// `true` if it is a call of the response itself, and not of an agent.
     pub(crate) own: bool,
 }
 

@@ -46,7 +46,7 @@ pub enum RunEvent {
     FunctionToolCall {
         /// The call as the model made it.
         part: ToolCall,
-        /// Whether the arguments fit the tool; `None` where they were not validated, as for a call that is executed
+        /// `true` if the arguments fit the tool; `None` where they were not validated, as for a call that is executed
         /// elsewhere or was denied.
         args_valid: Option<bool>,
     },
@@ -144,7 +144,7 @@ impl Watchers {
         watchers
     }
 
-    /// Whether there is any watcher.
+    /// Returns `true` if there is any watcher.
     pub(crate) fn are_there(&self) -> bool {
         !self.0.is_empty()
     }

@@ -9,8 +9,8 @@ pub(super) fn prefix(id: &str) -> String {
     format!("{id}{JOINT}")
 }
 
-/// Whether a call is one of an agent that works on the call `above`, or of an agent behind it, by the ids that they have
-/// in the batch.
+/// Returns `true` if a call is one of an agent that works on the call `above`, or of an agent behind it, by the ids
+/// that they have in the batch.
 ///
 /// ```
 /// use countersign::turn::is_below;

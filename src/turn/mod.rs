@@ -68,6 +68,7 @@
 
 mod admit;
 mod asks;
+mod audit;
 mod batch;
 mod call_state;
 mod checks;
@@ -80,6 +81,7 @@ mod heap;
 mod ids;
 mod limits;
 mod pass;
+mod reading;
 mod report;
 mod retries;
 mod run;
@@ -89,6 +91,7 @@ mod suspended;
 mod suspended_run;
 
 pub use admit::admit;
+pub use audit::PassEnd;
 pub(crate) use checks::unique_ids;
 pub(crate) use config::FinalAnswer;
 pub use config::Turn;
@@ -113,15 +116,29 @@ use snapshot::StoredCall;
 
 use crate::call::{ToolCall, ToolDefinition};
 use crate::deferred::DeferredToolResults;
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::outcome::Outcome;
-use crate::panic::{Panicked, catch_panic};
+use crate::panic::{Panicked, catch_within};
 
 impl Turn {
     /// Takes the calls of one response through the stack: ordinary ones run, deferred ones are collected, answered by
     /// the handler if there is one, and run if they are approved.
     ///
-    /// # Errors [`TurnError`]: duplicate or unusable ids (see [`admit()`]) before anything runs, tools that cannot be
+    /// The future borrows the turn. A task of its own takes a clone along:
+    ///
+    /// ```
+    /// use countersign::{FunctionToolset, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let turn = Turn::new(FunctionToolset::new());
+    /// let ours = turn.clone();
+    /// let task = tokio::spawn(async move { ours.run(Vec::new()).await });
+    /// assert!(task.await??.calls().is_empty());
+    /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`TurnError`]: duplicate or unusable ids (see [`admit()`]) before anything runs, tools that cannot be
     /// listed, a tool or layer that failed fatally, a handler that failed or answered wrongly. The error has the
     /// report of the calls that ran, and the state to resume from (rule T9).
     pub async fn run(&self, calls: Vec<ToolCall>) -> Result<TurnReport, TurnError> {
@@ -144,6 +161,10 @@ impl Turn {
             Arc::make_mut(&mut turn.info).run_id = new_run_id();
         }
         turn.begins_asking(None);
+        let info = Arc::make_mut(&mut turn.info);
+        if let (Some(record), None) = (&info.reads, info.read_before) {
+            info.read_before = Some(record.position());
+        }
         let ended = match boxed(|| TurnRun::start(&turn, calls, shown)).await {
             Ok(run) => boxed(|| run.answer()).await,
             Err(error) => Err(error),
@@ -224,11 +245,24 @@ impl Turn {
     /// The definitions of the tools that the model may be shown now.
     ///
     /// # Errors
-    /// [`Error::User`] when two tools have one name or a wrapper is wired wrong, [`Error::Tools`] when a toolset
-    /// cannot list its tools.
+    /// [`Error::User`] when two tools have one name, a wrapper is wired wrong, or the name of an agent has a `/`;
+    /// [`Error::Tools`] when a toolset cannot list its tools, or takes longer than
+    /// [`describing_within`](Self::describing_within).
     pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, Error> {
+        let definitions = self.listed().await?;
+        let agents = definitions.iter().filter(|it| sub_agent::sub_agent(it).is_some());
+        let names = self.info.path.iter().map(String::as_str).chain(agents.map(|it| it.name()));
+        match names.into_iter().find(|name| name.contains(ids::JOINT)) {
+            Some(name) => Err(UserError::AgentName { name: name.to_owned() }.into()),
+            None => Ok(definitions),
+        }
+    }
+
+    /// The definitions, also of agents whose names an earlier version accepted.
+    async fn listed(&self) -> Result<Vec<ToolDefinition>, Error> {
         let cx = self.context();
-        match catch_panic(|| self.tools.definitions(&cx)).await {
+        let limit = self.info.describing_within();
+        match catch_within(limit, || self.tools.definitions(&cx)).await {
             Ok(definitions) => definitions.map_err(|error| match Error::of_host(error) {
                 Ok(error) => error,
                 Err(error) => Error::Tools(error),

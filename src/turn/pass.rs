@@ -62,7 +62,7 @@ pub(super) struct Start {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) args: Args,
     pub(super) approval: Option<Arc<Approval>>,
-    /// Whether an agent behind the call has begun its work.
+    /// `true` if an agent behind the call has begun its work.
     pub(super) begun: bool,
 }
 
@@ -332,8 +332,8 @@ fn open_question(record: &CallRecord, closed: &Closed) -> Option<Deferral> {
     Some(Deferral { changed, ..Deferral::approval(questions) })
 }
 
-/// Whether a gate refused a call of another pass, which a layer has sent in place of this one. When a gate refuses the
-/// call of this pass, that is in the record, and handled before.
+/// Returns `true` if a gate refused a call of another pass, which a layer has sent in place of this one. When a gate
+/// refuses the call of this pass, that is in the record, and handled before.
 fn is_of_another_call(error: &BoxError) -> bool {
     let refused = error.downcast_ref::<UserError>();
     matches!(refused, Some(UserError::PassClosed { .. } | UserError::LayerSkipped { .. }))

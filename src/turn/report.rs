@@ -184,13 +184,13 @@ impl CallReport {
         self.error.as_ref().map(|error| &**error.0.0 as _)
     }
 
-    /// Whether the call already had its outcome when the response was resumed.
+    /// Returns `true` if the call already had its outcome when the response was resumed.
     #[must_use]
     pub fn settled_before(&self) -> bool {
         self.settled_before
     }
 
-    /// Whether the call was deferred, and then not executed because the response also had a final answer.
+    /// Returns `true` if the call was deferred, and then not executed because the response also had a final answer.
     #[must_use]
     pub fn is_skipped(&self) -> bool {
         self.skipped
@@ -256,7 +256,7 @@ impl TurnError {
         Self(Box::new(Inner { error, suspended: Some(suspended), report }))
     }
 
-    /// What went wrong, with its details.
+    /// The problem, with its details.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.error

@@ -90,8 +90,8 @@ impl Retries {
     }
 }
 
-/// Whether the outcome of a call costs a retry: the model has to try again, the call was settled by this turn, and the
-/// outcome is not the result of a call that was executed elsewhere.
+/// Returns `true` if the outcome of a call costs a retry: the model has to try again, the call was settled by this
+/// turn, and the outcome is not the result of a call that was executed elsewhere.
 fn counts(outcome: &Outcome, answered: Option<&Answered>, settled_before: bool) -> bool {
     let elsewhere = matches!(answered, Some(Answered::Result { .. }));
     matches!(outcome, Outcome::Retry(_)) && !elsewhere && !settled_before

@@ -37,7 +37,7 @@ use super::heap::boxed;
 use super::limits::limit_asking;
 use super::report::{CallReport, TurnError, TurnReport};
 use super::snapshot::{StoredCall, SuspendedTurn};
-use super::{batch, checks};
+use super::{batch, checks, reading};
 use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
 use crate::error::{BoxError, Error, UsageLimitExceeded};
@@ -64,10 +64,12 @@ impl<'a> TurnRun<'a> {
         calls: Vec<(ToolCall, Option<Outcome>)>,
         shown: Option<Vec<ToolDefinition>>,
     ) -> Result<Self, TurnError> {
-        let dispatcher = boxed(|| Dispatcher::new(turn, shown)).await.map_err(TurnError::before)?;
+        let dispatcher =
+            boxed(|| Dispatcher::new(turn, shown, false)).await.map_err(TurnError::before)?;
         let calls = calls.into_iter().map(|(call, outcome)| CallState::of(call, outcome));
         let mut this =
             Self { turn, dispatcher, calls: calls.collect(), offered: HashSet::default() };
+        reading::wrote(turn.own_reads(), &this.calls);
         this.dispatcher.refuse_unfit(&mut this.calls);
         let all: Vec<_> = (0..this.calls.len()).collect();
         this.tell_calls(&all);
@@ -88,7 +90,7 @@ impl<'a> TurnRun<'a> {
         suspended: SuspendedTurn,
     ) -> Result<Self, TurnError> {
         let calls: Vec<_> = suspended.0.calls.iter().map(CallState::from).collect();
-        let listed = boxed(|| Dispatcher::new(turn, None)).await.and_then(|dispatcher| {
+        let listed = boxed(|| Dispatcher::new(turn, None, true)).await.and_then(|dispatcher| {
             // The turn accepts no such ids, but a trusted history from elsewhere may have them.
             if dispatcher.has_agents() {
                 checks::ids_of_agents(&calls)?;
@@ -125,7 +127,7 @@ impl<'a> TurnRun<'a> {
             if !self.calls.iter().any(CallState::is_open) {
                 return boxed(|| self.finish()).await;
             }
-            let requests = self.requests().only(|id| !self.offered.contains(id));
+            let requests = self.offerable();
             if requests.is_empty() {
                 return boxed(|| self.finish()).await;
             }
@@ -168,6 +170,21 @@ impl<'a> TurnRun<'a> {
         }
     }
 
+    /// The pending calls that the handler was not asked about yet, without those that certain people have to approve if no
+    /// one counts these (rule R9).
+    fn offerable(&self) -> DeferredToolRequests {
+        let all = self.requests();
+        let handler = self.turn.handler.as_ref();
+        let counts = self.turn.durability.is_some() || handler.is_some_and(|it| it.counts_people());
+        let for_people: HashSet<String> = all
+            .iter()
+            .map(|call| call.id())
+            .filter(|id| !counts && all.questions(id).iter().any(|it| it.people().is_some()))
+            .map(str::to_owned)
+            .collect();
+        all.only(|id| !self.offered.contains(id) && !for_people.contains(id))
+    }
+
     fn offer(&mut self, requests: &DeferredToolRequests) {
         self.offered.extend(requests.iter().map(|call| call.id().to_owned()));
     }
@@ -177,11 +194,11 @@ impl<'a> TurnRun<'a> {
         requests: &DeferredToolRequests,
     ) -> Option<Result<DeferredToolResults, Error>> {
         let handler = self.turn.handler.as_ref()?;
-        let (name, cx) = (handler.name().into_owned(), self.turn.context());
+        let cx = self.turn.context();
         let failed = |source: BoxError| match Error::of_host(source) {
             Ok(error) => error,
             Err(source) if source.is::<Stopped>() => Error::Stopped,
-            Err(source) => Error::Handler { name, source },
+            Err(source) => Error::Handler { name: handler.name().into_owned(), source },
         };
         Some(match catch_panic(|| handler.handle(&cx, requests)).await {
             Ok(answers) => answers.map_err(failed),
@@ -216,13 +233,17 @@ impl<'a> TurnRun<'a> {
             |(at, call): (usize, &CallState)| matches!(call.state, State::Planned(_)).then_some(at);
         let planned: Vec<_> = self.calls.iter().enumerate().filter_map(planned).collect();
         boxed(|| self.dispatcher.dispatch(&mut self.calls)).await;
-        let Some(asks) = &self.turn.info.asks else { return };
         for at in planned {
-            let Some(call) = self.calls.get_mut(at) else { continue };
-            if let Some((limit, text)) = limit_asking(call, asks, self.turn.ask_limits) {
+            let Some(call) = self.calls.get_mut(at).filter(|call| call.pending().is_some()) else {
+                continue;
+            };
+            let asks = self.turn.info.asks.as_ref();
+            let limit = asks.and_then(|asks| limit_asking(call, asks, self.turn.ask_limits));
+            if let Some((limit, text)) = limit {
                 call.deny_unasked(limit, text);
                 call.tell_result(&self.turn.watchers);
             }
+            self.turn.pass_ended(call);
         }
     }
 
@@ -304,6 +325,7 @@ impl<'a> TurnRun<'a> {
         if kind.is_stopped() && self.turn.durability.is_none() {
             self.close_open("a person stopped the run", false);
         }
+        self.read_results();
         let suspended = self.state();
         TurnError::after(kind, suspended, self.report())
     }
@@ -315,6 +337,7 @@ impl<'a> TurnRun<'a> {
     /// carry it. Found later, when the caller stores the state, the approvals of a whole response would be lost (rule
     /// L7).
     async fn finish(self) -> Result<TurnReport, TurnError> {
+        self.read_results();
         let (turn, closes) = (self.turn, !self.closed_asks().is_empty());
         let state = closes.then(|| self.state());
         let mut report = self.report();
@@ -327,6 +350,13 @@ impl<'a> TurnRun<'a> {
             (Err(kind), Some(state)) => Err(TurnError::after(kind, state, report)),
             _ => Ok(report),
         }
+    }
+
+    /// Adds the results of the calls that were settled now to the record of what the run has read.
+    fn read_results(&self) {
+        let turn = self.turn;
+        let label_of = |call: &CallState| Some(turn.label_of(self.dispatcher.definition(call)?));
+        reading::results(turn.own_reads(), &self.calls, label_of);
     }
 
     /// The state of the response, to store or to resume from.

@@ -28,7 +28,8 @@ use crate::call::{Approval, Denied, ToolCall, Usage};
 use crate::decision::Question;
 use crate::deferred::{Answered, CallAddress, PendingCall};
 use crate::error::UserError;
-use crate::message::Message;
+use crate::message::{Message, has_open_calls};
+use crate::origin::ReadRecord;
 use crate::outcome::Outcome;
 
 /// The version of the stored form of a turn (rule L7).
@@ -76,6 +77,12 @@ pub(super) struct StoredTurn {
     /// The denials of the run; empty in the turn of a [`SuspendedRun`], which has them itself.
     #[serde(default, skip_serializing_if = "Denied::is_empty")]
     pub(super) denied: Denied,
+    /// How much the run had read when the response was requested, if that is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) read_before: Option<u32>,
+    /// What the run has read; absent in the turn of a [`SuspendedRun`], which has it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reads: Option<ReadRecord>,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +170,8 @@ pub struct SuspendedRun {
     pub(crate) turn: Option<SuspendedTurn>,
     /// The denials of the run; the root's include those of its sub-agents.
     pub(crate) denied: Denied,
+    /// What the run and its sub-agents have read, if it is recorded.
+    pub(crate) reads: Option<ReadRecord>,
 }
 
 /// The stored form of a [`SuspendedRun`]. If there is a `turn`, the history ends with its response: the results of
@@ -177,8 +186,13 @@ struct StoredRun {
     #[serde(default)]
     usage: Usage,
     turn: Option<SuspendedTurn>,
+    /// Whether the run is a trusted history, whose open calls have never been decided about.
+    #[serde(default)]
+    trusted_history: bool,
     #[serde(default)]
     denied: Denied,
+    #[serde(default)]
+    reads: Option<ReadRecord>,
 }
 
 /// The stored form of a [`SuspendedRun`] for writing, which borrows from the run.
@@ -192,8 +206,12 @@ pub(super) struct WrittenRun<'a> {
     pub(super) prompts: &'a [String],
     pub(super) usage: Usage,
     pub(super) turn: Option<&'a StoredTurn>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) trusted_history: bool,
     #[serde(skip_serializing_if = "Denied::is_empty")]
     pub(super) denied: &'a Denied,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reads: Option<&'a ReadRecord>,
 }
 
 impl SuspendedRun {
@@ -207,7 +225,9 @@ impl SuspendedRun {
             prompts: &self.prompts,
             usage: self.usage,
             turn: self.turn.as_ref().map(|turn| &turn.0),
+            trusted_history: self.turn.is_none() && has_open_calls(&self.history),
             denied: &self.denied,
+            reads: self.reads.as_ref(),
         }
     }
 }
@@ -271,12 +291,21 @@ impl TryFrom<StoredRun> for SuspendedRun {
 
     fn try_from(stored: StoredRun) -> Result<Self, UserError> {
         let problem = |problem: String| Err(UserError::StoredState { problem });
-        let StoredRun { run_id, responses, history, prompts, usage, turn, denied } = stored;
+        let StoredRun { run_id, responses, history, prompts, usage, turn, trusted_history, .. } =
+            stored;
+        let (denied, reads) = (stored.denied, stored.reads);
+        if turn.is_none() && !trusted_history && has_open_calls(&history) {
+            return problem(
+                "it has no `turn`, and its history ends with calls without results: which of them have run is not known. \
+                 Store the whole run; to decide about these calls anew, read the history alone and use `from_trusted_history`"
+                    .into(),
+            );
+        }
         if turn.as_ref().is_some_and(|turn| turn.run_id() != run_id || !turn.is_of(&history)) {
             return problem("its calls are not those of the last response in its history".into());
         }
         let history = Arc::new(history);
-        let mut run = Self { run_id, responses, history, prompts, usage, turn, denied };
+        let mut run = Self { run_id, responses, history, prompts, usage, turn, denied, reads };
         run.tell_settled();
         Ok(run)
     }

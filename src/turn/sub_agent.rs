@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use super::audit::Auditors;
 use super::durability::Durability;
 use super::event::Watchers;
 use super::limits::AskLimits;
+use super::reading::Labels;
 use super::report::TurnReport;
 use super::snapshot::SuspendedRun;
 use crate::args::Args;
@@ -59,6 +61,10 @@ pub(crate) struct SubAgentTask {
     /// The snapshot to resume from, and the answers to the agent's pending calls; `None` for a new run.
     pub(crate) resume: Option<(SuspendedRun, DeferredToolResults)>,
     pub(crate) watchers: Watchers,
+    /// The parent's functions for the ends of passes.
+    pub(super) auditors: Auditors,
+    /// Who says at the parent how results are labelled.
+    pub(super) labels: Labels,
     pub(crate) durability: Option<Arc<dyn Durability>>,
     /// The parent's limits on questions to people.
     pub(crate) ask_limits: AskLimits,

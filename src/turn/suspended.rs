@@ -11,6 +11,7 @@ use crate::deferred::DeferredToolRequests;
 use crate::error::UserError;
 use crate::gate::MAY_HAVE_RUN;
 use crate::message::{Message, RequestPart};
+use crate::origin::ReadRecord;
 use crate::outcome::Outcome;
 
 impl SuspendedTurn {
@@ -22,6 +23,8 @@ impl SuspendedTurn {
             path: info.path.clone(),
             calls,
             denied: info.asks.as_ref().map(AskHistory::denied).unwrap_or_default(),
+            read_before: info.read_before,
+            reads: info.reads.clone(),
         })
     }
 
@@ -35,9 +38,20 @@ impl SuspendedTurn {
         &self.0.denied
     }
 
-    /// Removes the denials, as the snapshot of the run has them.
-    pub(crate) fn without_denied(mut self) -> Self {
+    /// How much the run had read when the response was requested, if that is recorded.
+    pub(super) fn read_before(&self) -> Option<u32> {
+        self.0.read_before
+    }
+
+    /// What the run has read, if it is recorded.
+    pub(super) fn reads(&self) -> Option<&ReadRecord> {
+        self.0.reads.as_ref()
+    }
+
+    /// Removes the denials and the record of reads, as the snapshot of the run has them.
+    pub(crate) fn without_history(mut self) -> Self {
         self.0.denied.clear();
+        self.0.reads = None;
         self
     }
 
@@ -54,8 +68,9 @@ impl SuspendedTurn {
     }
 
     /// Settles the call with this id, as one that was started.
-    pub(crate) fn settle(&mut self, id: &str, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, id: &str, outcome: &Outcome) {
         if let Some(stored) = self.0.calls.iter_mut().find(|stored| stored.call.id() == id) {
+            let outcome = outcome.bounded().into_owned();
             (stored.started, stored.state) = (true, StoredState::Settled(outcome));
         }
     }

@@ -46,6 +46,7 @@ impl SuspendedRun {
             usage: Usage::default(),
             turn: None,
             denied: Denied::default(),
+            reads: None,
         }
     }
 

@@ -4,35 +4,13 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use countersign::ledger::{AskState, Ledger};
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use crate::http::{closed, half_open};
 use crate::player::play;
 use crate::program::program;
 use crate::service::halt;
-use crate::surface_contract;
-
-/// The scenarios of every surface, and the tests of the chat that show them.
-const CONTRACT: [(&str, &str); 10] = [
-    ("arming", CAREFUL),
-    ("shifting", CAREFUL),
-    ("elision", CAREFUL),
-    ("edits", CAREFUL),
-    ("drafts", CAREFUL),
-    ("floods", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
-    ("bulk", "many_calls_are_denied_at_once_and_executed_calls_share_a_row"),
-    ("stop", "pages_are_reloaded_and_opened_twice_and_the_server_is_killed"),
-    ("hostile text", "hostile_text_stays_text_and_the_keyboard_reaches_every_control"),
-    ("previews", "a_change_is_shown_as_a_change_and_a_cut_preview_is_approved_alone"),
-];
-
-const CAREFUL: &str = "nothing_moves_nothing_is_approved_unseen_and_drafts_survive";
-
-#[test]
-fn the_chat_passes_the_scenarios_of_every_surface() {
-    surface_contract::holds("the chat", include_str!("chat.rs"), &CONTRACT);
-}
 
 /// The server and its data.
 struct Chat {

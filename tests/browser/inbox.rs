@@ -3,35 +3,17 @@
 use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::ledger::{Ask, AskState, Record};
+use countersign::ledger::{Ask, AskState, Ledger, Record};
 use countersign::{
     Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _, Turn,
     decide_fn, tool_fn,
 };
+use countersign_cli::hook::{Client, Hook};
 use serde_json::{Map, Value, json};
+use std::time::Instant;
 
 use crate::player::play;
 use crate::service::Place;
-use crate::surface_contract;
-
-/// The scenarios of every surface, and the tests of the inbox that show them.
-const CONTRACT: [(&str, &str); 10] = [
-    ("arming", "nothing_moves_under_the_pointer_and_new_controls_are_inert"),
-    ("shifting", "a_key_does_what_its_button_does_and_no_sooner"),
-    ("elision", "nothing_is_approved_unseen"),
-    ("edits", "a_call_has_one_set_of_buttons_and_drafts_survive"),
-    ("drafts", "a_call_has_one_set_of_buttons_and_drafts_survive"),
-    ("floods", "a_flood_hides_no_call_and_equal_calls_are_one_entry"),
-    ("bulk", "many_are_decided_at_once_and_nothing_that_came_meanwhile_or_was_not_shown"),
-    ("stop", "a_server_that_is_killed_and_restarted_loses_nothing"),
-    ("hostile text", "text_of_a_model_stays_text"),
-    ("previews", "a_change_is_shown_as_a_change_and_what_is_not_stored_is_approved_by_itself"),
-];
-
-#[test]
-fn the_inbox_passes_the_scenarios_of_every_surface() {
-    surface_contract::holds("the inbox", include_str!("inbox.rs"), &CONTRACT);
-}
 
 fn nothing(word: &str) {
     panic!("the scenario asks for `{word}`");
@@ -296,7 +278,7 @@ async fn two_servers_over_one_postgres_show_the_same_inbox() {
 
 /// Asks with previews of every kind, as the layers of a stack attach them; parked as a run does, and never resumed.
 async fn park_previews(place: &Place) {
-    let long: String = (0..60).map(|n| format!("line {n}\n")).collect();
+    let long: String = (0..260).map(|n| format!("line {n}\n")).collect();
     let endless: String = (0..2_100).map(|n| format!("line {n}\n")).collect();
     let script = "<script>window.pwned = 2</script>\nsafe\u{202e}gpj.exe\n\u{1b}[2J";
     let pay = Decision::ask("pays invoices")
@@ -414,4 +396,69 @@ async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
             word => nothing(word),
         });
     });
+}
+
+/// Asks of a coding agent, as the hook parks them in a project with a file, and one of a program's own tool.
+async fn park_calls(ledger: &Ledger, project: &std::path::Path) {
+    std::fs::create_dir_all(project.join("src")).unwrap();
+    let lines = |form: fn(usize) -> String| (0..120).map(form).collect::<String>();
+    let old = |n: usize| format!("    let value_{n} = compute({n});\n");
+    let new = |n: usize| format!("    let value_{n} = compute_fast({n}, &cache);\n");
+    std::fs::write(project.join("src/main.rs"), lines(old)).unwrap();
+    let at = |name: &str| project.join("src").join(name);
+    let issue = json!({
+        "owner": "acme", "repo": "shop", "title": "Crash on start", "labels": ["bug", "p1"], "assignees": ["ann"],
+        "body": "It crashes when the cache is empty.\nSteps:\n1. start\n2. see", "milestone": 3, "draft": false,
+    });
+    let calls = [
+        ("Bash", json!({"command": "git push origin main", "description": "Push the release"})),
+        ("Bash", json!({"command": "npm test 2>&1 | tail -20"})),
+        (
+            "Edit",
+            json!({
+                "file_path": at("main.rs"),
+                "old_string": (20..60).map(old).collect::<String>(), "new_string": (20..60).map(new).collect::<String>(),
+            }),
+        ),
+        (
+            "Write",
+            json!({
+                "file_path": at("new.rs"),
+                "content": (0..200).map(|n| format!("pub fn f_{n}(x: u64) -> u64 {{ x * {n} }}\n")).collect::<String>(),
+            }),
+        ),
+        ("mcp__github__create_issue", issue),
+    ];
+    let asks = decide_fn(|_, _: &ToolCall| Decision::ask("Asks about everything").with_key("all"));
+    let hook = Hook::new(Client::Claude).layered(asks.named("rules")).principal("ann");
+    for (n, (tool, args)) in calls.into_iter().enumerate() {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": project, "tool_use_id": format!("t{n}"),
+            "transcript_path": "t.jsonl", "permission_mode": "default", "tool_name": tool, "tool_input": args,
+        });
+        let store = std::future::ready(Ok(ledger.clone()));
+        let reply = hook.answer(payload.to_string().as_bytes(), Instant::now(), store).await;
+        assert!(reply.is_denial(), "it waits for an approval: {}", reply.stderr());
+    }
+    let asked = Decision::ask("moves money out of the company")
+        .with_title("{amount} {currency} to {recipient}");
+    let args =
+        Args::new().with("amount", 120).with("currency", "EUR").with("reference", "Invoice 7");
+    let pay = Ask::new("pay", "root/c1", "transfer")
+        .with_args(args.with("recipient", "DE89 3704 0044 0532 0130 00"))
+        .with_questions(asked.questions().to_vec());
+    ledger.park(pay).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_first_screen_says_what_is_wanted_and_the_last_row_arms_approve() {
+    // S11: "who wants what, in one line; the reason; the change; the arguments; the buttons", "Approve arms when its last
+    // row has been visible"; S12: an edit of a coding agent is a difference.
+    let place = Place::sqlite().await;
+    let project = tempfile::tempdir().unwrap();
+    park_calls(place.ledger(), project.path()).await;
+    let server = place.server(&["--workers", "0"]);
+    play("inbox/screen", &[&server.url], nothing);
+    let approved = place.asks().await.into_iter().filter(|ask| ask.decision.is_some());
+    assert_eq!(approved.map(|ask| ask.ask.tool().to_owned()).collect::<Vec<_>>(), ["shell"]);
 }

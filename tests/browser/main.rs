@@ -1,5 +1,5 @@
 //! The pages as people use them, and other requests to the same servers: tests with a real Chromium, against the
-//! servers of the examples. The scenarios are played by node (`lib`, and a folder for each page); the states of the
+//! servers of the examples and of the program. The scenarios are played by node (`lib`, and a folder for each page); the states of the
 //! asks are then read from the ledger itself.
 
 mod chat;
@@ -15,7 +15,6 @@ mod player;
 mod postgres;
 #[path = "../it/support/program.rs"]
 mod program;
+mod secret;
 mod service;
-#[path = "../it/support/surface_contract.rs"]
-mod surface_contract;
 mod workers;

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use countersign::ledger::{Acquired, AskState, Ledger, Record};
-use countersign::postgres::PostgresStore;
-use countersign::sqlite::SqliteStore;
+use countersign_postgres::PostgresStore;
+use countersign_sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
 

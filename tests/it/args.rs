@@ -2,11 +2,12 @@
 
 use countersign::agent::text;
 use countersign::deferred::ToolApproved;
+use countersign::ledger::{Ledger, MemoryStore};
 use countersign::model::ModelResponse;
 use countersign::testing::ScriptedModel;
 use countersign::{
-    Agent, AnswerError, Args, Decision, DeferredToolResults, Error, SuspendedTurn, ToolCall,
-    ToolsExt, Turn, UserError, decide_fn,
+    Agent, AnswerError, Args, Decision, DeferredToolResults, Error, SuspendedRun, SuspendedTurn,
+    ToolCall, ToolsExt, Turn, UserError, decide_fn,
 };
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;
@@ -99,16 +100,18 @@ async fn edited_arguments_that_are_nested_too_deep_are_refused_before_anything_r
 // L7: "What could not be read again … is refused when it is written": suspending says it, while everything is in memory.
 #[tokio::test]
 async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
-    let list = Recorder::new(["list", "pay"]).body(|_, call| match call.name() {
-        "list" => Ok(nested(150)),
-        _ => Ok(json!("paid")),
-    });
-    let tools = list.clone().approval_required_if(|_, call| call.name() == "pay");
+    let tools = Recorder::new(["list", "pay"]);
+    let asks = || {
+        decide_fn(|_, call: &ToolCall| match call.name() {
+            "pay" => Decision::ask("sure?").with_metadata("deep", nested(150)),
+            _ => Decision::allow(),
+        })
+    };
     let calls =
         || vec![ToolCall::new("a", "list", json!({})), ToolCall::new("b", "pay", json!({}))];
     let too_deep = |kind: &Error| matches!(kind, Error::User(UserError::StateTooDeep { levels, max: 120 }) if *levels > 150);
 
-    let turn = Turn::new(tools.clone());
+    let turn = Turn::new(tools.clone().layered(asks()));
     let error = turn.run(calls()).await.unwrap_err();
     assert!(too_deep(error.error()), "{error}");
     assert_eq!(words(error.report()), ["returned", "deferred"]);
@@ -119,20 +122,46 @@ async fn a_state_that_could_not_be_read_back_is_an_error_and_stays_in_memory() {
     assert_eq!(words(&turn.resume(suspended, answers).await.unwrap()), ["returned", "returned"]);
 
     let model = ScriptedModel::new([ModelResponse::calls(calls())]);
-    let agent = Agent::new(model, tools).output(text().or_deferred());
+    let agent = Agent::new(model, tools.clone().layered(asks())).output(text().or_deferred());
     let error = agent.run("go").await.unwrap_err();
     assert!(too_deep(error.error()), "{error}");
     let suspended = error.into_suspended();
     assert!(serde_json::to_string(&suspended).is_err());
     let answers = suspended.requests().answer().approve("b").build().unwrap();
     assert_eq!(agent.resume(suspended, answers).await.unwrap().text(), Some("Done."));
-    assert_eq!(list.ids(), ["a", "a", "b", "b"], "nothing runs again");
+    assert_eq!(tools.ids(), ["a", "a", "b", "b"], "nothing runs again");
+}
 
-    // The metadata of a question is stored, too.
-    let asks = decide_fn(|_, _| Decision::ask("sure?").with_metadata("deep", nested(150)));
-    let turn = Turn::new(list.layered(asks));
-    let error = turn.run(calls()).await.unwrap_err();
-    assert!(matches!(error.error(), Error::User(UserError::StateTooDeep { .. })), "{error}");
+// T5: "A stored result that is nested deeper is stored as its JSON text": a run with one suspends, with a ledger or without.
+#[tokio::test]
+async fn a_run_with_deep_results_suspends_and_is_resumed() {
+    for (depth, has_ledger) in
+        [64, 65, 120, 1_000].into_iter().flat_map(|it| [(it, false), (it, true)])
+    {
+        let tools = Recorder::new(["list", "pay"]).body(move |_, call| match call.name() {
+            "list" => Ok(nested(depth)),
+            _ => Ok(json!("paid")),
+        });
+        let asked = tools.clone().approval_required_if(|_, call| call.name() == "pay");
+        let call =
+            |id: &str, tool: &str| ModelResponse::calls([ToolCall::new(id, tool, json!({}))]);
+        let model = ScriptedModel::new([call("a", "list"), call("b", "pay")]);
+        let mut agent = Agent::new(model, asked).output(text().or_deferred());
+        if has_ledger {
+            agent = agent.ledger(Ledger::new(MemoryStore::new()));
+        }
+        let run = agent.run("go").await.unwrap().into_suspended().unwrap();
+        let history = serde_json::to_value(run.history()).unwrap();
+        let result = &history[2]["parts"][0]["content"];
+        match depth {
+            64 => assert_eq!(*result, nested(64)),
+            _ => assert!(result.as_str().unwrap().ends_with(&nested(depth).to_string())),
+        }
+        let run: SuspendedRun = stored(&run);
+        let answers = run.requests().answer().approve("b").build().unwrap();
+        assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("Done."));
+        assert_eq!(tools.ids(), ["a", "b"]);
+    }
 }
 
 #[test]

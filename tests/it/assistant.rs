@@ -471,7 +471,7 @@ fn a_server_that_cannot_be_used_is_an_error_before_anything_runs() {
     assert!(place.is_messy());
 }
 
-#[path = "../../examples/assistant/sandbox.rs"]
+#[path = "../../examples/assistant/src/sandbox.rs"]
 mod sandbox;
 
 #[cfg(unix)]

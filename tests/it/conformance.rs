@@ -13,7 +13,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance").join(name)
 }
 
-/// What the runner prints for a scenario.
+/// The output of the runner for a scenario.
 fn play(runner: &Path, scenario: &[u8]) -> Result<Value, String> {
     let mut command = Command::new(runner);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -26,7 +26,8 @@ fn play(runner: &Path, scenario: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(&played.stdout).map_err(|error| error.to_string())
 }
 
-/// Whether a result is as expected: `{"$any": "text"}` stands for any text, `executed` is a set, and 1 is 1.0.
+/// Returns `true` if a result is as expected: `{"$any": "text"}` stands for any text, `executed` is a set, and 1 is
+/// 1.0.
 fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (want, got) if *want == json!({"$any": "text"}) => {

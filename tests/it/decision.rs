@@ -132,7 +132,7 @@ async fn a_change_is_shown_as_a_change_with_its_author() {
         let heading =
             format!("  = {author} shows a.txt, which is changed (asks again if this changes)");
         let at = text.lines().position(|line| line == heading).unwrap_or_else(|| panic!("{text}"));
-        let shown: Vec<_> = text.lines().skip(at + 1).collect();
+        let shown: Vec<_> = text.lines().skip(at + 1).take(SHOWN.len()).collect();
         assert_eq!(shown, SHOWN);
         let questions: Vec<_> = view.questions.iter().map(|it| it.asked_by.as_str()).collect();
         assert_eq!(questions, ["Files"]);

@@ -26,7 +26,7 @@ fn ran(printed: &str) -> Vec<&str> {
     printed.lines().filter_map(|line| line.trim_start().strip_prefix("> ")).collect()
 }
 
-/// Whether these texts follow each other.
+/// Returns whether these texts follow each other.
 #[track_caller]
 fn tells(printed: &str, texts: &[&str]) {
     let mut rest = printed;

@@ -3,15 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::Request;
 use axum::routing::post;
 use axum::{Json, Router};
 use countersign::deferred::Answer;
-use countersign::inbox::{Approver, AuthorizeError, Inbox, Webhook};
-use countersign::ledger::{Ask, Ledger, Record};
-use countersign::sqlite::SqliteStore;
-use serde_json::Value;
+use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
+use countersign_inbox::{Approver, AuthorizeError, Inbox, Webhook};
+use countersign_sqlite::SqliteStore;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tower::ServiceExt as _;
 
 /// Longer than events are collected before a message, and than a process waits for the turn of another one.
 const LONG: Duration = Duration::from_secs(6);
@@ -115,4 +118,36 @@ async fn of_several_instances_one_tells_and_a_restart_tells_nothing_again() {
     deny(&four).await;
     let _fourth = Instance::start(&path, &url).await;
     assert_eq!(heard.take().await, [told("decided", "four")], "what was decided meanwhile");
+}
+
+/// The page of `with_decides` says: "a decision about one is refused with `403`".
+#[tokio::test]
+async fn an_ask_that_a_person_may_see_and_not_decide_stays_pending() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let app = Inbox::new(ledger.clone(), async |_| {
+        let decides = |record: &Record| record.ask.tool() != "transfer";
+        Ok::<_, AuthorizeError>(Approver::new("bob").with_decides(decides))
+    })
+    .into_router();
+    for (tool, status, state) in
+        [("transfer", 403, AskState::Pending), ("list", 200, AskState::Decided)]
+    {
+        let parked = ledger.park(Ask::new("run-1", format!("root/{tool}"), tool)).await.unwrap();
+        let (id, fingerprint) = (parked.ask.id(), &parked.fingerprint);
+        let seen = Request::get(format!("/api/asks/{id}")).body(Body::empty()).unwrap();
+        let shown = app.clone().oneshot(seen).await.unwrap();
+        assert_eq!(shown.status(), 200, "{tool} is shown");
+        let shown = axum::body::to_bytes(shown.into_body(), 1 << 20).await.unwrap();
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
+        for button in ["may_approve", "may_decide"] {
+            assert_eq!(shown["quorum"][button], status == 200, "{tool}: {shown}");
+        }
+        let answer = json!({"verdict": "approve", "fingerprint": fingerprint}).to_string();
+        let decide = Request::post(format!("/api/asks/{id}/decision"))
+            .header("content-type", "application/json")
+            .body(Body::from(answer))
+            .unwrap();
+        assert_eq!(app.clone().oneshot(decide).await.unwrap().status(), status, "{tool}");
+        assert_eq!(ledger.get(id).await.unwrap().unwrap().state, state, "{tool}");
+    }
 }

@@ -9,13 +9,14 @@
 //! | the inbox, the chat page, several servers | `tests/browser`, in a real browser |
 //! | the shell's tables and rule files | [`shell`], [`rules`], and the commands in `tests/data` |
 //! | how texts, paths and hosts are read, at any door | [`readers`], over hostile calls and daily work |
+//! | what every place where people decide has to do | [`surfaces`], which is played at each of them |
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
 //! | a stored form | [`corpus`], and the files in `tests/corpus` |
 //! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
 //! | what two modules have to agree on: logs, examples, sentences of the first proposals | [`secrecy`], [`examples`], [`assistant`], [`proposals`] |
 //! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
 //! | the JSON of requests, answers and histories | `pydantic::other_end`, with PydanticAI at the other end |
-//! | an example with servers of its own | its package: `examples/telemetry/tests`, `examples/restate/tests` |
+//! | an example with servers of its own | its package: `examples/servers/*/tests` |
 //! | what must not compile | `tests/ui` |
 //! | names, floors, lengths, documents | `tests/house.rs` |
 //!
@@ -42,6 +43,7 @@ mod ledger;
 mod mcp;
 mod middleware;
 mod model;
+mod origin;
 mod outcome;
 mod postgres;
 mod program;
@@ -54,6 +56,7 @@ mod seal;
 mod secrecy;
 mod shell;
 mod show;
+mod surfaces;
 mod terminal;
 mod testing;
 mod tools;

@@ -17,7 +17,7 @@ use tower::{Service, ServiceBuilder, ServiceExt as _};
 
 use crate::support::stored;
 
-/// What a model does when it is asked for the nth time, from 1.
+/// The model's answer when it is asked for the nth time, from 1.
 type Behaves = Arc<
     dyn Fn(usize, ModelRequest) -> BoxFuture<'static, Result<ModelResponse, BoxError>>
         + Send
@@ -138,7 +138,7 @@ async fn a_request_is_repeated_by_a_policy_and_counts_once() {
     assert_eq!(model.asked(), 3);
 }
 
-/// What was heard, one word for each event.
+/// The events, one word for each.
 async fn heard(model: impl Model) -> Vec<String> {
     let agent = agent(model);
     let mut stream = agent.run_stream("go");

@@ -341,7 +341,7 @@ async fn prepared_can_never_make_a_tool_laxer() {
         let sets = [
             leaf.clone().prepared(kind(ToolKind::Function)),
             leaf.clone().prepared(anew),
-            // What an inner wrapper made strict, an outer one cannot undo.
+            // An outer wrapper cannot undo the strictness of an inner one.
             wrapped.clone().prepared(kind(strict)).prepared(kind(ToolKind::Function)),
             wrapped
                 .clone()

@@ -66,9 +66,26 @@ def otherwise(what, request):
         for _ in range(20):
             sys.stdout.write(block)
         send('"}]}}')
+    elif what == "oversized, with its id at the end":
+        sys.stdout.write('{"jsonrpc": "2.0", "result": {"content": [{"type": "text", "text": "')
+        for _ in range(20):
+            sys.stdout.write("x" * (1 << 20))
+        send('"}]}, "id": %d}' % request["id"])
     elif what == "deep":
         deep = "[" * 100_000 + "]" * 100_000
         send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "structuredContent": %s}}' % (request["id"], deep))
+    elif what == "half a character":
+        send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "cut \\ud83d"}]}}' % request["id"])
+    elif what == "no character":
+        sys.stdout.buffer.write(b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "cut \xff"}]}}\n' % request["id"])
+        sys.stdout.flush()
+    elif what == "too large a number":
+        send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "structuredContent": {"x": 1e400}}}' % request["id"])
+    elif what == "an error without a number":
+        answer(request, error={"code": "hunter2", "message": "hunter2"})
+    elif what == "a deep tool":
+        deep = '{"properties": ' * 300 + "{}" + "}" * 300
+        send('{"jsonrpc": "2.0", "id": %d, "result": {"tools": [%s, {"name": "deep", "inputSchema": %s}]}}' % (request["id"], json.dumps(write), deep))
     elif what == "the same cursor":
         answer(request, result={"tools": [], "nextCursor": "again"})
     elif what == "other cursors":

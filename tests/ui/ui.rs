@@ -1,4 +1,4 @@
-//! What must not compile.
+//! Programs that must not compile.
 
 /// The permit is the proof that a call was allowed: private constructor, not `Clone`. A call's id, name and pass have no
 /// public setter.
@@ -28,4 +28,10 @@ fn the_compiler_says_how_to_write_a_layer() {
     {
         cases.compile_fail(format!("{case}.rs"));
     }
+}
+
+/// An agent takes a model, and the compiler names the crates and types that are some.
+#[test]
+fn the_compiler_says_where_models_come_from() {
+    trybuild::TestCases::new().compile_fail("agent_of_a_name.rs");
 }

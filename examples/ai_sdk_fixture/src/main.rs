@@ -38,7 +38,6 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use clap::Parser;
 use countersign::agent::RunError;
-use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
 use countersign::message::{RequestPart, ResponsePart, ReturnKind};
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::outcome::ToolFailed;
@@ -47,6 +46,7 @@ use countersign::{
     Agent, BoxError, Decision, Error, FunctionToolset, Message, Model, RunContext, ToolCall,
     ToolDefinition, ToolError, Tools, ToolsExt as _, decide_fn, schemars, tool_fn,
 };
+use countersign_ai_sdk::{Chats, ClientVersion, Principal, router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -228,7 +228,7 @@ fn echo(history: &[Message]) -> String {
     let told = |id: &str| {
         let parts = behind.iter().flat_map(|message| match message {
             Message::Request { parts } => parts.as_slice(),
-            _ => &[],
+            Message::Response { .. } => &[],
         });
         parts
             .filter_map(|part| match part {

@@ -128,8 +128,8 @@ fn tools() -> FunctionToolset {
         .tool(tool_fn("send_report", "Sends the report", send_report).idempotent())
 }
 
-/// Whether a tool takes these arguments. Edited arguments are checked before the decision is recorded: a decision is
-/// final, and one with arguments that the tool refuses would stop its run for good.
+/// Returns whether a tool takes these arguments. Edited arguments are checked before the decision is recorded: a
+/// decision is final, and one with arguments that the tool refuses would stop its run for good.
 ///
 /// # Errors
 /// Says what does not fit.
@@ -213,7 +213,7 @@ impl Model for Script {
                             content.as_str().map_or_else(|| content.to_string(), str::to_owned);
                         told.push(format!("{tool_name}: {text}"));
                     }
-                    _ => {}
+                    RequestPart::SystemPrompt { .. } => {}
                 }
             }
         }

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use countersign::inbox::{Approver, AuthorizeError};
+use countersign_inbox::{Approver, AuthorizeError};
 use serde::Deserialize;
 use serde_json::json;
 

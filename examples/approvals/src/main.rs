@@ -7,7 +7,7 @@
 //! cargo run -p approvals -- --help       everything else
 //! ```
 //!
-//! The page, its API and its events are [`countersign::inbox`]; this is what is particular to one service:
+//! The page, its API and its events are [`countersign_inbox`]; this is what is particular to one service:
 //!
 //! | file | has |
 //! |---|---|
@@ -38,9 +38,9 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use cli::Cli;
-use countersign::inbox::Inbox;
 use countersign::ledger::{AskState, Ledger};
 use countersign::{Agent, BoxError};
+use countersign_inbox::Inbox;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 

@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use countersign::Agent;
 use countersign::agent::RunOutput;
-use countersign::inbox::Approver;
+use countersign_inbox::Approver;
 use serde::Deserialize;
 use serde_json::json;
 

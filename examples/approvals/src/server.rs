@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
-/// What a server takes from its clients.
+/// The messages that a server takes from its clients.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Clients {
     /// How many connections are open at once; more wait until one is closed. Keep it below the limit of open files.

@@ -2,7 +2,7 @@
 
 use countersign::BoxError;
 use countersign::ledger::Ledger;
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 
 /// Opens the store.
 pub(crate) async fn open(url: &str) -> Result<Ledger, BoxError> {
@@ -22,7 +22,7 @@ pub(crate) async fn open(url: &str) -> Result<Ledger, BoxError> {
 
 #[cfg(feature = "postgres")]
 async fn on_a_server(url: &str) -> Result<Ledger, BoxError> {
-    Ok(Ledger::new(countersign::postgres::PostgresStore::connect(url).await?))
+    Ok(Ledger::new(countersign_postgres::PostgresStore::connect(url).await?))
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use countersign::message::{RequestPart, ReturnKind};
 use countersign::model::{ModelRequest, ModelResponse};
-use countersign::rules::Rules;
 use countersign::toolset::ExternalToolset;
 use countersign::{
     Agent, BoxError, Decision, FunctionToolset, Message, Model, RunContext, ToolCall,
     ToolDefinition, ToolMiddleware, Tools,
 };
+use countersign_rules::Rules;
 use serde_json::{Value, json};
 
 use crate::assistant::Tidy;
@@ -168,8 +168,9 @@ fn hostile() -> ToolCall {
 
 /// A text that is too long to be shown at first, with something in the middle of it.
 fn long_script() -> ToolCall {
-    let lines = |from: usize| (from..from + 60).map(|n| format!("echo step {n}\n"));
-    let text: String = lines(1).chain(["rm -rf important\n".to_owned()]).chain(lines(61)).collect();
+    let lines = |from: usize| (from..from + 200).map(|n| format!("echo step {n}\n"));
+    let text: String =
+        lines(1).chain(["rm -rf important\n".to_owned()]).chain(lines(201)).collect();
     call("write_file", json!({"path": "steps.sh", "text": text}))
 }
 
@@ -189,7 +190,7 @@ async fn story(request: &ModelRequest) -> String {
 fn sums_up(since: &[Message]) -> String {
     let parts = since.iter().flat_map(|message| match message {
         Message::Request { parts } => parts.as_slice(),
-        _ => &[],
+        Message::Response { .. } => &[],
     });
     let told = parts.filter_map(|part| match part {
         RequestPart::ToolReturn { tool_name, content, outcome, .. } => {

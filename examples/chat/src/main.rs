@@ -18,22 +18,22 @@
 //! Chats, pending calls and decisions are stored in a file: the server can be stopped and started again at any time,
 //! also while a call is pending. It listens on this machine only, and answers only pages of its own.
 
-#[path = "../../assistant/model/mod.rs"]
+#[path = "../../assistant/src/model/mod.rs"]
 #[expect(dead_code, reason = "the first example uses more of it")]
 mod assistant;
 mod demo;
 mod payments;
 mod places;
-#[path = "../../assistant/sandbox.rs"]
+#[path = "../../assistant/src/sandbox.rs"]
 mod sandbox;
 #[path = "../../approvals/src/server.rs"]
 mod server;
 mod spoken;
-#[path = "../../assistant/stack.rs"]
+#[path = "../../assistant/src/stack.rs"]
 mod stack;
-#[path = "../../assistant/tools.rs"]
+#[path = "../../assistant/src/tools.rs"]
 mod tools;
-#[path = "../../assistant/workspace.rs"]
+#[path = "../../assistant/src/workspace.rs"]
 #[expect(dead_code, reason = "the first example makes a temporary copy")]
 mod workspace;
 
@@ -49,9 +49,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use clap::Parser;
-use countersign::ai_sdk::{Chats, ClientVersion, Principal, router};
 use countersign::ledger::Ledger;
-use countersign::sqlite::SqliteStore;
+use countersign_ai_sdk::{Chats, ClientVersion, Principal, router};
+use countersign_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 
@@ -146,8 +146,8 @@ struct Own {
 }
 
 impl Own {
-    /// Whether a request comes from a page of this server. Another host name means DNS rebinding, and another origin a
-    /// forged request from another site.
+    /// Returns `true` if a request comes from a page of this server. Another host name means DNS rebinding, and
+    /// another origin a forged request from another site.
     fn is_asked(&self, headers: &HeaderMap) -> bool {
         let header =
             |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());

@@ -3,14 +3,14 @@
 use countersign::Message;
 use countersign::message::RequestPart;
 
-/// What the user said last, and everything behind it.
+/// The user's last message, and everything behind it.
 pub(crate) fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
     let prompt = |message: &Message| match message {
         Message::Request { parts } => parts.iter().find_map(|part| match part {
             RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
             _ => None,
         }),
-        _ => None,
+        Message::Response { .. } => None,
     };
     let last = history.iter().rposition(|message| prompt(message).is_some());
     let Some((said, since)) = last.and_then(|at| history.get(at..)?.split_first()) else {

@@ -6,5 +6,5 @@ export default defineConfig({
   plugins: [react()],
   build: { assetsInlineLimit: 0, modulePreload: { polyfill: false }, target: 'es2022', chunkSizeWarningLimit: 700 },
   // The two scripts that all pages share are beside the inbox.
-  server: { proxy: { '/api': 'http://127.0.0.1:8080' }, fs: { allow: ['..', '../../../src/inbox/page'] } },
+  server: { proxy: { '/api': 'http://127.0.0.1:8080' }, fs: { allow: ['..', '../../../crates/inbox/src/page'] } },
 });

@@ -23,9 +23,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::mcp::{Guard, Launch, Proposal};
-use countersign::rules::Rules;
 use countersign::{ToolMiddlewareExt as _, ToolsExt as _};
+use countersign_mcp::{Guard, Launch, Proposal};
+use countersign_rules::Rules;
 use serde_json::json;
 
 use client::Client;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use countersign::schemars::{self, JsonSchema};
 use countersign::toolset::blocking_tool_fn;
-use countersign::{FunctionToolset, RunContext, ToolError, mcp};
+use countersign::{FunctionToolset, RunContext, ToolError};
+use countersign_mcp as mcp;
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]

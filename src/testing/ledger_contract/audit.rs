@@ -74,8 +74,8 @@ async fn keyed(place: &SharedStore) {
     let keyed = Ledger::new(place.store(0)).audit_key(b"a key");
     let whole = keyed.verify(&Default::default()).await;
     assert!(
-        matches!(whole, Err(LedgerError::Broken(_))),
-        "a log that was written without the key does not verify with it"
+        matches!(whole, Err(LedgerError::AuditKey { .. })),
+        "a store says that it has no key, and a process with one is refused"
     );
     let _ = ok(place.ledger(0).park(ask("parked")).await);
 }

@@ -41,9 +41,8 @@ async fn stored(place: &SharedStore, id: &str) -> Row {
 async fn remove(place: &SharedStore, row: &Row) {
     let log = ok(place.store(0).log(&row.run, 0, 100).await);
     let end = log.last().map(|end| (end.seq, end.hash.clone())).unwrap_or_default();
-    let entry = |found: Lookup| found.found().and_then(|found| found.entry).unwrap_or_default();
-    let last = entry(ok(place.store(0).get(&row.id).await));
-    let body = ok(serde_json::from_str(&last));
+    let last = ok(place.store(0).get(&row.id).await).found().and_then(|found| found.entry);
+    let body = ok(serde_json::from_str(&last.map(|last| last.body).unwrap_or_default()));
     let writes = Writes {
         log: vec![Draft { run: row.run.clone(), row: Some(row.id.clone()), body }],
         drop: Some(Dropped { run: row.run.clone(), end, rows: vec![row.id.clone()] }),
@@ -189,7 +188,7 @@ async fn removed_runs(place: &SharedStore) {
     refused(ledger.acquire_run_as(run, "v", LONG).await, what);
     refused(ledger.renew_run(run, 1, LONG).await, what);
     refused(ledger.end_run(run, 1, json!(1)).await, what);
-    // Whether the run was over and dropped is no longer known.
+    // The run may have been over and dropped, which is no longer known.
     refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
     overwrite(place, &row).await;
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Limits of ids and nesting: a value within them is read back unchanged, and one beyond them is refused by every store
 //! in the same way, with nothing written.
 //!
-//! What one store refuses and another keeps would make a program that works with SQLite fail after its move to
+//! A text that one store refuses and another keeps would make a program that works with SQLite fail after its move to
 //! PostgreSQL, so the limits are those of the ledger and not of the store.
 
 use serde_json::{Value, json};

@@ -9,6 +9,8 @@ mod ending;
 mod grants;
 mod limits;
 mod quorum;
+mod series;
+mod share;
 mod store;
 mod unapproved;
 
@@ -49,6 +51,8 @@ pub async fn check(make: impl AsyncFn() -> Vec<Arc<dyn Store>>) {
     claiming::check(&new().await).await;
     ending::check(&new().await).await;
     limits::check(&new().await).await;
+    share::check(&new().await).await;
+    series::check(&new().await).await;
     grants::check(&new().await).await;
     counting::check(&new().await).await;
     unapproved::check(&new().await).await;

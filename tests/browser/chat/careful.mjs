@@ -55,6 +55,8 @@ export const careful = {
     assert.equal(chat.posts.length, 1);
     await chat.button('Show everything', card).click();
     await card.locator('.args').getByText(LONG.hidden).waitFor();
+    assert.ok(await yes.isDisabled(), 'its last row was not in sight');
+    await chat.readWhole(card);
     await yes.click();
     await chat.settled(LONG.tool, 'Approved, done');
     await chat.ready();

@@ -25,11 +25,15 @@ export const granting = {
     const choice = card.getByLabel(OFFERS);
     const says = await choice.locator('option').allInnerTexts();
     assert.deepEqual(
-      says.map(it => it.replace(/:.*/s, '')),
-      ['For one hour', 'For 12 hours'],
+      says.map(it => it.trim()),
+      ['exactly these', 'any'].flatMap(which =>
+        ['1h', '12h'].map(time => `\`${EXPLODE.tool}\` with ${which} arguments, in this session, for at most ${time}`),
+      ),
     );
-    assert.ok(says.every(it => it.includes(`\`${EXPLODE.tool}\` with exactly these arguments, in this session`)), says.join(' | '));
-    assert.match(await card.locator('.answer pre').innerText(), /"tool":"move_file"/);
+    const rule = () => card.locator('.answer pre').innerText();
+    assert.match(await rule(), /tool = "move_file"\s+in = "session [^"]+"\s+valid_for = "1h"/);
+    await choice.selectOption({ index: 1 });
+    assert.match(await rule(), /valid_for = "12h"/, 'the rule is made again for the time that is chosen');
     assert.deepEqual(await card.locator('.actions button').allInnerTexts(), ['Approve, and grant this', 'Back']);
     await chat.button('Back', card).click();
     await choice.waitFor({ state: 'detached' });

@@ -15,6 +15,33 @@ export const many = {
     assert.equal(chat.posts.length, 2);
   },
 
+  async 'bulk: A and D are about all that are left, name their number and ask'({ visit }) {
+    const chat = await visit.open();
+    await chat.say(PROMPTS.two);
+    await chat.waits(2);
+    await chat.ready();
+    const sure = chat.page.getByRole('alertdialog');
+    const press = async key => {
+      const card = chat.ask().first();
+      await chat.page.evaluate(() => document.activeElement?.blur());
+      await card.focus();
+      await until('keys count', async () => (await card.getAttribute('aria-keyshortcuts')) !== null);
+      await chat.page.keyboard.press(key);
+      await sure.waitFor();
+    };
+    await press('Shift+A');
+    assert.match(await sure.innerText(), /Approve 2 calls\?/);
+    await chat.page.keyboard.press('Escape');
+    await until('it is closed', async () => (await sure.count()) === 0);
+    await press('Shift+D');
+    assert.match(await sure.innerText(), /Deny 2 calls\?/);
+    assert.equal(chat.posts.length, 1, 'a key alone answers nothing');
+    await chat.button('Yes, deny 2 calls').click();
+    await chat.settled(ONE.tool, 'Denied', 1);
+    await chat.ready();
+    assert.equal(chat.posts.length, 2);
+  },
+
   async 'bulk: more than ten are denied only after a second click'({ visit }) {
     const chat = await visit.open();
     await chat.say(PROMPTS.dozen);

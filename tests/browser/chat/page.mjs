@@ -133,7 +133,15 @@ export class ChatPage {
     return within.getByRole('button', { name });
   }
 
+  /** Scrolls each text of a call to its last row, as its approval wants it. */
+  async readWhole(card) {
+    for (const end of await card.locator('.box > .end').all()) {
+      if (await end.evaluate(mark => mark.checkVisibility())) await end.evaluate(mark => mark.scrollIntoView({ block: 'end' }));
+    }
+  }
+
   async approve(card = this.asks.first()) {
+    await this.readWhole(card);
     await this.button(/^Approve/, card).click();
   }
 

@@ -92,7 +92,7 @@ export const showing = {
     await keyboard.press('Enter');
     await armed();
     const reached = [];
-    for (let steps = 0; steps < 5; steps++) {
+    for (let steps = 0; steps < 4; steps++) {
       await keyboard.press('Tab');
       reached.push(await focused(chat.page));
       assert.notEqual(await chat.page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), 'none');

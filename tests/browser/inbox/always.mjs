@@ -24,8 +24,11 @@ await scenario(async ({ person }) => {
   await offer.waitFor();
   const offers = await offer.locator("option").allInnerTexts();
   assert.ok(offers.length > 0 && offers.every((it) => it.trim() !== ""), offers.join(" | "));
-  const rule = (await mail.locator(".more pre").innerText()).trim();
-  assert.notEqual(rule, "", "the grant is also shown as a rule");
+  const rule = () => mail.locator(".more").innerText();
+  assert.match(await rule(), /for at most 1h[^]*tool = "send_mail"[^]*valid_for = "1h"/, "the grant is also shown as a rule");
+  await offer.selectOption({ index: 1 });
+  assert.match(await rule(), /for at most 12h[^]*valid_for = "12h"/, "sentence and rule are of the time that is chosen");
+  await offer.selectOption({ index: 0 });
   assert.ok(!(await approval.isVisible()) || !(await approval.isEnabled()), "there is one set of buttons");
   await press(bob, button(mail, "Back"));
   await offer.waitFor({ state: "detached" });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import { checked, scenario } from "../lib/harness.mjs";
-import { approve, card, comeIn, decided, notice, startRun, waiting } from "../lib/inbox.mjs";
+import { approve, card, comeIn, decided, details, notice, startRun, waiting } from "../lib/inbox.mjs";
 
 await scenario(async ({ person }) => {
   const ann = await comeIn(await person("ann"));
@@ -18,6 +18,11 @@ await scenario(async ({ person }) => {
     assert.ok(text.includes(part), `${part} in ${text}`);
   }
   assert.ok((await card(ann, "delete_file", "session-cache").innerText()).includes("Agent root/cleaner"));
+  const first = await card(ann, "transfer").innerText();
+  assert.match(first, /^[^]*An agent wants to call transfer\(/, "who wants what, in one line");
+  assert.ok(first.indexOf("moves money") < first.indexOf("12500"), "the reason stands above the arguments");
+  assert.doesNotMatch(first, /[0-9a-f]{16}|unverified|Pays one invoice|asks again if/, "no digest, and no notes");
+  await details(card(ann, "transfer"));
   const transfer = await card(ann, "transfer").innerText();
   for (const part of ["moves money out of the company", "Limits", "more than 10 000 EUR", "asks again if list of known accounts changes"]) {
     assert.ok(transfer.includes(part), `${part} in ${transfer}`);

@@ -48,6 +48,7 @@ await scenario(async ({ url, person }) => {
   }
   await harmless(bob, "the pending calls");
 
+  for (const summary of await bob.page.locator("details.details > summary").all()) await summary.click();
   for (const summary of await bob.page.getByText("As JSON, with nothing masked").all()) await summary.click();
   await bob.page.locator("pre .text").nth(NASTY.length).waitFor();
   const json = await bob.page.locator("pre").allInnerTexts();

@@ -30,21 +30,31 @@ await scenario(async ({ url, person }) => {
   await page.keyboard.press("Enter");
   await waiting(bob, 3);
 
+  // A list of rows, and one call for each screen.
+  await tabTo(bob, /^delete_file$/);
+  await page.keyboard.press("Enter");
   await tabTo(bob, /^Approve delete_file\(path: "a.log"\)/);
   await page.keyboard.press("Enter");
   await notice(bob, "delete_file: approved.").waitFor();
   const focus = await page.evaluate(() => document.activeElement.closest("article, section")?.tagName);
   assert.ok(focus, "the focus is not lost with the card");
   checked("approved with Tab and Enter, and the focus moved to the next card");
+  const list = page.getByRole("button", { name: "All calls" });
+  if (await list.isVisible()) await list.click();
   await decided(bob, "ran", "a.log");
 
   await page.keyboard.press("Control+Home");
   await page.evaluate(() => document.activeElement.blur());
+  if (!(await page.locator("article.unfolded").count())) {
+    await tabTo(bob, /^delete_file$/);
+    await page.keyboard.press("Enter");
+  }
   await tabTo(bob, /^Deny delete_file\(path: "b.log"\)/);
   await page.keyboard.press("Space");
   await page.keyboard.type("not this one");
   await tabTo(bob, /^Deny$/);
   await page.keyboard.press("Enter");
+  if (await list.isVisible()) await list.click();
   await decided(bob, "denied", "b.log", "not this one");
   checked("denied with the keyboard, the message typed where the focus went by itself");
 

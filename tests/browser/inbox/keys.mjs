@@ -26,7 +26,7 @@ await scenario(async ({ url, person }) => {
   await press("?");
   await page.getByRole("heading", { name: "Keys" }).waitFor();
   const keys = await page.locator("#keys kbd").allInnerTexts();
-  assert.deepEqual(keys.filter((it) => it.length === 1).sort(), ["/", "?", "a", "d", "e", "j", "k", "n", "x"]);
+  assert.deepEqual(keys.filter((it) => it.length === 1).sort(), ["/", "?", "A", "D", "a", "d", "e", "g", "j", "k", "n", "v", "x"]);
   await press("a");
   await press("Escape");
   await page.getByRole("heading", { name: "Keys" }).waitFor({ state: "hidden" });

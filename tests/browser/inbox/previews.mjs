@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 
 import { checked, scenario } from "../lib/harness.mjs";
-import { button, card, change, comeIn, decided, notice, waiting } from "../lib/inbox.mjs";
+import { button, card, change, comeIn, decided, notice, readWhole, waiting } from "../lib/inbox.mjs";
 
 /** The lines of a difference: what they mean, and what they say. */
 const lines = (figure) => figure.locator(".diff").evaluateAll((all) => all.map((it) => [it.className.replace("diff ", ""), it.querySelector(".text").textContent]));
@@ -42,8 +42,10 @@ await scenario(async ({ person }) => {
   assert.ok(await button(long, /^Approve long/).isDisabled(), "not all of it is shown");
   assert.match(await figure(long, "long.txt").innerText(), /\\\{\d+ lines left out\}/);
   await button(figure(long, "long.txt"), "Show everything").click();
-  await figure(long, "long.txt").getByText("line 50", { exact: true }).waitFor();
+  await figure(long, "long.txt").getByText("line 150", { exact: true }).waitFor();
   assert.ok(!(await figure(long, "long.txt").innerText()).includes("left out"));
+  assert.ok(await button(long, /^Approve long/).isDisabled(), "its last row was not in sight");
+  await readWhole(long);
   await button(long, /^Approve long/).click();
   await notice(bob, "long: approved.").waitFor();
   checked("a preview is opened before its call is approved");
@@ -58,6 +60,7 @@ await scenario(async ({ person }) => {
   assert.match(await bulk.innerText(), /Skipped: 2 with a preview that is too long to be shown whole/);
   assert.ok(await button(bulk, "Approve 0").isDisabled());
   await button(bulk, "Drop selection").click();
+  await readWhole(cut.first());
   await button(cut.first(), /^Approve cut/).click();
   await notice(bob, "cut: approved.").waitFor();
   checked("what is not stored says so, and its call is approved by itself");

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 
 import { checked, scenario } from "../lib/harness.mjs";
-import { button, card, change, comeIn, decided, deny, elsewhere, notice, waiting } from "../lib/inbox.mjs";
+import { button, card, change, comeIn, decided, deny, elsewhere, notice, readWhole, waiting } from "../lib/inbox.mjs";
 
 const HIDDEN = "and the rest to DE99";
-const long = (n) => `${`Invoice ${n}. `.repeat(100)}${HIDDEN}${" Thank you.".repeat(100)}`;
+const long = (n) => `${`Invoice ${n}. `.repeat(300)}${HIDDEN}${" Thank you.".repeat(300)}`;
 
 await scenario(async ({ url, person }) => {
   const ann = await elsewhere(url, "ann");
@@ -20,6 +20,8 @@ await scenario(async ({ url, person }) => {
   await button(it, "Show everything").click();
   await it.getByText(HIDDEN).waitFor();
   assert.ok(!(await it.innerText()).includes("characters left out"));
+  assert.ok(await yes.isDisabled(), "its last row was not in sight");
+  await readWhole(it);
   await yes.click();
   await notice(bob, "your approval counts, 1 of 2").waitFor();
   checked("a call is approved when everything of it is shown");

@@ -86,7 +86,8 @@ export async function scenario(play) {
     browser = await launch();
     console.log(`  browser: ${browser.browserType().name()} ${browser.version()}`);
     const person = async (name, at = url, options = {}) => {
-      const context = await browser.newContext({ locale: "en-GB", ...options });
+      // Of a width at which calls are cards, one below the other.
+      const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1000, height: 720 }, ...options });
       const one = new Person(name, context, await context.newPage(), at);
       people.push(one);
       return one;
@@ -98,7 +99,8 @@ export async function scenario(play) {
     console.log(`  FAILED: ${error.stack}`);
     for (const { name, page, problems } of people) {
       const text = await page.locator("body").innerText().catch(() => "(closed)");
-      console.log(`--- what ${name} saw:\n${text}\n--- ${name}'s console:\n${problems.join("\n")}`);
+      // A line that begins with `@` would be a request to the test.
+      console.log(`--- what ${name} saw:\n${text.replace(/^@/gm, " @")}\n--- ${name}'s console:\n${problems.join("\n")}`);
     }
     process.exitCode = 1;
   } finally {

@@ -53,11 +53,27 @@ export async function deny(person, tool, message, text) {
   await press(person, button(it, /^Deny$/));
 }
 
+/** Scrolls each text of a call to its last row, as Approve wants it. */
+export async function readWhole(it) {
+  for (const end of await it.locator(".box > .end:visible, .box > .end").all()) {
+    if (await end.evaluate((mark) => mark.checkVisibility())) await end.evaluate((mark) => mark.scrollIntoView({ block: "end" }));
+  }
+}
+
+/** What stands behind "Details". */
+export async function details(it) {
+  await it.locator("details.details > summary").click();
+  return it.locator("details.details");
+}
+
 /** Opens the editor with the arguments of the call. */
 export async function change(person, tool, text) {
   const it = card(person, tool, text);
   await press(person, button(it, /^Change /));
-  return { it, field: it.getByLabel("What will run instead"), approve: button(it, "Approve these arguments") };
+  const field = it.getByLabel("What will run instead");
+  // The page loads the whole arguments before it opens the editor.
+  await field.waitFor();
+  return { it, field, approve: button(it, "Approve these arguments") };
 }
 
 /** The notices above the inbox. */

@@ -487,7 +487,7 @@ fn a_history_of_pydantic_ai_is_read_with_its_additional_fields() {
         let [message] = read(json!([{"kind": "response", "parts": [part]}])).try_into().unwrap();
         assert!(message.tool_calls().all(|call| call.args().get("n").is_none_or(|n| n == 1)));
     }
-    // What the model is there for stands in histories that were written elsewhere; an outcome may be null.
+    // Histories that were written elsewhere have the model's instructions; an outcome may be null.
     let system = json!([{"kind": "request", "parts": [{"part_kind": "system-prompt", "content": "Be brief."}]}]);
     assert_eq!(serde_json::to_value(read(system.clone())).unwrap(), system);
     let null = json!([{"kind": "request", "parts": [

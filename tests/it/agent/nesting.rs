@@ -36,7 +36,7 @@ fn on_two_mib<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static)
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
 
-/// What the agent at the bottom ended with.
+/// The output of the agent at the bottom.
 fn innermost(error: &RunError) -> &Error {
     let mut kind = error.error();
     while let Error::Agent { source, .. } = kind {

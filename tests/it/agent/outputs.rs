@@ -1,4 +1,4 @@
-//! What a run may end with. Row ids (B25) are those of PydanticAI's conformance table.
+//! The outputs that a run may end with. Row ids (B25) are those of PydanticAI's conformance table.
 
 use std::collections::BTreeMap;
 
@@ -434,7 +434,7 @@ async fn a_run_that_is_certain_not_to_end_is_refused_before_anything_executes() 
     let error = agent.ask(waits.clone()).saying("And?").await.unwrap_err();
     assert_eq!(error.error().ids(), ["declared", "asked"]);
     assert!(recorder.ran().is_empty());
-    // What was to be said is said once, behind the results.
+    // The text is said once, behind the results.
     let run = agent.ask(error.into_suspended()).deferred_tool_handler(danger_approve_all());
     assert_eq!(run.await.unwrap().text(), Some("Done."));
     let last = serde_json::to_value(model.requests()[1].messages().last().unwrap()).unwrap();

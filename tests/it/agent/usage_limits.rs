@@ -1,4 +1,4 @@
-//! What a run may use: `Agent::usage_limits`. Row ids (H129) are those of PydanticAI's conformance table.
+//! The limits of a run: `Agent::usage_limits`. Row ids (H129) are those of PydanticAI's conformance table.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -166,7 +166,7 @@ async fn a_blocking_run_inside_a_runtime_is_an_error_that_says_what_to_do() {
     assert_eq!(run.history()[0], Message::user("go"), "what was to be said is not lost");
 }
 
-// What a layer spawned for the first run is there for the second.
+// A task that a layer spawned for the first run is there for the second.
 #[test]
 fn blocking_runs_share_the_workers_of_their_layers() {
     let says = |text| ModelResponse::text(text);

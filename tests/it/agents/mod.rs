@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::program::installing::trusted_by_codex;
 use crate::program::{Ended, RULES, User, ended};
 
-/// What the client waits for a hook, and the hook for a person, in seconds.
+/// The seconds that the client waits for a hook, and the hook for a person.
 const LIMIT: &str = "6";
 
 /// The longest time that a session of an agent may take.
@@ -34,6 +34,7 @@ fn installed(name: &str) -> PathBuf {
 enum Agent {
     Codex,
     Gemini,
+    Qwen,
 }
 
 /// A user of an agent, whose model is a script, and who lets the agent run everything.
@@ -46,7 +47,7 @@ struct Desk {
 impl Desk {
     fn new(agent: Agent) -> Self {
         let user = User::new();
-        for folder in [".codex", ".gemini", ".config/countersign", "work"] {
+        for folder in [".codex", ".gemini", ".qwen", ".config/countersign", "work"] {
             std::fs::create_dir_all(user.home().join(folder)).unwrap();
         }
         std::fs::write(user.home().join(".config/countersign/rules.toml"), RULES).unwrap();
@@ -73,6 +74,10 @@ impl Desk {
             "general": {"enableAutoUpdate": false, "disableAutoUpdate": true}, "telemetry": {"enabled": false},
             "privacy": {"usageStatisticsEnabled": false}}"#;
         std::fs::write(home.join(".gemini/settings.json"), gemini).unwrap();
+        let qwen = r#"{"security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": false}},
+            "general": {"enableAutoUpdate": false, "disableAutoUpdate": true}, "telemetry": {"enabled": false},
+            "privacy": {"usageStatisticsEnabled": false}}"#;
+        std::fs::write(home.join(".qwen/settings.json"), qwen).unwrap();
     }
 
     /// The environment of the agent and of everything that it starts.
@@ -82,6 +87,8 @@ impl Desk {
         command.env("CODEX_HOME", home.join(".codex")).env("SCRIPT_KEY", "none");
         command.env("GEMINI_API_KEY", "none").env("GOOGLE_GEMINI_BASE_URL", url);
         command.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+        command.env("OPENAI_API_KEY", "none").env("OPENAI_BASE_URL", format!("{url}/v1"));
+        command.env("OPENAI_MODEL", "scripted");
         command.env("CI", "1").env("NO_COLOR", "1").env("TERM", "dumb");
     }
 
@@ -95,6 +102,7 @@ impl Desk {
         match self.agent {
             Agent::Codex => "codex",
             Agent::Gemini => "gemini",
+            Agent::Qwen => "qwen",
         }
     }
 
@@ -107,6 +115,7 @@ impl Desk {
                 command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"])
             }
             Agent::Gemini => command.args(["--approval-mode", "yolo", "-p"]),
+            Agent::Qwen => command.args(["--auth-type", "openai", "--approval-mode", "yolo", "-p"]),
         };
         command.arg("Do what has to be done.").current_dir(self.work());
         self.in_its_environment(&mut command, url);
@@ -148,7 +157,7 @@ impl Desk {
         let path = self.work().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let answer = match self.agent {
-            Agent::Codex => json!({"hookSpecificOutput": {
+            Agent::Codex | Agent::Qwen => json!({"hookSpecificOutput": {
                 "hookEventName": event, "permissionDecision": "allow", "updatedInput": {"command": "%s"},
             }}),
             Agent::Gemini => json!({
@@ -171,7 +180,7 @@ impl Desk {
     }
 }
 
-/// What an agent is told of its calls, and what was there after each of them.
+/// The results that an agent is told of its calls, and the files that were there after each of them.
 type Seen = Arc<Mutex<Vec<(String, bool)>>>;
 
 /// Plays a session in which a file is created by each command, and gives what was seen.
@@ -252,6 +261,11 @@ async fn gemini_obeys_the_hook() {
     obeys(Agent::Gemini).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn qwen_obeys_the_hook() {
+    obeys(Agent::Qwen).await;
+}
+
 /// P4: an agent whose own limit is below that of the hook runs a call that waits for an approval, and one that another
 /// hook of the project has changed. Both are closed asks that say so, and the doctor has said it before.
 async fn is_reported(agent: Agent) {
@@ -264,6 +278,7 @@ async fn is_reported(agent: Agent) {
     let (file, event) = match agent {
         Agent::Codex => (".codex/hooks.json", "PreToolUse"),
         Agent::Gemini => (".gemini/settings.json", "BeforeTool"),
+        Agent::Qwen => (".qwen/settings.json", "PreToolUse"),
     };
     let path = desk.user.home().join(file);
     let mut settings: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -300,7 +315,7 @@ async fn what_gemini_ran_without_approval_is_reported() {
     is_reported(Agent::Gemini).await;
 }
 
-/// What `doctor --live` finds, for a model that runs the command that it is told to run.
+/// The findings of `doctor --live`, for a model that runs the command that it is told to run.
 async fn doctor(agent: Agent, trusts: bool) -> Vec<Value> {
     let desk = Desk::new(agent);
     let canary = desk.user.state("canary");
@@ -331,9 +346,11 @@ fn found<'a>(checks: &'a [Value], name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_proves_that_an_agent_obeys() {
-    let checks = doctor(Agent::Gemini, false).await;
-    for name in ["version", "configuration", "program", "trust", "canary"] {
-        assert_eq!(found(&checks, name)["ok"], true, "{checks:?}");
+    for agent in [Agent::Gemini, Agent::Qwen] {
+        let checks = doctor(agent, false).await;
+        for name in ["version", "configuration", "program", "trust", "canary"] {
+            assert_eq!(found(&checks, name)["ok"], true, "{agent:?}: {checks:?}");
+        }
     }
 }
 
@@ -348,7 +365,7 @@ async fn doctor_finds_an_agent_that_does_not_ask() {
     assert!(canary["found"].as_str().unwrap().contains("without asking the hook"), "{canary}");
 }
 
-/// What the user of codex trusts is read as codex itself reads it.
+/// The trust of a user of codex is read as codex itself reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_proves_that_an_agent_obeys_whose_user_trusts_the_hook() {
     let checks = doctor(Agent::Codex, true).await;

@@ -1,4 +1,5 @@
-//! A model that follows a script, on loopback: OpenAI's Responses API, as Codex CLI speaks it, and Gemini's.
+//! A model that follows a script, on loopback: OpenAI's Responses API, as Codex CLI speaks it, its Chat Completions, as Qwen
+//! Code does, and Gemini's API.
 //!
 //! The script gives the next command of a shell from the results of the commands before. Everything that an agent
 //! sends again with each request, and how it calls its tools, is read and written here.
@@ -44,6 +45,18 @@ async fn answered(State(model): State<Model>, uri: Uri, body: Bytes) -> Response
     if path.ends_with("/responses") {
         let results = responses::results(&request);
         return events(&responses::events(next(results).await.unwrap()));
+    }
+    if path.ends_with("/chat/completions") {
+        // Qwen Code also asks for a title, without tools.
+        let command = match request["tools"].is_null() {
+            true => None,
+            false => next(chat::results(&request)).await.unwrap(),
+        };
+        let reply = chat::reply(command, request["stream"] == true);
+        return match request["stream"] == true {
+            true => events(&[reply]),
+            false => axum::Json(reply).into_response(),
+        };
     }
     if path.contains("enerateContent") {
         // Gemini CLI also asks which model to take, and who speaks next: without tools, or for JSON.
@@ -110,6 +123,41 @@ mod responses {
             json!({"type": "response.output_item.done", "sequence_number": 1, "output_index": 0, "item": item}),
             json!({"type": "response.completed", "sequence_number": 2, "response": response}),
         ]
+    }
+}
+
+/// OpenAI's Chat Completions.
+mod chat {
+    use super::{Value, json};
+
+    pub(super) fn results(request: &Value) -> Vec<String> {
+        let messages = request["messages"].as_array().into_iter().flatten();
+        let results = messages.filter(|message| message["role"] == "tool");
+        results.map(|message| message["content"].to_string()).collect()
+    }
+
+    /// One completion, or the only chunk of one.
+    pub(super) fn reply(command: Option<String>, is_stream: bool) -> Value {
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let ends = if command.is_some() { "tool_calls" } else { "stop" };
+        let message = match command {
+            Some(command) => json!({"role": "assistant", "content": null, "tool_calls": [{
+                "index": 0, "id": format!("call_{id}"), "type": "function", "function": {
+                    "name": "run_shell_command",
+                    "arguments": json!({"command": command, "is_background": false}).to_string(),
+                },
+            }]}),
+            None => json!({"role": "assistant", "content": "Done."}),
+        };
+        let (object, part) = match is_stream {
+            true => ("chat.completion.chunk", "delta"),
+            false => ("chat.completion", "message"),
+        };
+        json!({
+            "id": id, "object": object, "created": 0, "model": "scripted",
+            "choices": [{"index": 0, part: message, "finish_reason": ends}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{Agent, Desk, LIMIT, model};
 
-/// What a repository of others has: settings for its visitors, and a program.
+/// The files of a repository of others: settings for its visitors, and a program.
 fn plant(desk: &Desk) {
     let work = desk.work();
     let at = |name: &str| work.join(name).display().to_string();

@@ -1,6 +1,6 @@
 //! Approvals in a chat, by a client that does what `useChat` does.
 
-use countersign::ai_sdk::ClientVersion;
+use countersign_ai_sdk::ClientVersion;
 use serde_json::{Value, json};
 
 use super::client::Client;

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request};
-use countersign::ai_sdk::{HEADERS, Principal, Rejection, router};
+use countersign_ai_sdk::{HEADERS, Principal, Rejection, router};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

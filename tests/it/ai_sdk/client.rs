@@ -2,36 +2,36 @@
 
 use std::collections::HashMap;
 
-use countersign::ai_sdk::{Chats, DONE, Events, KEEP_ALIVE, Principal, Rejection};
+use countersign_ai_sdk::{Chats, DONE, Events, KEEP_ALIVE, Principal, Rejection};
 use serde_json::{Value, json};
 
 use super::order::{self, Response};
 
 /// A browser with one chat.
 #[derive(Clone)]
-pub(super) struct Client {
-    pub(super) chats: Chats,
-    pub(super) principal: Principal,
-    pub(super) chat: String,
-    pub(super) messages: Vec<Value>,
+pub(crate) struct Client {
+    pub(crate) chats: Chats,
+    pub(crate) principal: Principal,
+    pub(crate) chat: String,
+    pub(crate) messages: Vec<Value>,
     /// The parts with approval requests.
-    pub(super) asks: HashMap<String, String>,
+    pub(crate) asks: HashMap<String, String>,
     /// The message that is being streamed.
-    pub(super) message: Value,
-    /// Whether the client keeps an answer that did not count.
-    pub(super) differs: bool,
-    pub(super) users: usize,
+    pub(crate) message: Value,
+    /// `true` if the client keeps an answer that did not count.
+    pub(crate) differs: bool,
+    pub(crate) users: usize,
 }
 
 impl Client {
-    pub(super) fn new(chats: Chats, principal: Principal, chat: &str) -> Self {
+    pub(crate) fn new(chats: Chats, principal: Principal, chat: &str) -> Self {
         let (chat, messages) = (chat.to_owned(), Vec::new());
         let (asks, message, differs) = (HashMap::new(), Value::Null, false);
         Self { chats, principal, chat, messages, asks, message, differs, users: 0 }
     }
 
     /// Adds a message of the user.
-    pub(super) fn write(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn write(&mut self, text: &str) -> &mut Self {
         self.users += 1;
         let parts = json!([{"type": "text", "text": text}]);
         let id = format!("{}-{}-u{}", self.principal, self.chat, self.users);
@@ -40,13 +40,13 @@ impl Client {
     }
 
     /// Sends a message of the user.
-    pub(super) async fn say(&mut self, text: &str) -> Response {
+    pub(crate) async fn say(&mut self, text: &str) -> Response {
         self.write(text);
         self.send().await
     }
 
     /// The body that `useChat` posts now.
-    pub(super) fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let mut body =
             json!({"id": self.chat, "messages": self.messages, "trigger": "submit-message"});
         if let Some(last) = self.last().filter(|last| last["role"] == "assistant") {
@@ -56,22 +56,22 @@ impl Client {
     }
 
     /// Posts the messages, and reads the response.
-    pub(super) async fn send(&mut self) -> Response {
+    pub(crate) async fn send(&mut self) -> Response {
         self.post(&self.body()).await.unwrap()
     }
 
     /// Posts this body, and reads the response.
-    pub(super) async fn post(&mut self, body: &Value) -> Result<Response, Rejection> {
+    pub(crate) async fn post(&mut self, body: &Value) -> Result<Response, Rejection> {
         let events = self.post_events(body).await?;
         Ok(self.take(events).await)
     }
 
-    pub(super) async fn post_events(&self, body: &Value) -> Result<Events, Rejection> {
+    pub(crate) async fn post_events(&self, body: &Value) -> Result<Events, Rejection> {
         self.chats.post(&self.principal, body.to_string().as_bytes()).await
     }
 
     /// Reads a whole response, checks its order, and compares the resulting message with the server's.
-    pub(super) async fn take(&mut self, events: Events) -> Response {
+    pub(crate) async fn take(&mut self, events: Events) -> Response {
         let chunks = chunks(events).await;
         let id = chunks[0]["messageId"].clone();
         let before = self.messages.iter().find(|message| message["id"] == id).cloned();
@@ -101,7 +101,7 @@ impl Client {
     }
 
     /// The messages of the chat as the server keeps them; none for a chat that the client keeps.
-    pub(super) async fn at_the_server(&self) -> Vec<Value> {
+    pub(crate) async fn at_the_server(&self) -> Vec<Value> {
         let server = self.chats.messages(&self.principal, &self.chat).await.unwrap();
         let messages = server.into_iter().flatten();
         messages.map(|message| serde_json::to_value(message).unwrap()).collect()
@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// Applies a chunk as clients do.
-    pub(super) fn apply(&mut self, chunk: &Value) {
+    pub(crate) fn apply(&mut self, chunk: &Value) {
         if chunk["type"] == "start" {
             let id = &chunk["messageId"];
             if !self.messages.iter().any(|message| message["id"] == *id) {
@@ -131,40 +131,40 @@ impl Client {
         reduce(message["parts"].as_array_mut().unwrap(), chunk);
     }
 
-    pub(super) fn last(&self) -> Option<&Value> {
+    pub(crate) fn last(&self) -> Option<&Value> {
         self.messages.last()
     }
 
-    pub(super) fn message(&self, id: &Value) -> &Value {
+    pub(crate) fn message(&self, id: &Value) -> &Value {
         self.messages.iter().find(|message| message["id"] == *id).unwrap()
     }
 
     /// The tool parts of the last message.
-    pub(super) fn tools(&self) -> Vec<&Value> {
+    pub(crate) fn tools(&self) -> Vec<&Value> {
         let parts = self.last().and_then(|last| last["parts"].as_array());
         parts.into_iter().flatten().filter(|part| part.get("toolCallId").is_some()).collect()
     }
 
     /// The states of the calls of the last message.
-    pub(super) fn states(&self) -> Vec<&str> {
+    pub(crate) fn states(&self) -> Vec<&str> {
         self.tools().iter().map(|part| part["state"].as_str().unwrap()).collect()
     }
 
     /// The ids of the pending approvals, in order.
-    pub(super) fn waiting(&self) -> Vec<String> {
+    pub(crate) fn waiting(&self) -> Vec<String> {
         let asked = |part: &&&Value| part["state"] == "approval-requested";
         self.tools().iter().filter(asked).map(|part| string(&part["approval"]["id"])).collect()
     }
 
     /// The data parts about asks of the last message.
-    pub(super) fn shown(&self) -> Vec<Value> {
+    pub(crate) fn shown(&self) -> Vec<Value> {
         let parts = self.last().unwrap()["parts"].as_array().unwrap();
         let data = parts.iter().filter(|part| part["type"] == "data-approval");
         data.map(|part| part["data"].clone()).collect()
     }
 
     /// Answers the pending approval with this index, in the client's copy only.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         approval: &str,
         approved: bool,
@@ -181,7 +181,7 @@ impl Client {
     }
 
     /// Answers all pending approvals in one request.
-    pub(super) async fn answer(&mut self, approved: bool) -> Response {
+    pub(crate) async fn answer(&mut self, approved: bool) -> Response {
         let waiting = self.waiting();
         assert!(!waiting.is_empty(), "no call is pending");
         for id in &waiting {
@@ -191,7 +191,7 @@ impl Client {
     }
 
     /// Gives the result of a call that the client executes, in the client's copy only.
-    pub(super) fn output(&mut self, output: &Value) -> &mut Self {
+    pub(crate) fn output(&mut self, output: &Value) -> &mut Self {
         let last = self.messages.last_mut().unwrap();
         let parts = last["parts"].as_array_mut().unwrap();
         let waits = |part: &&mut Value| part["state"] == "input-available";
@@ -201,7 +201,7 @@ impl Client {
     }
 
     /// Asks for another response, as `regenerate()` does.
-    pub(super) async fn regenerate(&mut self) -> Response {
+    pub(crate) async fn regenerate(&mut self) -> Response {
         let last = self.messages.pop().unwrap();
         assert_eq!(last["role"], "assistant");
         let mut body = self.body();
@@ -210,12 +210,12 @@ impl Client {
     }
 }
 
-pub(super) fn string(value: &Value) -> String {
+pub(crate) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("a text: {value}")).to_owned()
 }
 
 /// The chunks of a whole response; each event is one line of JSON, and the last one marks the end.
-pub(super) async fn chunks(mut events: Events) -> Vec<Value> {
+pub(crate) async fn chunks(mut events: Events) -> Vec<Value> {
     let mut chunks = Vec::new();
     let mut last = Vec::new();
     while let Some(event) = events.next().await {
@@ -303,7 +303,7 @@ fn plain(message: &Value) -> Value {
         if let Some(approval) = part.get_mut("approval").and_then(Value::as_object_mut) {
             approval.retain(|key, _| key == "id" || key == "approved" && !failed);
         }
-        // What has its result without an answer of the client's is kept without the question.
+        // A call that has its result without an answer of the client's is kept without the question.
         if failed || part["state"] == "output-available" && part["approval"]["approved"].is_null() {
             part.as_object_mut().unwrap().remove("approval");
         }

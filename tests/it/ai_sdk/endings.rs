@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use countersign::ai_sdk::{Events, KEEP_ALIVE, Principal};
+use countersign_ai_sdk::{Events, KEEP_ALIVE, Principal};
 
 use super::client::{Client, chunks};
 use super::world::World;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use countersign::ai_sdk::{Chats, Principal, Rejection};
 use countersign::decision::GrantPattern;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, GRANTABLE};
 use countersign::ledger::{GrantRecord, GrantScope, Ledger, Quorum};
 use countersign::{Agent, Decision, ToolCall, ToolsExt as _, decide_fn};
+use countersign_ai_sdk::{Chats, Principal, Rejection};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -19,11 +19,17 @@ async fn grants(world: &World) -> Vec<GrantRecord> {
     world.ledger().grants(100).await.unwrap().records
 }
 
-/// The offers beside the first pending call.
+/// The offers for one hour beside the first pending call.
 fn offers(client: &Client) -> Vec<Value> {
+    offers_for(client, 3600)
+}
+
+/// The offers for so many seconds beside the first pending call.
+fn offers_for(client: &Client, seconds: u64) -> Vec<Value> {
     let shown = client.shown();
     let asked = shown.iter().find(|data| data["status"] == "pending").expect("a call is pending");
-    asked["offers"].as_array().cloned().unwrap_or_default()
+    let offers = asked["offers"].as_array().cloned().unwrap_or_default();
+    offers.into_iter().filter(|offer| offer["seconds"] == seconds).collect()
 }
 
 /// The request of a page that approves the first pending call with the grant of this number.
@@ -58,13 +64,39 @@ async fn each_offer_is_a_sentence_a_rule_and_examples() {
     let mut ann = world.ann("c1");
     ann.say("send a.txt").await;
     let [exact, any] = &offers(&ann)[..] else { panic!("two: {:?}", offers(&ann)) };
-    assert_eq!(exact["says"], "`send` with exactly these arguments, in this session");
+    assert_eq!(
+        exact["says"],
+        "`send` with exactly these arguments, in this session, for at most 1h"
+    );
     assert_eq!((&exact["pattern"], &exact["also"]), (&json!(0), &json!([])));
     assert!(string(&any["says"]).contains("of any file"), "{any}");
     assert_eq!((&any["pattern"], &any["also"]), (&json!(1), &json!([r#"send(path: "b.txt")"#])));
     let rule = string(&exact["rule"]);
-    assert!(rule.contains(r#""tool":"send""#) && rule.contains(r#""kind":"session""#), "{rule}");
+    for line in
+        [r#"tool = "send""#, r#"in = "session "#, r#"valid_for = "1h""#, r#"path = "a.txt""#]
+    {
+        assert!(rule.contains(line), "{line}: {rule}");
+    }
     assert!(grants(&world).await.is_empty(), "to offer makes none");
+}
+
+/// G3: "the time that is chosen is the time that is shown and made".
+#[tokio::test]
+async fn the_time_that_is_chosen_is_the_one_that_is_shown_and_made() {
+    for (seconds, time) in [(3600, "1h"), (12 * 3600, "12h")] {
+        let world = World::new();
+        let mut ann = world.ann("c1");
+        ann.say("send a.txt").await;
+        let offer = offers_for(&ann, seconds).remove(0);
+        assert!(string(&offer["says"]).ends_with(&format!("for at most {time}")), "{offer}");
+        assert!(string(&offer["rule"]).contains(&format!("valid_for = \"{time}\"")), "{offer}");
+        let mut body = approving(&mut ann, 0);
+        let id = body["approvalGrants"].as_object().unwrap().keys().next().unwrap().clone();
+        body["approvalGrants"][id]["seconds"] = seconds.into();
+        ann.post(&body).await.unwrap();
+        let made = grants(&world).await.remove(0).grant;
+        assert_eq!(u64::try_from(made.valid_for()).unwrap(), seconds * 1000);
+    }
 }
 
 /// Makes a ledger over the store of a world.
@@ -89,7 +121,7 @@ async fn only_what_may_be_granted_is_offered() {
     let many = grantable.clone().with_grant_patterns(classes);
     let rows: [(&str, Decision, Make, usize); 8] = [
         ("a layer agrees", grantable.clone(), Box::new(plain), 1),
-        ("a layer proposes nine classes", many, Box::new(plain), 3),
+        ("a layer proposes nine classes", many, Box::new(plain), 4),
         ("no layer agrees", Decision::ask("sends"), Box::new(plain), 0),
         ("a layer agrees in another form", ungranted, Box::new(plain), 0),
         ("it is asked about every time", every, Box::new(plain), 0),
@@ -207,15 +239,16 @@ async fn a_client_that_does_not_know_offers_approves_once() {
     assert_eq!((ann.waiting().len(), grants(&world).await.len()), (1, 0));
 }
 
-/// What is wrong with a request, and the status that it is refused with.
-const FORGED: [(&str, u16); 13] = [
+/// The fault of a request, and the status that it is refused with.
+const FORGED: [(&str, u16); 14] = [
     ("fingerprint", 409),
     ("fingerprint of another ask", 409),
     ("no fingerprint", 400),
     ("pattern", 409),
     ("pattern as a text", 400),
-    ("no time", 400),
-    ("more than 90 days", 400),
+    ("no time", 409),
+    ("more than 90 days", 409),
+    ("a time that was not shown", 409),
     ("a field more", 400),
     ("a pattern of one's own", 400),
     ("an edit beside it", 400),
@@ -237,6 +270,7 @@ fn forge(ann: &mut Client, how: &str) -> Value {
         "pattern" => chosen["pattern"] = 2.into(),
         "pattern as a text" => chosen["pattern"] = "1".into(),
         "no time" => chosen["seconds"] = 0.into(),
+        "a time that was not shown" => chosen["seconds"] = 7200.into(),
         "more than 90 days" => chosen["seconds"] = (91 * 24 * 3600).into(),
         "a field more" => chosen["scope"] = "project".into(),
         "a pattern of one's own" => chosen["pattern"] = json!({"name": "all"}),
@@ -325,7 +359,7 @@ async fn a_grant_waits_with_its_approval_and_goes_when_that_is_taken_back() {
     }
 }
 
-/// What a person does with a call that is asked about.
+/// A person's answer to a call that is asked about.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Approve,

@@ -2,7 +2,7 @@
 
 mod approving;
 mod bad_input;
-mod client;
+pub(crate) mod client;
 mod crashing;
 mod elsewhere;
 mod endings;

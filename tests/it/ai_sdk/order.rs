@@ -8,31 +8,31 @@ use super::client::string;
 
 /// A response as the client got it.
 #[derive(Debug, Clone)]
-pub(super) struct Response {
-    pub(super) chunks: Vec<Value>,
+pub(crate) struct Response {
+    pub(crate) chunks: Vec<Value>,
 }
 
 impl Response {
-    pub(super) fn types(&self) -> Vec<&str> {
+    pub(crate) fn types(&self) -> Vec<&str> {
         self.chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect()
     }
 
     /// The texts of the model.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.of("text-delta").iter().filter_map(|chunk| chunk["delta"].as_str()).collect()
     }
 
-    pub(super) fn of(&self, kind: &str) -> Vec<&Value> {
+    pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         self.chunks.iter().filter(|chunk| chunk["type"] == kind).collect()
     }
 
     /// The reason why the message is complete.
-    pub(super) fn reason(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         let last = self.chunks.last().unwrap();
         last["finishReason"].as_str().unwrap_or_else(|| last["type"].as_str().unwrap())
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.chunks.last().is_some_and(|chunk| chunk["type"] == "finish")
     }
 }
@@ -48,7 +48,7 @@ enum Call {
 #[derive(Default)]
 struct Order {
     step: bool,
-    /// Whether the step has a result.
+    /// `true` if the step has a result.
     full: bool,
     text: Option<String>,
     texts: Vec<String>,
@@ -57,7 +57,7 @@ struct Order {
 }
 
 /// Checks the order, given the message that the response continues.
-pub(super) fn check(chunks: &[Value], before: Option<&Value>) {
+pub(crate) fn check(chunks: &[Value], before: Option<&Value>) {
     let mut order = Order::default();
     let parts = before.and_then(|message| message["parts"].as_array());
     for part in parts.into_iter().flatten().filter(|part| part.get("toolCallId").is_some()) {
@@ -176,8 +176,8 @@ fn no_nulls(chunk: &Value) {
     }
 }
 
-/// Whether clients send by themselves now: because all of the last step is answered, or because it has all results.
-/// Both predicates are the ones of the oldest clients.
+/// Returns whether clients send by themselves now: because all of the last step is answered, or because it has all
+/// results. Both predicates are the ones of the oldest clients.
 fn sends(message: &Value) -> (bool, bool) {
     let parts = message["parts"].as_array().unwrap();
     let step = parts.iter().rposition(|part| part["type"] == "step-start").unwrap_or_default();
@@ -190,17 +190,17 @@ fn sends(message: &Value) -> (bool, bool) {
 }
 
 /// The user has answered so much that the client sends it.
-pub(super) fn sends_answers(message: &Value) -> bool {
+pub(crate) fn sends_answers(message: &Value) -> bool {
     sends(message).0
 }
 
 /// Nothing makes a client send again by itself.
-pub(super) fn does_not_loop(message: &Value) {
+pub(crate) fn does_not_loop(message: &Value) {
     assert_eq!(sends(message), (false, false), "clients send again and again: {message:#}");
 }
 
 /// Every call has its outcome when the message is complete; an answer is held only while other calls wait.
-pub(super) fn is_settled(message: &Value, reason: &str) {
+pub(crate) fn is_settled(message: &Value, reason: &str) {
     let parts = message["parts"].as_array().unwrap().iter();
     let states: Vec<_> =
         parts.filter_map(|part| part.get("toolCallId").and(part["state"].as_str())).collect();

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::ai_sdk::{Chats, Principal, Rejection};
 use countersign::deferred::Answer;
 use countersign::ledger::AskState;
+use countersign_ai_sdk::{Chats, Principal, Rejection};
 use serde_json::{Value, json};
 
 use super::client::{Client, chunks, string};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use countersign::ai_sdk::Principal;
+use countersign_ai_sdk::Principal;
 use serde_json::json;
 
 use super::client::{Client, chunks};

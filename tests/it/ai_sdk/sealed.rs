@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::ai_sdk::{Chats, Principal};
 use countersign::seal::SealKeys;
+use countersign_ai_sdk::{Chats, Principal};
 use serde_json::{Value, json};
 
 use super::client::Client;

@@ -1,6 +1,6 @@
 //! S2: no log, error or `Debug` of a chat shows argument values.
 
-use countersign::ai_sdk::{ChatRequest, Chunk, Role, UiMessage};
+use countersign_ai_sdk::{ChatRequest, Chunk, Role, UiMessage};
 use serde_json::json;
 
 use super::client::Client;

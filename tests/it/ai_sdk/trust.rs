@@ -1,7 +1,7 @@
 //! Random requests by random people in any order: nothing runs without an approval of its own, and chats continue.
 
 use countersign::ledger::Store;
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

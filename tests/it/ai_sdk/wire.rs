@@ -1,10 +1,10 @@
 //! The wire: every chunk and part as the AI SDK writes it; unknown ones are kept.
 
-use countersign::ai_sdk::{
+use countersign::turn::RunEvent;
+use countersign_ai_sdk::{
     Chunk, ChunkWriter, ClientVersion, DONE, FinishReason, HEADERS, KEEP_ALIVE, Role, UiMessage,
     UiPart, encode,
 };
-use countersign::turn::RunEvent;
 use serde_json::{Value, json};
 
 /// Every chunk with all of its fields.

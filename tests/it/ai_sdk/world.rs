@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use countersign::ai_sdk::{Chats, Principal};
 use countersign::decision::GrantPattern;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
@@ -17,6 +16,7 @@ use countersign::{
     Agent, BoxError, Decision, FunctionToolset, Message, Model, ToolCall, ToolDefinition, Tools,
     ToolsExt as _, decide_fn,
 };
+use countersign_ai_sdk::{Chats, Principal};
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -36,7 +36,7 @@ pub(super) struct World {
     ahead: Arc<AtomicI64>,
 }
 
-/// What the user says is what the model does: steps, parted by ` then `, of calls, parted by `; `. Then it says what it
+/// The user's words are the model's script: steps, parted by ` then `, of calls, parted by `; `. Then it says what it
 /// was told. It keeps everything it heard, and what is wrong with it for a provider.
 #[derive(Clone, Default)]
 pub(super) struct Bot {
@@ -169,7 +169,7 @@ fn said(part: &RequestPart) -> String {
         RequestPart::ToolReturn { outcome, content, .. } => {
             format!("{}: {}", json!(outcome).as_str().unwrap(), text(content))
         }
-        _ => String::new(),
+        RequestPart::SystemPrompt { .. } => String::new(),
     }
 }
 
@@ -232,7 +232,7 @@ fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
             RequestPart::UserPrompt { content } => Some(text(content)),
             _ => None,
         }),
-        _ => None,
+        Message::Response { .. } => None,
     };
     let last = history.iter().rposition(|message| prompt(message).is_some());
     let behind = last.map_or(history, |at| &history[at + 1..]);
@@ -260,7 +260,6 @@ fn problem(history: &[Message]) -> Option<String> {
                 return Some(format!("no results of {open:?}"));
             }
             Message::Response { .. } => open = message.tool_calls().map(ToolCall::id).collect(),
-            _ => {}
         }
     }
     match history.last() {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use countersign::Args;
 use countersign::agent::TakeUp;
 use countersign::decision::Preview;
-use countersign::deferred::Answer;
+use countersign::deferred::{Answer, metadata::GRANTABLE};
 use countersign::ledger::{
-    Acquired, Ask, AskState, Claimed, Decided, Ledger, Quorum, Record, Saved, Settled, Verified,
+    Acquired, Ask, AskState, Claimed, Decided, Grant, GrantScope, Ledger, Quorum, Record, Saved,
+    Settled, Verified,
 };
 use countersign::testing::ScriptedModel;
 use serde_json::{Value, json};
@@ -38,6 +39,12 @@ fn previewed() -> Ask {
         .with_preview(Preview::table("transfers", ["to", "euros"], [["ann", "5"]]))
         .with_preview(Preview::text("endless.txt", &"\n".repeat(2_100)));
     ask("previewed").with_questions(asked.questions().to_vec())
+}
+
+/// An ask that a grant answers. Versions before 5 have no grant.
+fn granted(name: &str) -> Ask {
+    let asked = countersign::Decision::ask("sends mail").with_metadata(GRANTABLE, true);
+    ask(name).with_questions(asked.questions().to_vec())
 }
 
 fn yes() -> Answer {
@@ -97,6 +104,11 @@ pub(super) async fn fill(ledger: &Ledger) {
     ledger.cancel(it.park(ask("cancelled")).await.ask.id(), "ann").await.unwrap();
     ledger.close(it.park(ask("closed")).await.ask.id()).await.unwrap();
 
+    let once = Grant::of(&granted("made"), GrantScope::Run(RUN.into())).unwrap().with_uses(2);
+    ledger.make_grant(once.with_valid_for(AGES), &["ann"]).await.unwrap();
+    ledger.answer_by_grant(&granted("used")).await.unwrap().expect("the grant answers it");
+    assert!(ledger.count_call("refunds", "the first", 2, AGES).await.unwrap());
+
     for (run, lease) in [("over", AGES), ("held", AGES), ("lapsed", Duration::ZERO)] {
         let state = json!({"of": run, "n": 9_007_199_254_740_993_u64});
         ledger.save_run(run, state, None).await.unwrap();
@@ -129,6 +141,7 @@ pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     }
     decide(ledger, token).await;
     execute(ledger).await;
+    grants(ledger).await;
     runs(ledger).await;
     ledger.verify(&earlier.heads).await.expect("the log continues after its earlier end");
 }
@@ -196,6 +209,19 @@ async fn execute(ledger: &Ledger) {
     for name in ["pending", "denied", "released", "expired", "cancelled", "closed"] {
         assert!(matches!(claim(name).await, Claimed::Denied { .. }), "{name}");
     }
+}
+
+/// The grant has one use left, and the counter one place.
+async fn grants(ledger: &Ledger) {
+    if ledger.grants(9).await.unwrap().records.is_empty() {
+        return;
+    }
+    let used = ledger.answer_by_grant(&granted("later")).await.unwrap().expect("its last use");
+    assert!(used.decision.unwrap().by_line().contains(" of ann"));
+    assert!(ledger.answer_by_grant(&granted("too late")).await.unwrap().is_none());
+    let counted = async |call| ledger.count_call("refunds", call, 2, AGES).await.unwrap();
+    assert!(counted("the first").await && counted("the second").await);
+    assert!(!counted("a third").await);
 }
 
 /// The token and the state of a lease.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 
 use super::read;
 use super::stores::{check_continues, load};
@@ -33,7 +33,7 @@ pub(super) async fn write_all(to: &Path) {
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let text = String::from_utf8(out.stdout).unwrap();
-    // What is about the program and its server, and not about the tables.
+    // Settings of the program and its server, and not of the tables.
     let about = ["--", "SET ", "SELECT pg_catalog.", "\\", "CREATE SCHEMA "];
     let kept = text.lines().filter(|line| !line.is_empty());
     let kept = kept.filter(|line| !about.iter().any(|it| line.starts_with(it)));

@@ -5,8 +5,8 @@ use countersign::ledger::{
     Ask, Draft, Filter, Ledger, LedgerError, Linker, MemoryStore, Row, Store, Writes,
 };
 use countersign::seal::SealError;
-use countersign::sqlite::SqliteStore;
 use countersign::{SuspendedRun, SuspendedTurn};
+use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -76,7 +76,7 @@ async fn rows(store: impl Store + Clone) {
     let all = || async { store.list(&Filter::default()).await.unwrap() };
     for id in [ask("pending").id().to_owned(), "run:lapsed".to_owned()] {
         let found = store.get(&id).await.unwrap().found().unwrap();
-        let (before, said) = (found.row, serde_json::from_str(&found.entry.unwrap()).unwrap());
+        let (before, said) = (found.row, serde_json::from_str(&found.entry.unwrap().body).unwrap());
         for doc in later(&before.doc) {
             let row = Row { doc, ..before.clone() };
             let put = async |row: &Row, body: &Value| {
@@ -133,6 +133,10 @@ async fn a_file_of_a_later_version_is_refused_by_its_number_and_unchanged() {
         connection
             .execute("ALTER TABLE countersign_rows RENAME TO countersign_things", [])
             .unwrap();
+    }
+    // The last connection that closes writes what is in the other file back.
+    while place.path().join("ledger.db-wal").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let before = std::fs::read(&path).unwrap();
     let error = SqliteStore::open(&path).await.unwrap_err();

@@ -53,7 +53,7 @@ fn in_the_year_9999() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(253_402_300_799)
 }
 
-/// Whether every stored field is still there; a later version may have more.
+/// Returns whether every stored field is still there; a later version may have more.
 fn keeps(stood: &Value, stands: &Value) -> Result<(), String> {
     let within = |name: &str, problem: String| format!("{name}/{problem}");
     match (stood, stands) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use countersign::ledger::{
     Draft, Entry, Filter, Ledger, Linker, MemoryStore, Row, RowKind, Store, Writes,
 };
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -32,16 +32,17 @@ pub(super) async fn write_all(to: &Path) {
     fill(&ledger).await;
     let rows = store.list(&Filter::default()).await.unwrap();
     write(to, "rows.json", &rows.iter().map(|found| row_as_json(&found.row)).collect());
-    write_log(to, "log.jsonl", &ledger).await;
+    write_log(to, "log.jsonl", &ledger, &store).await;
     write(to, "stands.json", &standing(&ledger, &Default::default()).await);
     let sealed = ledger.get(ask("sealed").id()).await.unwrap().unwrap();
     let token = keys().seal_ask(&sealed, "ann", in_the_year_9999()).unwrap();
     std::fs::write(to.join("ask.token"), format!("{token}\n")).unwrap();
 
-    let keyed = Ledger::new(self::store()).audit_key(KEY);
+    let store = self::store();
+    let keyed = Ledger::new(store.clone()).audit_key(KEY);
     keyed.park(ask("pending")).await.unwrap();
     keyed.cancel(ask("pending").id(), "ann").await.unwrap();
-    write_log(to, "log.keyed.jsonl", &keyed).await;
+    write_log(to, "log.keyed.jsonl", &keyed, &store).await;
 
     let place = TempDir::new().unwrap();
     let path = place.path().join("ledger.db");
@@ -53,9 +54,13 @@ pub(super) async fn write_all(to: &Path) {
     super::dump::write_all(to).await;
 }
 
-async fn write_log(to: &Path, file: &str, ledger: &Ledger) {
+/// The log as it is exported, and what the store says about its key.
+async fn write_log(to: &Path, file: &str, ledger: &Ledger, store: &MemoryStore) {
     let mut log = String::new();
     ledger.export(|entry| log.push_str(&format!("{}\n", json!(entry)))).await.unwrap();
+    for entry in store.log("countersign/key", 0, 9).await.unwrap() {
+        log.push_str(&format!("{}\n", json!(entry)));
+    }
     std::fs::write(to.join(file), log).unwrap();
 }
 
@@ -93,12 +98,6 @@ fn row_of(json: &Value) -> Row {
     }
 }
 
-/// The row that an entry is about.
-fn about(run: &str, body: &Value) -> Option<String> {
-    let of_run = || body["event"].as_str()?.starts_with("run_").then(|| format!("run:{run}"));
-    body["ask"].as_str().map(str::to_owned).or_else(of_run)
-}
-
 /// Puts the rows and the log into an empty store. The log is chained again, with the same hashes.
 pub(super) async fn load(store: &impl Store, version: &Path) {
     let rows: Vec<Value> = serde_json::from_str(&read(version, "rows.json")).unwrap();
@@ -106,7 +105,7 @@ pub(super) async fn load(store: &impl Store, version: &Path) {
     let entries = entries(version, "log.jsonl");
     let drafts = entries.iter().map(|entry| {
         let body: Value = serde_json::from_str(&entry.body).unwrap();
-        Draft { run: entry.run.clone(), row: about(&entry.run, &body), body }
+        Draft { run: entry.run.clone(), row: None, body }
     });
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
     let writes = Writes { rows, log: drafts.collect(), ..Writes::default() };

@@ -71,6 +71,22 @@ async fn an_approval_covers_the_questions_it_was_shown_or_a_subset() {
 }
 
 #[tokio::test]
+async fn a_person_who_is_asked_again_is_told_what_has_changed() {
+    let pay = Recorder::new(["pay"]);
+    let about = |digest: &'static str| {
+        let asks = decide_fn(move |_, _| {
+            Decision::ask("writes").with_pin("preview of todo.txt", digest).with_pin("user", "ann")
+        });
+        pay.clone().layered(asks.named("A"))
+    };
+    let suspended = suspend(about("old")).await;
+    let yes = suspended.requests().answer().approve("c1").build().unwrap();
+    let report = resume(about("new"), suspended, yes).await;
+    let changed = report.deferred().unwrap().changed("c1").unwrap().to_owned();
+    assert_eq!(changed, "`todo.txt` has changed since it was approved");
+}
+
+#[tokio::test]
 async fn a_changed_reason_under_a_stable_key_is_the_same_question() {
     // A1: the key is the reason unless a stable one is given.
     let balance = Arc::new(AtomicU32::new(100));

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::agent::RunError;
-use countersign::genai::{GenaiError, GenaiModel};
 use countersign::model::{ModelExt, ModelRequest, ModelResponse};
 use countersign::turn::RunEvent;
 use countersign::{Agent, BoxError, DeferredToolResults, Error};
+use countersign_genai::{GenaiError, GenaiModel};
 use genai::adapter::AdapterKind;
 use serde_json::json;
 use tower::ServiceBuilder;

@@ -7,7 +7,6 @@ use std::future::IntoFuture as _;
 use countersign::agent::{RunError, RunResult, text};
 use countersign::call::ToolKind;
 use countersign::deferred::{CallResult, ToolApproved};
-use countersign::genai::GenaiModel;
 use countersign::outcome::{
     CallDeferred, DeferralKind, ModelRetry, ToolDenied, ToolFailed, ToolReturn,
 };
@@ -15,6 +14,7 @@ use countersign::{
     Agent, Args, Decision, DeferredToolResults, Message, SuspendedRun, ToolCall, ToolDefinition,
     ToolError, Tools, ToolsExt, decide_fn,
 };
+use countersign_genai::GenaiModel;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};

@@ -9,8 +9,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, header};
 use axum::routing::post;
-use countersign::genai::Client;
-use countersign::genai::GenaiModel;
+use countersign_genai::Client;
+use countersign_genai::GenaiModel;
 use futures::StreamExt as _;
 use genai::adapter::AdapterKind;
 use genai::resolver::{AuthData, Endpoint};
@@ -323,7 +323,7 @@ fn stream(mut events: Vec<String>, reply: &Reply, wire: Wire) -> Answer {
     answer.body(body).unwrap()
 }
 
-/// Whether a name of a tool is one that providers take.
+/// Returns `true` if a name of a tool is one that providers take.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && is_id(text)
 }
@@ -333,7 +333,7 @@ pub(crate) fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(sound)
 }
 
-/// Whether an object has no other keys than these.
+/// Returns whether an object has no other keys than these.
 pub(crate) fn only(object: &Value, keys: &[&str]) -> Result<(), String> {
     let strange = |key: &&String| !keys.contains(&key.as_str());
     match object.as_object().and_then(|object| object.keys().find(strange)) {

@@ -1,9 +1,11 @@
 //! Payloads by which a model, or a server of its tools, would have a call judged as another one than it is.
 
 use countersign::ToolMiddlewareExt as _;
-use countersign::hook::{Client, Hook};
-use countersign::rules::Rules;
+use countersign_cli::hook::{Client, Hook};
+use countersign_rules::Rules;
 use serde_json::{Value, json};
+
+use crate::support::clients::forms;
 
 use super::vocabulary::payload;
 use super::{answered, assert_denied};
@@ -35,61 +37,33 @@ fn ruled(client: Client, root: &std::path::Path) -> Hook {
         .layered(Rules::builder().root(root).text("r.toml", RULES).load().unwrap().into_layer())
 }
 
-/// The shell of each client, and its tools that read, write and find files, with the names of their arguments.
+/// The shell of a client, and its tools that read, write and find files, with the names of their arguments.
 struct Tools {
     client: Client,
     shell: &'static str,
     read: (&'static str, &'static str),
-    write: (&'static str, &'static str, &'static str),
-    find: &'static str,
-    /// Whether a tool of this name is one of an MCP server, with the same name as the shell.
+    write: Option<(&'static str, &'static str, &'static str)>,
+    find: Option<&'static str>,
+    /// A tool of this name is one of an MCP server, with the same name as the shell.
     imitation: &'static str,
 }
 
-const TOOLS: [Tools; 5] = [
-    Tools {
-        client: Client::Claude,
-        shell: "Bash",
-        read: ("Read", "file_path"),
-        write: ("Write", "file_path", "content"),
-        find: "Glob",
-        imitation: "mcp__x__Bash",
-    },
-    Tools {
-        client: Client::Codex,
-        shell: "Bash",
-        read: ("view_image", "path"),
-        write: ("", "", ""),
-        find: "",
-        imitation: "mcp__x__shell",
-    },
-    Tools {
-        client: Client::Gemini,
-        shell: "run_shell_command",
-        read: ("read_file", "file_path"),
-        write: ("write_file", "file_path", "content"),
-        find: "glob",
-        imitation: "mcp_x_run_shell_command",
-    },
-    Tools {
-        client: Client::Copilot,
-        shell: "bash",
-        read: ("view", "path"),
-        write: ("create", "path", "file_text"),
-        find: "glob",
-        imitation: "x-bash",
-    },
-    Tools {
-        client: Client::Opencode,
-        shell: "bash",
-        read: ("read", "filePath"),
-        write: ("write", "filePath", "content"),
-        find: "glob",
-        imitation: "x_bash",
-    },
-];
+fn all_tools() -> impl Iterator<Item = Tools> {
+    Client::ALL.into_iter().map(|client| {
+        let tool = |kind: &str| forms(client.name()).tool(kind);
+        let first = |kind: &str| tool(kind).map(|words| words[0]);
+        Tools {
+            client,
+            shell: first("shell").unwrap(),
+            read: tool("read").map(|words| (words[0], words[1])).unwrap(),
+            write: tool("write").map(|words| (words[0], words[1], words[2])),
+            find: first("find"),
+            imitation: first("imitation").unwrap(),
+        }
+    })
+}
 
-/// Whether a call runs without a person under the rules, in a directory with a link that leads out of it.
+/// A directory with a link that leads out of it, and rules. A call is tried here: does it run without a person?
 struct Desk {
     root: tempfile::TempDir,
 }
@@ -147,15 +121,14 @@ fn a_path_that_leads_out_is_not_allowed_however_it_is_written() {
         "sub/.env",
         "",
     ];
-    for tools in TOOLS {
+    for tools in all_tools() {
         let (client, (read, name)) = (tools.client, tools.read);
         for path in ["sub/notes.md", "inner/notes.md", "sub/../sub/notes.md", &inside] {
             desk.runs(client, read, &json!({ name: path }));
         }
         for path in outside {
             desk.does_not_run(client, read, &json!({ name: path }));
-            let (write, name, content) = tools.write;
-            if client != Client::Codex {
+            if let Some((write, name, content)) = tools.write {
                 desk.does_not_run(client, write, &json!({ name: path, content: "" }));
             }
         }
@@ -166,13 +139,13 @@ fn a_path_that_leads_out_is_not_allowed_however_it_is_written() {
 #[test]
 fn a_pattern_that_leads_out_of_its_directory_is_asked_about() {
     let desk = Desk::new();
-    for tools in TOOLS.into_iter().filter(|it| !it.find.is_empty()) {
+    for (tools, find) in all_tools().filter_map(|it| it.find.map(|find| (it, find))) {
         for pattern in ["**/*.md", "{sub,inner}/*", "*"] {
-            desk.runs(tools.client, tools.find, &json!({"pattern": pattern}));
+            desk.runs(tools.client, find, &json!({"pattern": pattern}));
         }
         for pattern in ["/etc/*", "../*", "{..,sub}/*", "sub/../../*", "~/*", "{.,a}{.,b}/*"] {
-            desk.does_not_run(tools.client, tools.find, &json!({"pattern": pattern}));
-            desk.does_not_run(tools.client, tools.find, &json!({"pattern": [pattern]}));
+            desk.does_not_run(tools.client, find, &json!({"pattern": pattern}));
+            desk.does_not_run(tools.client, find, &json!({"pattern": [pattern]}));
         }
     }
     for (client, tool, name) in [
@@ -236,7 +209,7 @@ fn a_call_with_two_paths_is_not_allowed_by_one_of_them() {
 #[test]
 fn a_servers_tool_with_the_name_of_the_clients_own_is_not_allowed_by_its_rule() {
     let desk = Desk::new();
-    for tools in TOOLS {
+    for tools in all_tools() {
         let args = json!({"command": "ls"});
         desk.runs(tools.client, tools.shell, &args);
         desk.does_not_run(tools.client, tools.imitation, &args);
@@ -270,7 +243,7 @@ fn a_servers_tool_with_the_name_of_the_clients_own_is_not_allowed_by_its_rule() 
 #[test]
 fn a_command_behind_a_wrapper_is_judged_by_what_it_runs() {
     let desk = Desk::new();
-    for tools in TOOLS {
+    for tools in all_tools() {
         for command in ["ls", "cat sub/notes.md", "ls | head -3"] {
             desk.runs(tools.client, tools.shell, &json!({"command": command}));
         }
@@ -311,7 +284,7 @@ fn a_command_behind_a_wrapper_is_judged_by_what_it_runs() {
 #[test]
 fn a_key_that_is_there_twice_is_refused_at_every_depth() {
     let desk = Desk::new();
-    for tools in TOOLS {
+    for tools in all_tools() {
         let text =
             desk.in_this_directory(&payload(tools.client, tools.shell, &json!({"command": "ls"})));
         let hook = ruled(tools.client, desk.root.path());
@@ -334,7 +307,7 @@ fn a_key_that_is_there_twice_is_refused_at_every_depth() {
 fn a_terminal_is_asked_about_whatever_the_type_of_its_switch() {
     let desk = Desk::new();
     for tty in [json!(true), json!("true"), json!(1), json!({}), json!([])] {
-        for tools in TOOLS {
+        for tools in all_tools() {
             desk.does_not_run(tools.client, tools.shell, &json!({"command": "ls", "tty": tty}));
         }
     }

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
-use countersign::hook::{Client, Hook};
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::rules::Rules;
 use countersign::{Decision, ToolMiddlewareExt, decide_fn};
+use countersign_cli::hook::{Client, Hook};
+use countersign_rules::Rules;
 use serde_json::json;
 use tower::ServiceBuilder;
 

@@ -1,17 +1,22 @@
 //! Hooks of coding agents through the library: payloads that the clients have sent, and what they are answered.
 
 mod attacks;
+mod clients;
 mod counting;
 mod granting;
+mod people;
+mod presets;
 mod recorded;
 mod vocabulary;
 
 use std::time::{Duration, Instant};
 
-use countersign::hook::{Client, Hook, HookReply};
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign::{Decision, decide_fn};
-use serde_json::{Value, json};
+use countersign_cli::hook::{Client, Hook, HookReply};
+use serde_json::Value;
+
+use crate::support::clients::forms;
 
 /// A payload that a client has sent before a tool call.
 pub(crate) struct Recorded {
@@ -21,24 +26,21 @@ pub(crate) struct Recorded {
     pub(crate) payload: Value,
 }
 
-/// The recorded payloads of the clients that have a hook here.
+/// The payloads of all clients.
 pub(crate) fn recorded() -> Vec<Recorded> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/payloads.jsonl");
-    let text = std::fs::read_to_string(path).unwrap().replace("WS", "/src/ws");
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
-    let of = |line: Value| {
-        let client = word(&line, "client").parse().ok()?;
-        let (event, tool) = (word(&line, "event"), word(&line, "tool"));
-        Some(Recorded { client, event, tool, payload: line["payload"].clone() })
+    let of = |client: Client| {
+        forms(client.name()).payloads.iter().map(move |line| {
+            let (event, tool) = (word(line, "event"), word(line, "tool"));
+            Recorded { client, event, tool, payload: line["payload"].clone() }
+        })
     };
-    lines.filter_map(of).collect()
+    Client::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Those before a tool call.
 pub(crate) fn before() -> Vec<Recorded> {
-    let events = ["PreToolUse", "BeforeTool", "tool.execute.before"];
-    let is_before = |it: &Recorded| events.iter().any(|event| it.event.eq_ignore_ascii_case(event));
+    let is_before = |it: &Recorded| it.event == forms(it.client.name()).text("before");
     recorded().into_iter().filter(is_before).collect()
 }
 
@@ -61,14 +63,6 @@ fn assert_denied(client: Client, reply: &HookReply, why: &str) {
     let answer: Value = serde_json::from_slice(reply.stdout()).unwrap();
     let reason = reply.stderr().trim_end();
     assert!(reason.contains(why), "{reason}");
-    let expected = match client {
-        Client::Claude | Client::Codex => json!({"hookSpecificOutput": {
-            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
-        }}),
-        Client::Copilot => {
-            json!({"permissionDecision": "deny", "permissionDecisionReason": reason})
-        }
-        _ => json!({"decision": "deny", "reason": reason}),
-    };
+    let expected = forms(client.name()).answer("denial", reason).unwrap();
     assert_eq!((answer, reply.status()), (expected, 2), "{client}");
 }

@@ -1,7 +1,11 @@
 //! One vocabulary for the tools of all clients.
 
-use countersign::hook::{Client, Hook};
+use countersign::ToolMiddlewareExt as _;
+use countersign_cli::hook::{Client, Hook};
+use countersign_rules::Rules;
 use serde_json::{Value, json};
+
+use crate::support::clients::{ToldCall, clients, forms};
 
 use super::{allowing, answered, assert_denied, before};
 
@@ -11,18 +15,10 @@ fn translated(client: Client, tool: &str, args: &Value) -> (String, Value) {
 }
 
 pub(super) fn payload(client: Client, tool: &str, args: &Value) -> String {
-    match client {
-        Client::Copilot => json!({"sessionId": "s", "cwd": "/w", "toolName": tool, "toolArgs": args}),
-        Client::Opencode => json!({
-            "hook_event_name": "tool.execute.before", "session_id": "s", "call_id": "c", "cwd": "/w", "tool": tool,
-            "args": args,
-        }),
-        _ => json!({
-            "hook_event_name": if client == Client::Gemini { "BeforeTool" } else { "PreToolUse" },
-            "session_id": "s", "cwd": "/w", "tool_use_id": "c", "tool_name": tool, "tool_input": args,
-        }),
-    }
-    .to_string()
+    let forms = forms(client.name());
+    let args = args.clone();
+    let call = ToldCall { session: "s", directory: "/w", id: "c", tool, args };
+    forms.payload(forms.text("before"), &call).to_string()
 }
 
 #[test]
@@ -40,15 +36,13 @@ fn every_recorded_call_has_its_name_in_the_common_vocabulary() {
     }
     seen.sort();
     seen.dedup();
-    for client in ["claude", "codex", "gemini", "copilot", "opencode"] {
-        for tool in ["shell", "mcp:note/note", "spawn_agent"] {
+    for client in clients() {
+        for tool in forms(client).texts("surfaces") {
             assert!(
                 seen.contains(&(client.to_owned(), tool.to_owned())),
                 "{client} {tool}: {seen:?}"
             );
         }
-        let write = if client == "codex" { "patch" } else { "write_file" };
-        assert!(seen.contains(&(client.to_owned(), write.to_owned())), "{client}");
     }
 }
 
@@ -165,5 +159,168 @@ fn invisible_input_is_asked_about_even_if_the_layers_allow_it() {
         let reply = answered(&allowing(client), payload(client, tool, &args).as_bytes());
         assert_denied(client, &reply, why);
         assert!(reply.stderr().contains("waits for approval"), "{}", reply.stderr());
+    }
+}
+
+/// The hook of a client under this rule file.
+fn ruled(client: Client, rules: &str) -> Hook {
+    let text = format!("version = 1\n{rules}");
+    let rules = Rules::builder().lexical().text("r.toml", text).load().unwrap();
+    Hook::new(client).layered(rules.into_layer()).unknown_by_name(true)
+}
+
+/// P2: a rule that names a client's tool literally answers the doubt, unless the call may hold a command.
+#[test]
+fn a_tool_that_is_not_known_runs_where_a_rule_names_it_and_its_call_holds_no_command() {
+    let run = |hook: &Hook, tool: &str, args: &Value| {
+        answered(hook, payload(Client::Claude, tool, args).as_bytes())
+    };
+    let named = ruled(
+        Client::Claude,
+        "[[rule]]\nid = 'r'\nallow = ['claude:Skill', 'claude:Workflow']\n[[rule]]\nid = 'all'\nallow = '*'",
+    );
+    let skill = json!({"skill": "review", "args": "the last commit"});
+    assert_eq!(run(&named, "Skill", &skill).status(), 0);
+    for args in [
+        json!({"script": "rm -r x"}),
+        json!({"steps": [{"shellCommand": "rm -r x"}]}),
+        json!({"args": ["-c", "rm -r x"]}),
+        json!({"run_command": {"text": "rm -r x"}}),
+    ] {
+        assert_denied(Client::Claude, &run(&named, "Workflow", &args), "may hold a command");
+    }
+    for tool in ["CronCreate", "skill", "mcp__a__b__c"] {
+        assert_denied(Client::Claude, &run(&named, tool, &json!({})), "waits for approval");
+    }
+    for rules in
+        ["danger_default_allow = true", "[[rule]]\nid = 'all'\nallow = ['*', 'mcp:*/*', 'set:*/*']"]
+    {
+        let denied = run(&ruled(Client::Claude, rules), "Skill", &skill);
+        assert_denied(Client::Claude, &denied, "no rule allows `claude:Skill` by its name");
+    }
+    // Layers that do not know tools by their names allow none.
+    let hook = allowing(Client::Claude);
+    assert_denied(Client::Claude, &run(&hook, "Skill", &skill), "is not known");
+}
+
+/// P2: "if no field of the call may hold a command", by its name in any form, also inside of a text.
+#[test]
+fn a_field_that_may_hold_a_command_is_found_by_its_name() {
+    let hook = ruled(Client::Claude, "[[rule]]\nid = 'r'\nallow = 'claude:Skill'");
+    let run = |args: &Value| answered(&hook, payload(Client::Claude, "Skill", args).as_bytes());
+    for name in [
+        "shellcommand",
+        "SHELLCommand",
+        "scripts",
+        "cmds",
+        "command1",
+        "commandline",
+        "cmdline",
+        "sh",
+        "SH",
+        "zsh",
+        "powershell",
+        "execute",
+        "executable",
+        "eval",
+        "js",
+        "javaScript",
+        "stdin",
+        "entrypoint",
+        "python3",
+        "codes",
+        "runs",
+        "BASHScript",
+        "cmd2",
+        "sh2",
+        "argv",
+        "pre-run",
+        "expression",
+    ] {
+        let denied = run(&json!({"skill": "x", name: "rm -rf /"}));
+        assert_denied(Client::Claude, &denied, &format!("`{name}` may hold a command"));
+    }
+    for text in [
+        r#"{"command":"rm"}"#,
+        r#" [{"deep": {"cmd": "rm"}}]"#,
+        r#"{"a": "{\"command\": \"rm\"}"}"#,
+        r#""{\"command\": \"rm\"}""#,
+        r#"{"\u0063ommand": "rm"}"#,
+        // Not read as strict JSON, and perhaps by the tool.
+        r#"{"command": "rm", "command": null}"#,
+        "{command: 'rm'}",
+        "{\"command\": \"rm\"} {}",
+    ] {
+        for args in [json!({"params": text}), json!({"args": text}), json!({"arguments": [text]})] {
+            assert_denied(Client::Claude, &run(&args), "may hold a command");
+        }
+    }
+    for args in [
+        json!({"skill": "x", "description": "Runs the command `rm`", "args": "run the script"}),
+        json!({"skill": "{\"to\": \"the last commit\"}", "arguments": "[draft] review"}),
+        json!({"subscription": "daily", "run_in_background": true, "cmd": null}),
+    ] {
+        assert_eq!(run(&args).status(), 0, "{args}");
+    }
+}
+
+/// P2: "A tool that the payload says is of an MCP server is never the client's own".
+#[test]
+fn a_servers_tool_is_never_the_clients_own() {
+    for (client, tool, said) in [
+        (Client::Claude, "Skill", json!({"mcp_server": {"name": "evil"}})),
+        (Client::Claude, "Skill", json!({"mcp_server": {}})),
+        (Client::Claude, "Skill", json!({"mcpServerName": "evil"})),
+        (Client::Claude, "Bash", json!({"mcp_server": {}})),
+        (Client::Qwen, "skill", json!({"mcp_server": {"name": "evil"}})),
+        (Client::Gemini, "activate_skill", json!({"mcp_context": {"server_name": "evil"}})),
+    ] {
+        let name = client.name();
+        let named = if tool == "Bash" { String::new() } else { format!("'{name}:{tool}', ") };
+        let rules = format!("[[rule]]\nid = 'r'\nallow = [{named}'*']");
+        let (hook, args) = (ruled(client, &rules), json!({"command": "ls"}));
+        let args = if tool == "Bash" { args } else { json!({"skill": "x"}) };
+        let mut payload: Value = serde_json::from_str(&payload(client, tool, &args)).unwrap();
+        let own = answered(&hook, payload.to_string().as_bytes());
+        assert_eq!(own.status(), 0, "{client} {tool}: {own:?}");
+        payload.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+        let reply = answered(&hook, payload.to_string().as_bytes());
+        assert_denied(client, &reply, "is of an MCP server, and not certainly of which one");
+    }
+}
+
+/// P2: the tools that only read and are in today's clients have names in the common vocabulary.
+#[test]
+fn tools_that_only_read_are_known() {
+    for (client, tool, name) in [
+        (Client::Claude, "ListAgents", "list_agents"),
+        (Client::Claude, "CronList", "list_schedules"),
+        (Client::Codex, "list_mcp_resources", "list_resources"),
+        (Client::Codex, "get_goal", "goal"),
+        (Client::Gemini, "read_background_output", "shell_output"),
+        (Client::Gemini, "update_topic", "topic"),
+        (Client::Copilot, "read_agent", "list_agents"),
+    ] {
+        assert_eq!(translated(client, tool, &json!({})).0, name, "{client} {tool}");
+    }
+}
+
+/// P2: the servers of the client's configuration say where the name of a tool is split.
+#[test]
+fn the_configuration_of_a_client_says_which_server_a_tool_is_of() {
+    let of = |client: Client, servers: &[&str], tool: &str| {
+        let servers = servers.iter().map(|it| (*it).to_owned()).collect();
+        let hook = Hook::new(client).servers(Some(servers));
+        hook.translate(payload(client, tool, &json!({})).as_bytes()).unwrap().0
+    };
+    let copilot = |tool: &str| of(Client::Copilot, &["docs", "github-mcp-server"], tool);
+    assert_eq!(copilot("github-mcp-server-list_issues"), "mcp:github-mcp-server/list_issues");
+    assert_eq!(copilot("docs-search"), "mcp:docs/search");
+    let opencode = |tool: &str| of(Client::Opencode, &["git", "my docs", "a", "a_b"], tool);
+    assert_eq!(opencode("git_git_status"), "mcp:git/git_status");
+    assert_eq!(opencode("my_docs_get_page"), "mcp:my docs/get_page");
+    // Two servers fit, and none does: a tool of the client that is not known.
+    for tool in ["a_b_c", "plan_exit", "git_", "git"] {
+        assert_eq!(opencode(tool), tool);
     }
 }

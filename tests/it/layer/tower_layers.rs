@@ -281,7 +281,7 @@ async fn a_denied_or_asked_call_gives_its_slot_back() {
     assert_eq!(recorder.ids(), ["allow"]);
 }
 
-/// Whether a denied call below a buffer leaves the only slot of a shared limit to other sets.
+/// Returns `true` if a denied call below a buffer leaves the only slot of a shared limit to other sets.
 async fn leaves_the_slot<L>(denies: L) -> bool
 where
     L: Layer<ConcurrencyLimit<Tools>> + Clone + Send + Sync + 'static,
@@ -392,7 +392,7 @@ async fn load_shed_sheds_only_directly_above_the_limit_it_guards() {
     assert_eq!(sync.ids().len(), 2);
 }
 
-/// Whether a type is `Clone`: the inherent constant, where it applies, hides the trait's.
+/// Says whether a type is `Clone`: the inherent constant, where it applies, hides the trait's.
 struct IsClone<T>(PhantomData<T>);
 
 trait Fallback {

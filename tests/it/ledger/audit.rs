@@ -8,7 +8,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Acquired, Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Verified,
 };
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -122,11 +122,19 @@ async fn verify_finds_an_ask_that_was_removed_and_parked_again() {
     let ask = Ask::new("r2", "c1", "rm").with_args(Args::new().with("path", "MARKER"));
     let error = ledger.park(ask.clone()).await.unwrap_err().to_string();
     assert!(error.contains("was changed outside of the ledger: it was removed"), "{error}");
-    // Where no entry is found either, it is made anew, and its log shows it.
-    file.execute("UPDATE countersign_log SET about = 'another' WHERE run = 'r2'", []).unwrap();
-    ledger.park(ask).await.unwrap();
+    // The entries are found by their texts, and no column beside them can hide one.
+    let error = file.execute("UPDATE countersign_log SET about = 'another'", []).unwrap_err();
+    assert!(error.to_string().contains("no such column"), "{error}");
+    // Where the texts were changed, too, nothing is linked to the last one.
+    let sql = "UPDATE countersign_log SET body = replace(body, 'about', 'abnut') WHERE run = 'r2'";
+    file.execute(sql, []).unwrap();
+    let sql =
+        "UPDATE countersign_log SET body = replace(body, '\"ask\"', '\"nsk\"') WHERE run = 'r2'";
+    file.execute(sql, []).unwrap();
+    let error = ledger.park(ask).await.unwrap_err().to_string();
+    assert!(error.contains("at entry 2: it was changed"), "{error}");
     let broken = verify(&ledger, &Heads::new()).await.unwrap_err().to_string();
-    assert!(broken.contains("its ask was removed, and parked again"), "{broken}");
+    assert!(broken.contains("at entry 1: it was changed"), "{broken}");
 }
 
 #[tokio::test]
@@ -148,15 +156,16 @@ async fn only_the_holder_of_the_key_writes_a_log_that_verifies() {
     let open = async || Ledger::new(SqliteStore::open(&path).await.unwrap());
     let keyed = open().await.audit_key(b"a key");
     let ask = keyed.park(Ask::new("r", "c", "rm")).await.unwrap();
-    assert!(verify(&keyed, &Heads::new()).await.is_ok());
+    let whole = verify(&keyed, &Heads::new()).await.unwrap();
     for other in [open().await, open().await.audit_key(b"another key")] {
-        let broken = verify(&other, &Heads::new()).await.unwrap_err();
-        assert_eq!((broken.seq, &*broken.problem), (Some(1), "it was changed"));
+        // L8: "a process without it, or with another one, is refused when it opens the store, before it writes".
+        let refused = |error: LedgerError| matches!(error, LedgerError::AuditKey { .. });
+        assert!(refused(other.verify(&Heads::new()).await.unwrap_err()));
         let yes = Answer::Approve { args: None };
-        other.decide(ask.ask.id(), &ask.fingerprint, "eve", yes).await.unwrap();
+        let decided = other.decide(ask.ask.id(), &ask.fingerprint, "eve", yes).await;
+        assert!(refused(decided.unwrap_err()));
     }
-    let broken = verify(&keyed, &Heads::new()).await.unwrap_err();
-    assert_eq!((broken.seq, &*broken.problem), (Some(2), "it was changed"));
+    assert_eq!(verify(&keyed, &Heads::new()).await.unwrap(), whole, "nothing was written");
 }
 
 #[tokio::test]
@@ -239,8 +248,9 @@ async fn earlier_logs_verify() {
     ledger.settle(ask.ask.id(), 1, json!(1)).await.unwrap();
     // The entries in their earlier form: a settlement names no worker, and a claim has no time.
     let file = rusqlite::Connection::open(&path).unwrap();
-    let doc: String =
-        file.query_row("SELECT doc FROM countersign_rows", [], |it| it.get(0)).unwrap();
+    let doc: String = file
+        .query_row("SELECT doc FROM countersign_rows WHERE kind = 'ask'", [], |it| it.get(0))
+        .unwrap();
     let mut doc: serde_json::Value = serde_json::from_str(&doc).unwrap();
     doc["version"] = json!(1);
     let lease = doc.as_object_mut().unwrap().remove("lease").unwrap();
@@ -248,7 +258,8 @@ async fn earlier_logs_verify() {
     claim.remove("at").unwrap();
     claim.insert("until".to_owned(), lease["until"].clone());
     let record: Record = serde_json::from_value(doc["ask"].clone()).unwrap();
-    file.execute("UPDATE countersign_rows SET doc = ?1", [doc.to_string()]).unwrap();
+    file.execute("UPDATE countersign_rows SET doc = ?1 WHERE kind = 'ask'", [doc.to_string()])
+        .unwrap();
     let mut entries = Vec::new();
     ledger.export(|entry| entries.push(entry)).await.unwrap();
     let mut last: Option<Entry> = None;
@@ -258,12 +269,11 @@ async fn earlier_logs_verify() {
             body["by"] = serde_json::Value::Null;
         }
         body.as_object_mut().unwrap().remove("row").unwrap();
+        body.as_object_mut().unwrap().remove("about").unwrap();
         body["record"] = digest(&record).into();
-        let (run, row) = (entry.run.clone(), Some(record.ask.id().to_owned()));
-        let draft = Draft { run, row, body };
-        let before = last.as_ref().map(|last| (last.seq, last.hash.as_str()));
-        let entry = Linker::default().link(before, &draft);
-        let sql = "UPDATE countersign_log SET prev = ?1, hash = ?2, body = ?3 WHERE seq = ?4";
+        let draft = Draft { run: entry.run.clone(), row: None, body };
+        let entry = Linker::default().link(last.as_ref(), &draft).unwrap();
+        let sql = "UPDATE countersign_log SET prev = ?1, hash = ?2, body = ?3 WHERE run = 'r' AND seq = ?4";
         file.execute(sql, rusqlite::params![entry.prev, entry.hash, entry.body, entry.seq])
             .unwrap();
         last = Some(entry);

@@ -54,7 +54,7 @@ impl ToolMiddleware for Refuses {
 fn results(history: &[Message]) -> Vec<String> {
     let parts = history.iter().filter_map(|message| match message {
         Message::Request { parts } => Some(parts),
-        _ => None,
+        Message::Response { .. } => None,
     });
     let ids = parts.flatten().filter_map(|part| match part {
         RequestPart::ToolReturn { tool_call_id, .. } => Some(tool_call_id.clone()),

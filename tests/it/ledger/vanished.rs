@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, Ledger, LedgerError, Record};
-use countersign::sqlite::SqliteStore;
+use countersign_sqlite::SqliteStore;
 use tempfile::TempDir;
 
 async fn open(path: &Path) -> Ledger {

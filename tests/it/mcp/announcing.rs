@@ -30,15 +30,20 @@ fn notified<'a>(client: &'a Client, kind: &'a str) -> impl Iterator<Item = &'a V
 
 /// Waits for a notification that follows others.
 async fn until(client: &mut Client, kind: &str) {
+    until_all(client, kind, 1).await;
+}
+
+/// Waits until this many notifications of a kind have arrived.
+async fn until_all(client: &mut Client, kind: &str, number: usize) {
     for _ in 0..400 {
-        if notified(client, kind).next().is_some() {
+        if notified(client, kind).count() >= number {
             return;
         }
         // Notifications are read with the next response.
         client.ask("ping", json!({})).await;
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    panic!("no {kind}: {:?}", client.notified)
+    panic!("not {number} of {kind}: {:?}", client.notified)
 }
 
 // "A completion is judged as a call, and no person is asked."
@@ -109,8 +114,8 @@ async fn a_client_of_an_earlier_revision_is_told_of_changes_by_their_kind() {
     for kind in ["tools", "prompts", "resources"] {
         until(&mut client, &format!("{kind}/list_changed")).await;
     }
-    until(&mut client, "resources/updated").await;
-    // The server has announced an update of another resource after these.
+    until_all(&mut client, "resources/updated", 2).await;
+    // The server has announced an update of another resource between these.
     client.ask("ping", json!({})).await;
     let mut updated: Vec<_> =
         notified(&client, "resources/updated").map(|it| it["uri"].clone()).collect();

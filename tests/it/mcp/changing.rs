@@ -8,8 +8,8 @@ use std::time::Duration;
 use countersign::args::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
-use countersign::mcp::{ACCEPT_TOOLS, Launch, McpToolset, Proposal};
 use countersign::{Outcome, ToolCall, Turn};
+use countersign_mcp::{ACCEPT_TOOLS, Launch, McpToolset, Proposal};
 use serde_json::{Value, json};
 
 use super::client::{Client, told};
@@ -69,7 +69,8 @@ async fn call(client: &mut Client, tool: &str) -> String {
 /// Runs `countersign pins`, and gives its status and lines.
 fn pins(desk: &Desk, words: &[&str]) -> (i32, Vec<Value>) {
     let ended = desk.user.run(&[&["pins"][..], words].concat());
-    assert!(ended.status < 3 || ended.err.is_empty(), "{}", ended.err);
+    let leads_on = ended.err.is_empty() || ended.err.contains("countersign pins list");
+    assert!(ended.status < 3 || leads_on, "{}", ended.err);
     (ended.status, ended.lines())
 }
 
@@ -485,8 +486,7 @@ async fn tools_that_were_accepted_in_the_first_form_stay_accepted() {
     };
     for accepts in [true, false] {
         let desk = Desk::new();
-        // Makes the store.
-        pins(&desk, &["list"]);
+        assert_eq!(desk.user.run(&["asks", "init"]).status, 0);
         accepted_in_the_first_form(&desk, &run, &bare).await;
         let mut server = with_tools(&desk, json!([write]));
         server["about"] = json!({"instructions": "Use them with care"});

@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use countersign::mcp::serve;
 use countersign::outcome::ToolReturn;
 use countersign::{BoxError, Permit, RunContext, ToolDefinition, ToolError, Toolset};
+use countersign_mcp::serve;
 use serde_json::{Value, json};
 
 use super::process::Desk;

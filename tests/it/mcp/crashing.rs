@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::AskState;
-use countersign::mcp::ACCEPT_TOOLS;
+use countersign_mcp::ACCEPT_TOOLS;
 use serde_json::{Value, json};
 
 use super::client::{Client, told};

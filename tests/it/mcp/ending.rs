@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::mcp::{Launch, McpToolset, serve};
 use countersign::{FunctionToolset, Outcome, ToolCall, ToolError, Turn, tool_fn};
+use countersign_mcp::{Launch, McpToolset, serve};
 use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
@@ -53,6 +53,9 @@ async fn a_call_in_flight_may_have_run_when_the_guard_is_told_to_end() {
         assert!(error && text.contains("may have run"), "{response}");
         let record = desk.ledger().await.get(asked.ask.id()).await.unwrap().unwrap();
         assert_eq!(record.state, AskState::Unknown, "{record:?}");
+        // A list of the store's says it, too, before anything looks at the ask again.
+        let unknown = desk.ledger().await.list(Some(AskState::Unknown), 9).await.unwrap().records;
+        assert_eq!(unknown.len(), 1, "{unknown:?}");
         std::fs::write(desk.gate(), "").unwrap();
         ends(&mut client).await;
         let (mut again, _) = guard(&desk, &["--wait", "1"]).await;

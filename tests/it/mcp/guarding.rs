@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::mcp::{ACCEPT_TOOLS, Guard, Launch, McpToolset, Proposal, serve};
 use countersign::outcome::ToolReturn;
 use countersign::{
     BoxError, Decision, Outcome, Permit, RunContext, ToolCall, ToolDefinition, ToolError,
     ToolMiddlewareExt, Tools, ToolsExt, Toolset, Turn, decide_fn,
 };
+use countersign_mcp::{ACCEPT_TOOLS, Guard, Launch, McpToolset, Proposal, serve};
 use serde_json::{Value, json};
 
 use super::client::{Client, decide_the_pending, forms, times, told, yes};
@@ -70,7 +70,7 @@ fn rules(tools: Tools) -> Tools {
     )
 }
 
-fn guard(launch: &Launch, ledger: &Ledger) -> countersign::mcp::Server {
+fn guard(launch: &Launch, ledger: &Ledger) -> countersign_mcp::Server {
     let guard = Guard::new("files", launch.clone(), ledger.clone()).principal("ann").layers(rules);
     guard.server().wait(Duration::from_millis(300))
 }
@@ -252,7 +252,7 @@ async fn a_server_that_cannot_be_used_is_one_clear_error() {
             "does not answer",
         ),
         (Launch::url("ftp://localhost"), "http"),
-        (Launch::url("http://127.0.0.1:9/"), "does not answer"),
+        (Launch::url("http://127.0.0.1:9/"), "cannot be used at its URL: Connection refused"),
     ] {
         let error = McpToolset::connect("files", launch).await.unwrap_err().to_string();
         assert!(

@@ -1,8 +1,8 @@
 //! A server's hints make a call stricter, and nothing else (rule M4).
 
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::mcp::{AskByHints, Guard};
 use countersign::{Decision, ToolDefinition, ToolMiddlewareExt, Tools, ToolsExt, Turn, decide_fn};
+use countersign_mcp::{AskByHints, Guard};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ async fn the_program_asks_by_hints_where_the_rules_allow() {
         let command = desk.guard_of("ann", &[&options[..], more].concat(), &server);
         let mut client = Client::earlier(command, "2025-11-25", json!({})).await;
         for record in desk.pending().await {
-            if record.ask.tool() == countersign::mcp::ACCEPT_TOOLS {
+            if record.ask.tool() == countersign_mcp::ACCEPT_TOOLS {
                 desk.approve(&record, "ann").await;
             }
         }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use countersign::mcp::{Launch, McpToolset};
+use countersign_mcp::{Launch, McpToolset};
 use serde_json::{Value, json};
 
 use super::client::{Client, forms, told, yes};
@@ -276,6 +276,26 @@ async fn a_guard_that_asks_in_the_inbox_shows_no_form() {
     assert!(told(&response).0.starts_with("wrote"), "{response}");
 }
 
+// S14: "A guard names the inbox without its secret", wherever the inbox is when a person is asked.
+#[tokio::test]
+async fn a_guard_sends_a_client_to_the_inbox_wherever_it_is() {
+    let desk = Desk::new();
+    let guard = desk.guard_of("ann", &["--wait", "0", "--inbox"], &desk.told());
+    let mut client = Client::newest(guard, json!({"elicitation": {"url": {}}})).await;
+    desk.accept_tools().await;
+    let response = client.call("write", json!({"n": 1})).await;
+    assert!(
+        told(&response).0.contains("waits for an approval"),
+        "no inbox was started: {response}"
+    );
+    std::fs::write(desk.user.state("inbox.url"), "http://127.0.0.1:8788/\n").unwrap();
+    let asked = client.call("write", json!({"n": 2})).await;
+    let question = &asked["result"]["inputRequests"]["countersign"]["params"];
+    let id = question["elicitationId"].as_str().unwrap();
+    assert_eq!(question["url"], format!("http://127.0.0.1:8788/#ask={id}"), "{asked}");
+    assert!(!desk.user.state("inbox.secret").exists(), "a guard needs no secret");
+}
+
 // The same over HTTP: the secret alone approves nothing, in both eras.
 #[tokio::test]
 async fn a_guard_over_http_that_asks_in_the_inbox_lets_no_client_approve() {
@@ -345,4 +365,52 @@ async fn on_a_terminal_a_guard_prints_what_clients_need() {
     let export = format!("export COUNTERSIGN_GUARD_TOKEN=\"$(cat {})\"", file.display());
     assert!(shown.contains(&export), "{shown}");
     wait("the file is there", || file.exists()).await;
+}
+
+// Rule M2: a guard stands before a server with a secret, which is in a private file, and in no log, error or argument.
+#[tokio::test]
+async fn a_guard_sends_the_secret_of_its_server_from_a_private_file() {
+    let desk = Desk::new();
+    let rules = desk.user.home().join("rules.toml");
+    std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:*/*'\n").unwrap();
+    let rules = rules.display().to_string();
+    let accepted = ["--danger-accept-all-tools", "--rules", &rules];
+    // The server with a secret is another guard, which listens.
+    let far = listening(&desk, &[&["--name", "near"][..], &accepted].concat()).await;
+    let file = desk.user.home().join("headers");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let path = file.display().to_string();
+    let plain = ["guard", "--name", "far", "--upstream", &far.url];
+    let named = [&plain[..], &accepted, &["--upstream-header-file", &path]].concat();
+
+    write(&format!("# its secret\n\nAuthorization: {}\n", far.bearer()), 0o600);
+    let mut client = Client::earlier(desk.user.command(&named), "2025-11-25", json!({})).await;
+    let (text, error) = told(&client.call("write", json!({"n": 1})).await);
+    assert!(!error && text.starts_with("wrote"), "{text}");
+
+    let info = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+    let mut unknown = Client::from(desk.user.command(&plain));
+    let refused = unknown.ask("initialize", hello).await;
+    let text = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        text.contains("`far` cannot be used at its URL: it answers only requests with a secret"),
+        "{text}"
+    );
+
+    for (text, mode, expected) in [
+        ("Authorization: hunter2", 0o644, "others can read this secret"),
+        ("hunter2", 0o600, "line 1 is no header"),
+    ] {
+        write(text, mode);
+        let ended = desk.user.run(&named);
+        assert!(ended.status != 0 && ended.err.contains(expected), "{ended:?}");
+        assert!(!ended.err.contains("hunter2") && !ended.err.contains("generated"), "{ended:?}");
+    }
+    let without = ["guard", "--upstream-header-file", &path, "--", "x"];
+    assert_eq!(desk.user.run(&without).status, 2, "a command has no headers");
+    assert!(!desk.logged().contains(&far.secret));
 }

@@ -1,17 +1,22 @@
 //! MCP: servers, the guard, and the tools of servers.
 
+mod ambiguous;
 mod announcing;
+mod answering;
 mod changed_rules;
 mod changing;
-mod client;
+pub(crate) mod client;
 mod conformance;
 mod crashing;
 mod ending;
+mod forms;
+mod granting;
 mod guarding;
 mod hints;
 mod hostile_clients;
 mod hostile_servers;
 mod http;
+mod initializing;
 mod pinning;
 mod process;
 mod projects;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Decided, Ledger, Record};
-use countersign::mcp::ACCEPT_TOOLS;
-use countersign::sqlite::SqliteStore;
+use countersign_mcp::ACCEPT_TOOLS;
+use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::program::User;

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::mcp::serve;
 use countersign::{
     Decision, FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, decide_fn, tool_fn,
 };
+use countersign_mcp::serve;
 use serde_json::{Value, json};
 
 use super::client::{NoArgs, decide_the_pending, payments, times};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use countersign::mcp::ACCEPT_TOOLS;
+use countersign_mcp::ACCEPT_TOOLS;
 use serde_json::{Value, json};
 
 use super::client::{Client, forms, told};
@@ -43,12 +43,14 @@ async fn a_server_that_cannot_be_used_is_said_in_one_line() {
         (desk.guard_before("ann", &options, &["echo", "{\"password\": 1"]), "does not answer"),
         (desk.guard_of("ann", &options, &unknown), "unknown revision `1999-01-01`"),
         (desk.guard_of("ann", &options, &instead(&desk, "initialize", "exit")), "does not answer"),
-        (url("http://127.0.0.1:9/"), "does not answer"),
+        (url("http://127.0.0.1:9/"), "Connection refused"),
         (url("ftp://127.0.0.1/"), "http"),
     ] {
         let mut client = Client::from(command);
         let response = client.ask("initialize", hello(ERA)).await;
-        says(response["error"]["message"].as_str().unwrap(), "files", expected);
+        let text = response["error"]["message"].as_str().unwrap();
+        says(text, "files", expected);
+        assert!(!text.contains("::") && !text.contains("Some("), "no type of a program: {text}");
         assert!(client.response_or_end(99).await.is_none(), "the guard ends");
     }
     for line in desk.logged().lines().filter(|line| line.starts_with("error: ")) {
@@ -119,7 +121,14 @@ async fn a_tool_that_cannot_be_read_is_not_offered_and_the_others_are() {
 // Rule M6, by results that cannot be read: the call may have run, and is not repeated.
 #[tokio::test]
 async fn a_result_that_cannot_be_read_leaves_may_have_run() {
-    for what in ["exit", "half a message", "oversized", "deep"] {
+    for what in [
+        "exit",
+        "half a message",
+        "oversized",
+        "deep",
+        "too large a number",
+        "an error without a number",
+    ] {
         let desk = Desk::new();
         let server = instead(&desk, "tools/call", what);
         let command = desk.guard_of("ann", &["--name", "files"], &server);
@@ -129,6 +138,7 @@ async fn a_result_that_cannot_be_read_leaves_may_have_run() {
         let (text, error) = told(&client.call("write", json!({"n": 1})).await);
         assert!(error, "{what}");
         says(&text, "files", "may have run");
+        assert!(!desk.logged().contains("hunter2"), "no content is logged");
         assert_eq!((desk.runs().len(), client.asked.len()), (1, 1), "{what}");
         // The equal call is another question, which says so.
         client.person = Some(super::client::no());
@@ -166,7 +176,7 @@ async fn frames_of_a_client_that_cannot_be_read_run_nothing_and_the_next_one_is_
     let desk = Desk::new();
     let mut client = Client::earlier(desk.guard(&desk.told()), ERA, json!({})).await;
     desk.accept_tools().await;
-    let call = |params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    let call = |params: Value| json!({"jsonrpc": "2.0", "id": 7000, "method": "tools/call", "params": params});
     let good = call(json!({"name": "write", "arguments": {"n": 1}})).to_string();
     let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
     let oversized = "x".repeat(17 << 20);
@@ -178,7 +188,9 @@ async fn frames_of_a_client_that_cannot_be_read_run_nothing_and_the_next_one_is_
         good.replace(":1}", &format!(":\"{oversized}\"}}")),
         format!("[{good}]"),
         good.replace("2.0", "1.0"),
-        good.replace("\"id\":7", "\"id\":{}"),
+        good.replace(":1}", ":1e400}"),
+        good.replace(":1}", ":NaN}"),
+        good.replace("\"id\":7000", "\"id\":{}"),
         good.replace("\"write\"", "7"),
         good.replace("{\"n\":1}", "[1]"),
         good.replace("{\"n\":1}", "\"n\""),
@@ -187,17 +199,29 @@ async fn frames_of_a_client_that_cannot_be_read_run_nothing_and_the_next_one_is_
         "\u{0}\u{1b}[2J".to_owned(),
         String::new(),
     ] {
+        client.notified.clear();
         client.write_line(&bad).await;
         let start = bad.chars().take(60).collect::<String>();
         let listed = client.ask("tools/list", json!({})).await;
         assert_eq!(listed["result"]["tools"][0]["name"], "write", "after {start:?}: {listed}");
         assert!(desk.pending().await.is_empty(), "nothing is asked: {start:?}");
-    }
-    for response in client.notified.iter().filter(|frame| frame.get("method").is_none()) {
-        assert!(response["error"]["message"].is_string(), "{response}");
+        // "answered with its id": perhaps behind the answer to a later request.
+        let is_answered = |client: &Client| client.notified.iter().any(|frame| frame["id"] == 7000);
+        let is_due = bad.starts_with('{') && bad.contains("\"id\":7000");
+        for _ in 0..50 {
+            if is_due && !is_answered(&client) {
+                client.ask("tools/list", json!({})).await;
+            }
+        }
+        let answers = client.notified.iter().filter(|frame| frame.get("method").is_none());
+        let answers: Vec<_> = answers.collect();
+        assert!(answers.iter().all(|it| it["error"]["message"].is_string()), "{answers:?}");
+        if is_due {
+            assert!(answers.iter().any(|it| it["id"] == 7000), "after {start:?}: {answers:?}");
+        }
     }
     let log = desk.logged();
-    for problem in ["it is no message", "longer than 16 MiB", "no JSON, or nested too deeply"] {
+    for problem in ["it is no message", "longer than 16 MiB", "recursion limit", "it is no JSON"] {
         assert!(log.contains(problem), "{problem}: {log}");
     }
     assert!(!log.contains("hunter2") && !log.contains("xxxx"), "no content is logged");
@@ -247,4 +271,146 @@ async fn a_client_that_declares_forms_and_has_none_is_told_the_ask() {
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!((desk.pending().await.len(), desk.runs().len()), (1, 0));
+}
+
+// Rule M6: "a text with half of a character is read with U+FFFD in its place", from either end, and is shown so.
+#[tokio::test]
+async fn halves_of_characters_are_repaired() {
+    for what in ["half a character", "no character"] {
+        let desk = Desk::new();
+        let server = instead(&desk, "tools/call", what);
+        let command = desk.guard_of("ann", &["--name", "files", "--wait", "20"], &server);
+        let mut client = Client::earlier(command, ERA, forms()).await;
+        desk.accept_tools().await;
+        client.person = Some(super::client::yes());
+        let response = client.call("write", json!({"n": 1})).await;
+        assert_eq!(told(&response), ("cut \u{fffd}".to_owned(), false), "{what}");
+    }
+    let desk = Desk::new();
+    let mut client = Client::earlier(desk.guard(&desk.told()), ERA, forms()).await;
+    desk.accept_tools().await;
+    client.person = Some(super::client::yes());
+    let id = client.begin("ping", json!({})).await;
+    client.response(id).await;
+    let cut = client.begin_raw(r#"{"name":"write","arguments":{"text":"cut \ud83d"}}"#).await;
+    let (text, error) = told(&client.response(cut).await);
+    assert!(!error, "{text}");
+    assert_eq!(desk.runs()[0]["args"], json!({"text": "cut \u{fffd}"}));
+    assert!(client.asked[0]["message"].as_str().unwrap().contains("cut"));
+    assert!(desk.logged().contains("halves of characters"), "{}", desk.logged());
+}
+
+// Rule M6: "a tool that cannot be read is not offered, and the others are", however deep it is.
+#[tokio::test]
+async fn a_tool_that_is_nested_too_deeply_to_be_read_does_not_hide_the_others() {
+    let desk = Desk::new();
+    let server = instead(&desk, "tools/list", "a deep tool");
+    let mut client = Client::earlier(desk.guard(&server), ERA, json!({})).await;
+    let listed = client.ask("tools/list", json!({})).await;
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["write"]);
+    let log = desk.logged();
+    assert!(log.contains("its definition is nested too deeply"), "{log}");
+}
+
+// Rule M6, names: a space at an end cannot be seen, and `*` and `?` are patterns of rules.
+#[tokio::test]
+async fn names_that_are_patterns_or_end_with_spaces_are_refused() {
+    let desk = Desk::new();
+    let object = json!({"type": "object"});
+    let mut server = desk.told();
+    let named = |name: &str| json!({"name": name, "inputSchema": object});
+    server["tools"] = ["good", "write ", " write", "*", "a?", "x/y"].map(named).into();
+    let mut client = Client::earlier(desk.guard(&server), ERA, json!({})).await;
+    let listed = client.ask("tools/list", json!({})).await;
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["good", "x/y"]);
+    for name in ["", "a*", "git/x", "git ", "wh?t"] {
+        let output = desk.user.run(&["guard", "--name", name, "--", "true"]);
+        let text = output.err.clone();
+        assert!(text.contains("cannot be the name of a server"), "{name:?}: {text}");
+    }
+}
+
+// A tool that does not exist: the model is told those that it can call.
+#[tokio::test]
+async fn an_unknown_tool_is_told_the_tools_and_not_the_requests() {
+    let desk = Desk::new();
+    let mut client = Client::earlier(desk.guard(&desk.told()), ERA, json!({})).await;
+    let response = client.call("wrote", json!({})).await;
+    let text = told(&response).0;
+    assert_eq!(text, "There is no tool `wrote`. Available: `write`.", "{response}");
+}
+
+// Rule M5: a question that is no form reaches no client, as the guard has declared forms only.
+#[tokio::test]
+async fn a_link_of_a_server_reaches_no_client() {
+    let desk = Desk::new();
+    let link = json!({"mode": "url", "message": "Log in", "url": "https://evil.example/", "elicitationId": "e"});
+    let mut server = desk.told();
+    server["around"] =
+        json!({"before": [{"id": "link", "method": "elicitation/create", "params": link}]});
+    let options = ["--name", "files", "--wait", "20", "--danger-accept-all-tools"];
+    let both = json!({"elicitation": {"form": {}, "url": {}}});
+    let mut client = Client::earlier(desk.guard_of("ann", &options, &server), ERA, both).await;
+    client.person = Some(super::client::yes());
+    client.call("write", json!({"n": 1})).await;
+    assert_eq!(client.asked.len(), 1, "the guard's own form: {:?}", client.asked);
+    let heard = || desk.heard().into_iter().find(|heard| heard["id"] == "link");
+    super::process::wait("the server has its answer", || heard().is_some()).await;
+    assert_eq!(heard().unwrap()["error"]["code"], -32602);
+}
+
+// Rule M2: the form shows the call and the reason, and not where a rule is.
+#[tokio::test]
+async fn the_form_says_nothing_that_only_the_author_of_the_rules_understands() {
+    let desk = Desk::new();
+    let rules = desk.user.home().join("rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'a'\nask = 'mcp:files/*'\nreason = 'it writes'\n";
+    std::fs::write(&rules, text).unwrap();
+    let rules = rules.display().to_string();
+    let options = ["--name", "files", "--danger-accept-all-tools", "--rules", &rules];
+    let guard = desk.guard_of("ann", &options, &desk.told());
+    let mut client = Client::earlier(guard, ERA, forms()).await;
+    client.person = Some(super::client::yes());
+    client.call("write", json!({"n": 1})).await;
+    let text = client.asked[0]["message"].as_str().unwrap();
+    assert!(text.contains("it writes") && text.contains("mcp:files/write(n: 1)"), "{text}");
+    assert!(!text.contains("rules.toml") && !text.contains("stays the same"), "{text}");
+}
+
+// Rule D1: a store that cannot be used refuses the call, and the model is told that nothing has run.
+#[tokio::test]
+async fn a_call_without_its_store_is_told_that_nothing_has_run() {
+    let desk = Desk::new();
+    let options = ["--name", "files", "--wait", "1", "--danger-accept-all-tools"];
+    let mut client =
+        Client::earlier(desk.guard_of("ann", &options, &desk.told()), ERA, json!({})).await;
+    client.call("write", json!({"n": 1})).await;
+    for file in ["asks.db", "asks.db-wal", "asks.db-shm"] {
+        _ = std::fs::rename(desk.user.state(file), desk.user.state(&format!("moved-{file}")));
+    }
+    std::fs::write(desk.user.state("asks.db"), "no database").unwrap();
+    let (text, error) = told(&client.call("write", json!({"n": 2})).await);
+    assert!(error && text.contains("Nothing has run"), "{text}");
+    assert!(desk.runs().is_empty());
+}
+
+// Rule R1: "a guard names the rules that can never be about its server in its log".
+#[tokio::test]
+async fn rules_that_can_never_be_about_the_server_are_named_in_the_log() {
+    let desk = Desk::new();
+    let rules = desk.user.home().join("rules.toml");
+    let text = "version = 1\n[[rule]]\nid = 'short'\nallow = 'write'\n\
+                [[rule]]\nid = 'typo'\nask = 'mcp:flies/*'\n[[rule]]\nid = 'good'\nallow = 'mcp:files/write'\n";
+    std::fs::write(&rules, text).unwrap();
+    let rules = rules.display().to_string();
+    let options = ["--name", "files", "--rules", &rules];
+    Client::earlier(desk.guard_of("ann", &options, &desk.told()), ERA, json!({})).await;
+    let log = desk.logged();
+    let line = log.lines().find(|line| line.contains("can never be about this server")).unwrap();
+    assert!(line.contains("2: rule `short`") && line.contains("5: rule `typo`"), "{line}");
+    assert!(!line.contains("good"), "{line}");
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{AskState, Ledger, MemoryStore, Quorum};
-use countersign::mcp::{Server, serve};
 use countersign::{FunctionToolset, ToolError, ToolsExt, tool_fn};
+use countersign_mcp::{Server, serve};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -25,8 +25,8 @@ impl Web {
         Self { url: url.into(), headers: Vec::new() }
     }
 
-    /// Sends a request, and gives its status, the id of its session, and the messages of the response.
-    pub(super) async fn send(&self, method: &str, body: &str) -> (u16, Option<String>, Vec<Value>) {
+    /// Sends a request, and gives its response, whose body may not have ended.
+    pub(super) async fn begin(&self, method: &str, body: &str) -> reqwest::Response {
         let client = reqwest::Client::new();
         let mut request = client.request(method.parse().unwrap(), &self.url).body(body.to_owned());
         request = request.header("accept", "application/json, text/event-stream");
@@ -36,7 +36,12 @@ impl Web {
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        let response = request.send().await.unwrap();
+        request.send().await.unwrap()
+    }
+
+    /// Sends a request, and gives its status, the id of its session, and the messages of the response.
+    pub(super) async fn send(&self, method: &str, body: &str) -> (u16, Option<String>, Vec<Value>) {
+        let response = self.begin(method, body).await;
         let session = response.headers().get("mcp-session-id");
         let session = session.map(|it| it.to_str().unwrap().to_owned());
         let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
@@ -51,11 +56,15 @@ impl Web {
         Self { url: self.url.clone(), headers }
     }
 
-    /// Opens a session.
+    /// Opens a session of a client that can do nothing.
     pub(super) async fn opened(&self) -> Self {
+        self.opened_with(json!({})).await
+    }
+
+    /// Opens a session of a client with these capabilities.
+    pub(super) async fn opened_with(&self, capabilities: Value) -> Self {
         let info = json!({"name": "test", "version": "1"});
-        let params =
-            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let (status, session, messages) = self.send("POST", &hello.to_string()).await;
         assert_eq!(status, 200, "{messages:?}");
@@ -110,7 +119,7 @@ pub(super) fn call(tool: &str, arguments: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }
 
-async fn listening(server: Server) -> Web {
+pub(super) async fn listening(server: Server) -> Web {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let router = server.router().unwrap();
@@ -193,7 +202,7 @@ async fn newest(web: &Web, capabilities: &Value, more: Value) -> Value {
     web.call_newest("pay", json!({"euros": 5}), (capabilities, more)).await.1
 }
 
-/// Whether a call was refused, as its client could not come back for an approval.
+/// Returns `true` if a call was refused, as its client could not come back for an approval.
 fn has_no_way_back(response: &Value) -> bool {
     let (text, failed) = told(response);
     failed
@@ -234,7 +243,8 @@ async fn a_client_that_could_not_come_back_is_told_so_and_no_person_is_asked() {
 #[tokio::test]
 async fn a_client_without_an_account_comes_back_by_its_request_state() {
     let (server, ledger, paid) = asking();
-    let web = listening(server.inbox("https://inbox.example")).await;
+    // S14: an address never has the secret of the inbox, also where it was given with it.
+    let web = listening(server.inbox("https://inbox.example/#secret=5ec2e7")).await;
     let asked = newest(&web, &forms(), json!({})).await;
     let state = &asked["result"]["requestState"];
     let answered = json!({"requestState": state, "inputResponses": {"countersign": yes()}});
@@ -245,6 +255,8 @@ async fn a_client_without_an_account_comes_back_by_its_request_state() {
     let asked = newest(&web, &links, json!({})).await;
     let question = &asked["result"]["inputRequests"]["countersign"]["params"];
     assert_eq!(question["mode"], "url", "{asked}");
+    let id = question["elicitationId"].as_str().unwrap();
+    assert_eq!(question["url"], format!("https://inbox.example/#ask={id}"));
     let state = &asked["result"]["requestState"];
     let opened =
         json!({"requestState": state, "inputResponses": {"countersign": {"action": "accept"}}});

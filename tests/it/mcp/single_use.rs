@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use countersign::deferred::Answer;
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::mcp::serve;
-use countersign::rules::Rules;
 use countersign::seal::SealKeys;
 use countersign::{FunctionToolset, ToolError, ToolMiddlewareExt, ToolsExt, tool_fn};
+use countersign_mcp::serve;
+use countersign_rules::Rules;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -31,7 +31,7 @@ async fn state(client: &mut Client, n: u32) -> Value {
     response["result"]["requestState"].clone()
 }
 
-/// Whether the call has run, by its response.
+/// Returns `true` if the call has run, by its response.
 fn has_run(response: &Value) -> bool {
     told(response).0.starts_with("wrote")
 }
@@ -197,7 +197,7 @@ struct Undelivered {
 }
 
 impl Undelivered {
-    fn server(&self) -> countersign::mcp::Server {
+    fn server(&self) -> countersign_mcp::Server {
         let keys = SealKeys::new("k", (0..32).collect::<Vec<u8>>()).unwrap();
         let tools = self.tools.clone().approval_required();
         let server = serve(tools).ledger(self.ledger.clone()).seal_keys(keys);
@@ -318,4 +318,33 @@ async fn a_call_that_is_made_again_is_counted_once() {
     let (text, _) = told(&newest.call("pay", call).await);
     assert!(text.contains("at most 2 calls"), "{text}");
     assert_eq!(super::client::times(&paid), 2);
+}
+
+// Rule M3: "An equal call joins the pending ask."
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_calls_at_once_have_one_ask() {
+    let place = tempfile::TempDir::new().unwrap();
+    let store = countersign_sqlite::SqliteStore::open(place.path().join("asks.db")).await.unwrap();
+    let ledger = Ledger::new(store);
+    let (tools, paid) = super::client::payments();
+    let server = serve(tools.approval_required()).ledger(ledger.clone()).principal("ann");
+    let mut client =
+        Client::earlier(server.wait(Duration::from_millis(300)), "2025-11-25", json!({})).await;
+    for round in 0..8 {
+        let mut calls = Vec::new();
+        for _ in 0..8 {
+            let call = json!({"name": "pay", "arguments": {"euros": round}});
+            calls.push(client.begin("tools/call", call).await);
+        }
+        for call in calls {
+            let response = client.response(call).await;
+            assert!(told(&response).0.contains("waits for an approval"), "{response}");
+        }
+        // "one ask is pending", and the no to it is the last word.
+        let no = Answer::Deny { message: "never".to_owned() };
+        decide_the_pending(&ledger, "bob", no).await;
+        let (text, is_error) = told(&client.call("pay", json!({"euros": round})).await);
+        assert!(is_error && text.contains("never"), "{text}");
+    }
+    assert_eq!(super::client::times(&paid), 0);
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::mcp::Guard;
 use countersign::{FunctionToolset, ToolError, tool_fn};
+use countersign_mcp::Guard;
 use serde_json::json;
 use tokio::sync::Notify;
 

@@ -8,7 +8,7 @@ use countersign::ledger::{
     Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup, Row,
     RowKind, Store, StoreError, Work, Writes,
 };
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -83,7 +83,7 @@ async fn a_stepping_clock_expires_nothing_early_and_revives_nothing() {
     ledger.verify(&Default::default()).await.expect("the log is whole");
 }
 
-/// What a transaction writes at this time.
+/// The rows that a transaction writes at this time.
 fn writes(at: i64, due_at: Option<i64>, until: Option<i64>) -> Writes {
     let row = Row {
         id: "row".into(),

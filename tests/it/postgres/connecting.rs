@@ -3,12 +3,12 @@
 use std::error::Error;
 
 use countersign::ledger::{Ask, Ledger};
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use futures::future::join_all;
 
 use crate::support::postgres::Server;
 
-/// What an error says, with its causes.
+/// The text of an error, with its causes.
 fn text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -7,7 +7,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Ask, Claimed, Decided, Draft, Ledger, Linker, Lookup, Row, RowKind, Store as _, Writes,
 };
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use futures::future::join_all;
 use serde_json::json;
 

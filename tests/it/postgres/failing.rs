@@ -9,7 +9,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Store as _, Writes,
 };
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use serde_json::json;
 
 use super::proxy::{Cut, Proxy};
@@ -142,7 +142,7 @@ async fn locked(url: &str) -> tokio_postgres::Client {
     client
 }
 
-/// What an error says, with its cause.
+/// The text of an error, with its cause.
 fn text(error: &dyn std::error::Error) -> String {
     let cause = error.source().map(text).unwrap_or_default();
     format!("{error}: {cause}")
@@ -196,7 +196,7 @@ async fn a_dropped_operation_leaves_nothing_locked() {
     let server = Server::shared();
     let url = server.url().await;
     let name = url.rsplit("%3D").next().unwrap();
-    // What the server still has open, sooner than it would give up by itself.
+    // We close connections that the server still has open, sooner than it would by itself.
     let nothing_open = format!(
         "DO $$ BEGIN FOR i IN 1..50 LOOP
             PERFORM pg_stat_clear_snapshot();

@@ -6,7 +6,7 @@ use countersign::deferred::Answer;
 use countersign::ledger::{
     Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store, StoreError, Work,
 };
-use countersign::postgres::PostgresStore;
+use countersign_postgres::PostgresStore;
 use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -35,7 +35,7 @@ async fn woken(waiting: JoinHandle<i64>) -> i64 {
     timeout(SOON, waiting).await.expect("it is woken").unwrap()
 }
 
-/// What every store promises.
+/// The promises of every store.
 async fn wakes(here: Ledger, elsewhere: Ledger) {
     assert_eq!(
         here.wait_for_change("run", -1).await.unwrap(),

@@ -98,8 +98,12 @@ fn an_unusable_configuration_is_a_one_line_error_and_runs_nothing() {
 #[cfg(unix)]
 mod on_a_shared_machine {
     use std::fs::{self, Permissions};
+    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
+    use std::process::Stdio;
+
+    use serde_json::json;
 
     use super::{User, park, tools};
 
@@ -120,6 +124,68 @@ mod on_a_shared_machine {
         let named = user.home().join("named.db");
         park(&user, "rm", &["--store", named.to_str().unwrap()], &[]);
         assert_eq!(mode(&named), 0o600);
+    }
+
+    /// The files below a folder, and the folders.
+    fn all_below(folder: &Path) -> Vec<PathBuf> {
+        let below = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        below
+            .flat_map(|path| match path.is_dir() {
+                true => [vec![path.clone()], all_below(&path)].concat(),
+                false => vec![path],
+            })
+            .collect()
+    }
+
+    // The notes of a hook, the record of what it is set to, keys, secrets and stores: no other account reads any of them,
+    // whatever the user's `umask`.
+    #[test]
+    fn every_file_that_the_program_keeps_is_for_its_user_alone() {
+        let user = User::new();
+        user.own_rules("version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n");
+        let payload = |event: &str, more: serde_json::Value| {
+            let mut payload = json!({
+                "session_id": "s1", "cwd": user.home(), "hook_event_name": event,
+                "transcript_path": "/dev/null", "permission_mode": "default",
+            });
+            payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            payload.to_string()
+        };
+        let call = |command: &str| json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "t1"});
+        for payload in [
+            payload("SessionStart", json!({"source": "startup"})),
+            payload("PreToolUse", call("true")),
+            payload(
+                "PreToolUse",
+                json!({"tool_name": "Unknown", "tool_input": {}, "tool_use_id": "t2"}),
+            ),
+        ] {
+            let mut command = user.command(&["hook", "claude", "--limit", "90", "--wait", "0"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+            child.wait_with_output().unwrap();
+        }
+        park(&user, "rm", &[], &[]);
+        let mut inbox = user.command(&["inbox", "--listen", "127.0.0.1:0", "--new-secret"]);
+        let mut inbox = inbox.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while !user.state("inbox.secret").exists() && start.elapsed().as_secs() < 30 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        inbox.kill().unwrap();
+        inbox.wait().unwrap();
+        let found = all_below(&user.state(""));
+        assert!(found.iter().filter(|path| path.is_file()).count() > 3, "{found:?}");
+        assert!(found.iter().any(|path| path.ends_with("inbox.secret")), "{found:?}");
+        assert!(
+            found.iter().any(|path| path.is_dir() && *path != user.state("")),
+            "no notes: {found:?}"
+        );
+        for path in found {
+            let open = mode(&path) & 0o077;
+            assert_eq!(open, 0, "{} is open to others: {open:o}", path.display());
+        }
     }
 
     #[test]
@@ -177,7 +243,10 @@ fn the_help_describes_every_command() {
     assert_eq!(user.run(&["--version"]).out, format!("countersign {version}\n"));
     let bad = user.run(&["askss"]);
     assert_eq!((bad.status, bad.err.lines().count()), (2, 1), "{bad:?}");
-    assert!(bad.err.contains("'asks'") && bad.err.contains("`--help` lists"), "{bad:?}");
+    assert!(
+        bad.err.contains("'asks'") && bad.err.contains("`countersign --help` lists"),
+        "{bad:?}"
+    );
     // Without a command, the help says which there are.
     for (args, command) in [(&[][..], "inbox"), (&["asks"][..], "decide"), (&["rules"], "lint")] {
         let none = user.run(args);

@@ -3,13 +3,14 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::support::clients::clients;
+
 use super::installing::finding;
 use super::{RULES, User};
-
-const CLIENTS: [&str; 5] = ["claude", "codex", "gemini", "copilot", "opencode"];
 
 fn installed(user: &User, client: &str) {
     let ended = user.run(&["hook", "install", client, "--limit", "45"]);
@@ -45,7 +46,7 @@ fn put(place: &str, value: Value) -> impl FnOnce(&str) -> String {
 #[test]
 fn the_doctor_finds_what_differs_from_what_install_writes() {
     let user = User::new();
-    for client in CLIENTS {
+    for client in clients() {
         installed(&user, client);
         assert_eq!(finding(&user, client, "entry").unwrap().0, true, "{client}");
     }
@@ -116,7 +117,7 @@ fn the_doctor_finds_that_no_call_can_be_allowed() {
     let rules = user.home().join("own.toml");
     fs::write(&rules, RULES).unwrap();
     let file = rules.to_str().unwrap();
-    for client in CLIENTS {
+    for client in clients() {
         assert_eq!(user.run(&["hook", "install", client]).status, 0);
         let (ok, found) = finding(&user, client, "rules").unwrap();
         assert!(ok == false && found.contains("there are no rules"), "{client}: {found}");
@@ -174,4 +175,201 @@ fn the_doctor_lists_other_hooks_before_tools() {
         assert!(found["ok"] == false && found["found"].as_str().unwrap().contains(name), "{found}");
         fs::remove_file(&path).unwrap();
     }
+}
+
+/// R3: rules that wait for `rules accept` are a finding.
+#[test]
+fn the_doctor_shows_rules_that_wait_to_be_accepted() {
+    let user = User::new();
+    user.own_rules(RULES);
+    installed(&user, "claude");
+    assert!(finding(&user, "claude", "accepted").is_none());
+    user.own_rules(
+        &RULES.replace("where.any_path = [\"**/*.denied\"]\n", "where.any_path = \"**/none\"\n"),
+    );
+    let (ok, found) = finding(&user, "claude", "accepted").unwrap();
+    assert!(ok == false && found.contains("`countersign rules accept`"), "{found}");
+    assert_eq!(finding(&user, "claude", "rules").unwrap().0, true);
+}
+
+/// P5: "`hook doctor` is red where a file of the project sets such a variable": every file from which a tool around the
+/// client takes variables.
+#[test]
+fn the_doctor_is_red_for_what_tools_around_a_client_take_from_a_project() {
+    let user = User::new();
+    installed(&user, "claude");
+    let set = "[env]\nLD_PRELOAD = './x.so'\n";
+    let editor = json!({"settings": {"terminal.integrated.env.linux": {"SHELL": "./evil/bash"}}});
+    for (file, text, says) in [
+        ("mise.toml", set, "LD_PRELOAD"),
+        (
+            "mise.toml",
+            "[[env]]\nA = '1'\n[[env]]\nname = 'x'\nvalue = 'y'\nLD_PRELOAD = 'x'\n",
+            "LD_PRELOAD",
+        ),
+        ("mise.toml", "[env]\n_.path = ['./bin']\n", "env._.path"),
+        ("mise.toml", "[env]\n_.file = '.x'\n", "env._.file"),
+        ("mise.toml", "[env._]\nsource = './x.sh'\n", "env._.source"),
+        ("mise.toml", "[hooks]\nenter = './x.sh'\n", "hooks"),
+        ("mise.local.toml", set, "LD_PRELOAD"),
+        ("mise.ci.toml", set, "LD_PRELOAD"),
+        (".mise.local.toml", set, "LD_PRELOAD"),
+        (".config/mise.toml", set, "LD_PRELOAD"),
+        (".config/mise/config.toml", set, "LD_PRELOAD"),
+        (".config/mise/conf.d/a.toml", set, "LD_PRELOAD"),
+        (".mise/config.toml", set, "LD_PRELOAD"),
+        ("mise/config.local.toml", set, "LD_PRELOAD"),
+        (".envrc", "export LD_PRELOAD=x\n", "LD_PRELOAD"),
+        (".envrc", "PATH=./bin:$PATH\n", "PATH"),
+        ("a.code-workspace", &editor.to_string(), "SHELL"),
+    ] {
+        let (ok, found) = in_project(&user, "project", file, text);
+        assert!(ok == json!(false) && found.contains(says), "{file} {text}: {found}");
+    }
+    // What a script of direnv runs is not known, which is no proof of anything.
+    for text in ["use flake\n", "export A=1; export LD_PRELOAD=x\n", "A=$(./x)\n"] {
+        let (ok, found) = in_project(&user, "project", ".envrc", text);
+        assert!(ok == Value::Null && found.contains(".envrc"), "{text}: {found}");
+    }
+    for (file, text) in [
+        (".envrc", "# ours\nexport NODE_ENV=test\n"),
+        ("mise.toml", "[tools]\nnode = '22'\n[env]\nNODE_ENV = 'test'\n"),
+        ("a.code-workspace", "{\"folders\": [{\"path\": \".\"}]}"),
+    ] {
+        let (ok, found) = in_project(&user, "project", file, text);
+        assert_eq!(ok, json!(true), "{file} {text}: {found}");
+    }
+}
+
+/// P4: "`hook doctor` is red … where the client asks other hooks about calls": also those that a skill or an agent of the
+/// project brings, and those that give variables to every command.
+#[test]
+fn the_doctor_lists_hooks_of_a_project_at_the_start_of_a_session_and_in_front_matter() {
+    let user = User::new();
+    installed(&user, "claude");
+    let command = "echo export GIT_SSH=x >> $CLAUDE_ENV_FILE";
+    let start =
+        json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}});
+    let changed = start.to_string().replace("SessionStart", "CwdChanged");
+    let escaped =
+        format!("// ours\n{}", start.to_string().replace("SessionStart", "Pre\\u0054oolUse"));
+    let front =
+        "---\nname: x\nhooks:\n  PreToolUse:\n    - hooks:\n        - command: ./x\n---\nText\n";
+    for (file, text) in [
+        (".claude/settings.json", start.to_string()),
+        (".claude/settings.local.json", changed),
+        (".claude/settings.json", escaped),
+        (".claude/skills/x/SKILL.md", front.to_owned()),
+        (".claude/agents/team/x.md", front.replace("hooks:\n  P", "\"hooks\" :\n  P")),
+        (".claude/commands/x.md", "---\n{name: x, hooks: {PreToolUse: []}}\n---\n".to_owned()),
+    ] {
+        let (ok, found) = in_project(&user, "other hooks", file, &text);
+        let name = file.rsplit('/').next().unwrap();
+        assert!(ok == json!(false) && found.contains(name), "{file} {text}: {found}");
+    }
+    for (file, text) in [
+        (
+            ".claude/skills/x/SKILL.md",
+            "---\nname: x\ndescription: about hooks: none\n---\nhooks:\n",
+        ),
+        (".claude/agents/x.md", "# hooks: none"),
+    ] {
+        let (ok, found) = in_project(&user, "other hooks", file, text);
+        assert_eq!(ok, json!(true), "{file} {text}: {found}");
+    }
+    // The user's own hook at the start of a session is no one else's.
+    let (ok, found) = after_own(&user, &start);
+    assert_eq!(ok, json!(true), "{found}");
+}
+
+/// What the doctor finds in a project with this file.
+fn in_project(user: &User, check: &str, file: &str, text: &str) -> (Value, String) {
+    let project = tempfile::TempDir::new_in(user.home()).unwrap();
+    let path = project.path().join(file);
+    fs::create_dir_all(project.path().join(".git")).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    found_in(user, check, project.path())
+}
+
+fn found_in(user: &User, check: &str, directory: &Path) -> (Value, String) {
+    found_of(user, "claude", check, directory)
+}
+
+fn found_of(user: &User, client: &str, check: &str, directory: &Path) -> (Value, String) {
+    let mut command = user.command(&["--json", "hook", "doctor", client, "--program", "true"]);
+    let lines = super::ended(&command.current_dir(directory).output().unwrap()).lines();
+    let line = lines.into_iter().find(|line| line["check"] == check).unwrap();
+    (line["ok"].clone(), line["found"].as_str().unwrap().to_owned())
+}
+
+/// What the doctor finds of other hooks after the user has added these to their own.
+fn after_own(user: &User, hooks: &Value) -> (Value, String) {
+    let file = user.file_of("claude");
+    let mut settings: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    settings["hooks"]["SessionStart"] = hooks["hooks"]["SessionStart"].clone();
+    fs::write(&file, settings.to_string()).unwrap();
+    let project = tempfile::TempDir::new_in(user.home()).unwrap();
+    found_in(user, "other hooks", project.path())
+}
+
+/// P4: a plugin or an extension may bring hooks; it is listed where the client's files name it.
+#[test]
+fn the_doctor_lists_plugins_and_extensions_that_may_have_hooks() {
+    let user = User::new();
+    let plugins = json!({"enabledPlugins": {"theirs@shop": true, "off@shop": false}}).to_string();
+    let codex =
+        "[plugins.\"theirs@shop\"]\nenabled = true\n[plugins.\"off@shop\"]\nenabled = false\n";
+    let hooks = "{\"hooks\": {}}".to_owned();
+    for (client, file, text, says) in [
+        ("claude", "work/.claude/settings.json", plugins.clone(), "theirs@shop"),
+        ("claude", "work/.claude/settings.local.json", plugins.clone(), "theirs@shop"),
+        ("codex", ".codex/config.toml", codex.to_owned(), "theirs@shop"),
+        (
+            "gemini",
+            ".gemini/extensions/theirs/hooks/hooks.json",
+            hooks.clone(),
+            "extensions/theirs/",
+        ),
+        ("gemini", "work/.gemini/extensions/theirs/hooks/hooks.json", hooks, "extensions/theirs/"),
+        ("copilot", "work/.github/copilot/settings.json", plugins.clone(), "theirs@shop"),
+        ("copilot", ".copilot/settings.json", plugins.clone(), "theirs@shop"),
+    ] {
+        installed(&user, client);
+        let (work, path) = (user.home().join("work"), user.home().join(file));
+        fs::create_dir_all(&work).unwrap();
+        assert_eq!(found_of(&user, client, "other hooks", &work).0, json!(true), "{file}");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        let (ok, found) = found_of(&user, client, "other hooks", &work);
+        assert!(ok == json!(false) && found.contains(says), "{file}: {found}");
+        assert!(!found.contains("off@shop"), "{found}");
+        fs::remove_file(&path).unwrap();
+    }
+    // A plugin whose folder is known, and has no hooks.
+    let (folder, work) = (user.home().join("theirs"), user.home().join("work"));
+    fs::create_dir_all(folder.join("commands")).unwrap();
+    let installed = json!({"version": 2, "plugins": {"theirs@shop": [{"installPath": folder}]}});
+    fs::create_dir_all(user.home().join(".claude/plugins")).unwrap();
+    fs::write(user.home().join(".claude/plugins/installed_plugins.json"), installed.to_string())
+        .unwrap();
+    fs::create_dir_all(work.join(".claude")).unwrap();
+    fs::write(work.join(".claude/settings.json"), plugins).unwrap();
+    assert_eq!(found_of(&user, "claude", "other hooks", &work).0, json!(true));
+    fs::create_dir(folder.join("hooks")).unwrap();
+    assert_eq!(found_of(&user, "claude", "other hooks", &work).0, json!(false));
+}
+
+/// A client that is known from its documentation only is yellow until `--live` was green on this machine.
+#[test]
+fn a_client_that_was_never_tested_is_yellow_until_it_was_proven_here() {
+    let user = User::new();
+    installed(&user, "cursor");
+    let (ok, found) = finding(&user, "cursor", "tested").unwrap();
+    assert!(ok.is_null() && found.contains("not tested"), "{found}");
+    assert_eq!(finding(&user, "claude", "tested"), None);
+    let proof = user.state("proven");
+    fs::create_dir_all(&proof).unwrap();
+    fs::write(proof.join("cursor"), "").unwrap();
+    assert_eq!(finding(&user, "cursor", "tested").unwrap().0, true);
 }

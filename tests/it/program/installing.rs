@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::support::clients::{clients, forms};
+
 use super::User;
 
 fn read(path: &PathBuf) -> Value {
@@ -14,31 +16,22 @@ fn read(path: &PathBuf) -> Value {
 }
 
 impl User {
-    pub(super) fn file_of(&self, client: &str) -> PathBuf {
-        self.home().join(match client {
-            "claude" => ".claude/settings.json",
-            "codex" => ".codex/hooks.json",
-            "gemini" => ".gemini/settings.json",
-            "copilot" => ".copilot/hooks/countersign.json",
-            _ => ".config/opencode/plugin/countersign.js",
-        })
+    pub(crate) fn file_of(&self, client: &str) -> PathBuf {
+        self.home().join(forms(client).text("file"))
     }
 }
 
 #[test]
 fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
     let user = User::new();
-    for (client, place, limit) in [
-        ("claude", "/hooks/PreToolUse/0/hooks/0/timeout", 90),
-        ("codex", "/hooks/PreToolUse/0/hooks/0/timeout", 90),
-        ("gemini", "/hooks/BeforeTool/0/hooks/0/timeout", 90_000),
-        ("copilot", "/hooks/preToolUse/0/timeoutSec", 90),
-    ] {
+    for (client, entry) in clients().filter_map(|it| Some((it, forms(it).entry()?))) {
+        let (name, unit) = forms(client).limit();
         let ended =
             user.run(&["hook", "install", client, "--limit", "90", "--", "--store", "memory:"]);
         assert_eq!(ended.status, 0, "{ended:?}");
         let settings = read(&user.file_of(client));
-        assert_eq!(settings.pointer(place), Some(&json!(limit)), "{settings}");
+        let limit = settings.pointer(&format!("{entry}/{name}"));
+        assert_eq!(limit, Some(&json!(90 * unit)), "{settings}");
         let text = settings.to_string();
         assert!(text.contains("--store memory: --limit 90"), "{text}");
         let command = command_of(&user, client);
@@ -60,12 +53,49 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
 /// The command that a client runs before a tool call.
 fn command_of(user: &User, client: &str) -> String {
     let settings = read(&user.file_of(client));
-    let place = match client {
-        "gemini" => "/hooks/BeforeTool/0/hooks/0/command",
-        "copilot" => "/hooks/preToolUse/0/bash",
-        _ => "/hooks/PreToolUse/0/hooks/0/command",
+    let place = format!("{}/{}", forms(client).entry().unwrap(), forms(client).text("command"));
+    settings.pointer(&place).and_then(Value::as_str).unwrap().to_owned()
+}
+
+/// An entry lasts longer than a virtual environment of `pip` or the cache of `uvx`, and no project exchanges its program.
+#[cfg(unix)]
+#[test]
+fn a_program_that_runs_from_a_passing_place_is_copied_into_the_users_own_directory() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = User::new();
+    let home = user.home().canonicalize().unwrap();
+    let venv = home.join("venv");
+    fs::create_dir_all(venv.join("bin")).unwrap();
+    fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    let (program, own) = (venv.join("bin/countersign"), user.state("bin/countersign"));
+    fs::copy(crate::support::program("countersign"), &program).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        super::in_environment_of(&mut command, user.home());
+        super::ended(&command.args(words).current_dir(&home).output().unwrap())
     };
-    settings.pointer(place).and_then(Value::as_str).unwrap().to_owned()
+
+    let ended = run(&["hook", "install", "claude"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(ended.out.contains("runs from a virtual environment"), "{ended:?}");
+    let command = command_of(&user, "claude");
+    assert!(command.contains(own.to_str().unwrap()) && !command.contains("/venv/"), "{command}");
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+    let doctor = || run(&["hook", "doctor", "claude", "--program", "true"]).out;
+    assert!(!doctor().contains("another version"), "{}", doctor());
+
+    // An update in the virtual environment leaves the hook as it is, which the doctor says, until it is installed again.
+    let mut newer = fs::read(&program).unwrap();
+    newer.extend_from_slice(b"newer");
+    fs::write(&program, newer).unwrap();
+    assert!(doctor().contains("another version"), "{}", doctor());
+    assert_eq!(run(&["hook", "install", "claude"]).status, 0);
+    assert!(!doctor().contains("another version"), "{}", doctor());
+
+    // The hook answers without the virtual environment.
+    fs::remove_dir_all(&venv).unwrap();
+    let answered = Command::new(&own).arg("--version").output().unwrap();
+    assert!(answered.status.success());
 }
 
 /// Rule P2: what the program itself cannot prevent is a denial of the command that is installed.
@@ -75,7 +105,7 @@ fn a_hook_that_is_missing_or_killed_is_a_denial_of_the_installed_command() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
     let other = user.home().join("other");
-    for client in ["claude", "codex", "gemini", "copilot"] {
+    for client in clients().filter(|it| forms(it).entry().is_some()) {
         user.run(&["hook", "install", client]);
         let installed = command_of(&user, client);
         let words: Vec<_> = installed.split(' ').collect();
@@ -467,14 +497,15 @@ fn the_doctor_finds_an_entry_whose_program_is_gone() {
     let user = User::new();
     let moved = user.home().join("a b/countersign");
     fs::create_dir_all(moved.parent().unwrap()).unwrap();
-    for client in ["claude", "codex", "gemini", "copilot", "opencode"] {
+    for client in clients() {
         user.run(&["hook", "install", client]);
         assert_eq!(finding(&user, client, "program").unwrap().0, true);
         let (_, installed) = finding(&user, client, "program").unwrap();
         let file = user.file_of(client);
         let text = fs::read_to_string(&file).unwrap();
-        let quoted =
-            |path: &str| if client == "opencode" { path.to_owned() } else { format!("'{path}'") };
+        let quoted = |path: &str| {
+            if forms(client).entry().is_none() { path.to_owned() } else { format!("'{path}'") }
+        };
         fs::write(&file, text.replace(&installed, &quoted(moved.to_str().unwrap()))).unwrap();
         let (ok, found) = finding(&user, client, "program").unwrap();
         assert!(
@@ -493,7 +524,7 @@ fn the_doctor_finds_an_entry_whose_program_is_gone() {
 #[test]
 fn the_doctor_finds_a_client_that_is_older_than_any_that_was_tested() {
     let user = User::new();
-    for name in ["claude", "codex", "gemini", "copilot", "opencode"] {
+    for name in clients().filter(|name| !forms(name).is_from_documentation()) {
         user.run(&["hook", "install", name]);
         let program = client(&user, "");
         let text = fs::read_to_string(&program).unwrap();
@@ -533,7 +564,7 @@ fn the_entry_names_every_setting_by_an_absolute_path() {
     let at = |name: &str| home.join(name).display().to_string();
     let config = user.configure("");
     fs::write(config.with_file_name("rules.toml"), "version = 1\n").unwrap();
-    for client in ["claude", "codex", "gemini", "copilot"] {
+    for client in clients().filter(|it| forms(it).entry().is_some()) {
         assert_eq!(user.run(&["hook", "install", client]).status, 0);
         let command = command_of(&user, client);
         assert!(command.starts_with("/bin/sh -c "), "{command}");
@@ -655,4 +686,147 @@ fn the_entry_of_the_machine_names_no_user() {
     }
     let opencode = run("install", "opencode");
     assert!(opencode.status == 2 && opencode.err.contains("opencode"), "{opencode:?}");
+}
+
+/// P1: what was recorded for a hook goes with it.
+#[test]
+fn uninstalling_takes_the_record_of_the_environment_away() {
+    let user = User::new();
+    for client in clients() {
+        let record = user.state("environment").join(client);
+        assert_eq!(user.run(&["hook", "install", client]).status, 0);
+        assert!(record.exists(), "{client}");
+        assert_eq!(user.run(&["hook", "uninstall", client]).status, 0);
+        assert!(!record.exists(), "{client}");
+    }
+    // The hook of a project has the same record.
+    let record = user.state("environment/claude");
+    let work = user.home().join("work");
+    fs::create_dir_all(&work).unwrap();
+    let run = |words: &[&str]| user.command(words).current_dir(&work).status().unwrap().success();
+    assert!(
+        run(&["hook", "install", "claude", "--project"]) && run(&["hook", "install", "claude"])
+    );
+    assert!(run(&["hook", "uninstall", "claude"]) && record.exists());
+    assert!(run(&["hook", "uninstall", "claude", "--project"]) && !record.exists());
+    // The state directory is that of the entry.
+    let state = user.home().join("elsewhere");
+    fs::create_dir(&state).unwrap();
+    let options = ["--", "--state-dir", state.to_str().unwrap()];
+    assert!(run(&[&["hook", "install", "gemini"], &options[..]].concat()));
+    assert!(state.join("environment/gemini").exists());
+    assert!(run(&["hook", "uninstall", "gemini"]) && !state.join("environment/gemini").exists());
+}
+
+/// P5: "one in a file that was named (`--file`) is found again": its record stays when another one goes, and the doctor
+/// names it.
+#[test]
+fn a_hook_in_a_file_that_was_named_is_found_again() {
+    let user = User::new();
+    let work = user.home().join("ci");
+    fs::create_dir(&work).unwrap();
+    let run = |words: &[&str]| {
+        super::ended(&user.command(words).current_dir(&work).output().unwrap()).status
+    };
+    let doctor = |check: &str| {
+        let ended = user.run(&["--json", "hook", "doctor", "claude", "--program", "true"]);
+        let lines = ended.lines();
+        let found = lines.iter().find(|it| it["check"] == check).cloned().unwrap_or_default();
+        (found["ok"].clone(), found["found"].as_str().unwrap_or_default().to_owned())
+    };
+    let (record, file) = (user.state("environment/claude"), work.join("settings.json"));
+    let named = ["hook", "install", "claude", "--file", "settings.json"];
+    assert_eq!(run(&named), 0);
+    assert!(file.exists() && record.exists());
+    let (ok, found) = doctor("configuration");
+    let says = format!("countersign hook doctor claude --file {}", file.display());
+    assert!(ok == json!(false) && found.contains(&says), "{found}");
+
+    // The hook of the user beside it: both are named, and the record stays until the last has gone.
+    assert_eq!(user.run(&["hook", "install", "claude"]).status, 0);
+    let (ok, found) = doctor("once");
+    assert!(ok == Value::Null && found.contains(&file.display().to_string()), "{found}");
+    assert_eq!(user.run(&["hook", "uninstall", "claude"]).status, 0);
+    assert!(record.exists(), "the other hook has the same record");
+    assert_eq!(run(&["hook", "uninstall", "claude", "--file", "settings.json"]), 0);
+    assert!(!record.exists() && !user.state("hook-files/claude").exists());
+    let (_, found) = doctor("configuration");
+    assert!(found.ends_with("run `countersign hook install claude`"), "{found}");
+
+    // A file that is gone is no hook, and keeps nothing.
+    assert_eq!(run(&named), 0);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(user.run(&["hook", "install", "claude"]).status, 0);
+    assert_eq!(doctor("once").1, "");
+    assert_eq!(user.run(&["hook", "uninstall", "claude"]).status, 0);
+    assert!(!record.exists());
+}
+
+/// An allowed call is left to the client's own rules, unless the person who installs the hook says otherwise.
+#[test]
+fn installing_says_who_is_asked_about_an_allowed_call() {
+    let user = User::new();
+    for (client, has_own) in
+        [("claude", true), ("copilot", true), ("gemini", true), ("codex", false)]
+    {
+        let silent = user.run(&["hook", "install", client]);
+        assert_eq!(silent.out.contains("--allow grant"), has_own, "{silent:?}");
+        let granted = user.run(&["hook", "install", client, "--", "--allow", "grant"]);
+        assert!(granted.status == 0 && !granted.out.contains("--allow grant"), "{granted:?}");
+    }
+}
+
+/// The file is there again, byte for byte, with its spaces, its numbers and its empty objects.
+#[test]
+fn uninstalling_puts_the_file_back_as_it_was() {
+    let user = User::new();
+    for (client, text) in [
+        (
+            "claude",
+            "{\n\t\"model\": \"x\",\n\t\"big\": 12345678901234567890123, \"e\": 1e3, \"u\": \"\\u00e9\" }",
+        ),
+        ("claude", "{\"hooks\": {}}"),
+        (
+            "codex",
+            "{ \"hooks\": {\"PreToolUse\": [{\"matcher\": \"\", \"hooks\": [{\"type\": \"command\", \"command\": \"lint\"}]}]} }\n\n",
+        ),
+        ("gemini", "{\"hooksConfig\": {\"enabled\": false},   \"theme\": \"x\"}"),
+    ] {
+        let file = user.file_of(client);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        for limit in ["45", "60"] {
+            assert_eq!(user.run(&["hook", "install", client, "--limit", limit]).status, 0);
+        }
+        let removed = user.run(&["hook", "uninstall", client]);
+        assert_eq!(removed.status, 0, "{removed:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), text, "{client}");
+    }
+    // A change in between is kept.
+    let file = user.file_of("claude");
+    fs::write(&file, "{\"model\":\"x\"}").unwrap();
+    user.run(&["hook", "install", "claude"]);
+    let mut settings = read(&file);
+    settings["model"] = json!("y");
+    fs::write(&file, settings.to_string()).unwrap();
+    user.run(&["hook", "uninstall", "claude"]);
+    assert_eq!(read(&file), json!({"model": "y"}));
+}
+
+/// A file that cannot be changed without loss is left alone, and the error has what to add to it.
+#[test]
+fn settings_with_comments_are_left_alone_and_the_entry_is_printed() {
+    let user = User::new();
+    for text in ["// mine\n{\"theme\": \"x\"}", "\u{feff}{\"theme\": \"x\"}"] {
+        let file = user.file_of("gemini");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        let refused = user.run(&["hook", "install", "gemini"]);
+        assert_eq!(refused.status, 1, "{refused:?}");
+        let (_, entry) =
+            refused.err.split_once("by hand: ").unwrap_or_else(|| panic!("{refused:?}"));
+        let entry: Value = serde_json::from_str(entry).unwrap();
+        assert_eq!(entry["hooks"]["BeforeTool"][0]["hooks"][0]["timeout"], 300_000, "{entry}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
 }

@@ -4,7 +4,13 @@ mod configuring;
 mod doctor;
 mod hooks;
 mod inbox;
+mod initializing;
 pub(crate) mod installing;
+mod reference;
+#[cfg(unix)]
+mod rekeying;
+#[cfg(unix)]
+mod reviewing;
 mod rules;
 mod texts;
 
@@ -14,6 +20,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::clients::clients;
 use crate::support::program;
 
 /// Rules that allow commands, ask about a `*.asked` file among their words, and deny about a `*.denied` one.
@@ -36,9 +43,6 @@ deny = "*"
 where.any_path = ["**/*.denied"]
 reason = "not in this project"
 "#;
-
-/// The clients of the hook.
-pub(crate) const CLIENTS: [&str; 5] = ["claude", "codex", "gemini", "copilot", "opencode"];
 
 /// Gives a process nothing of the environment of the tests but the search path, and what measures coverage.
 pub(crate) fn in_environment_of(command: &mut Command, home: &Path) {
@@ -90,7 +94,7 @@ impl User {
         command.args(args).current_dir(self.home());
         in_environment_of(&mut command, self.home());
         // A hook takes the home of the account, whatever `HOME` is.
-        if args.first() == Some(&"hook") && CLIENTS.iter().any(|it| args.get(1) == Some(it)) {
+        if args.first() == Some(&"hook") && clients().any(|it| args.get(1) == Some(&it)) {
             command.arg("--home").arg(self.home());
         }
         command.stdin(Stdio::null());

@@ -1,14 +1,17 @@
 //! `countersign asks` and `pins` as text for people, and as JSON for programs.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use countersign::ledger::{Ask, Ledger};
+use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use super::{User, ended};
 
 /// Parks an ask, and gives its id and fingerprint.
-fn parked(user: &User, ask: &Value) -> (String, String) {
+pub(super) fn parked(user: &User, ask: &Value) -> (String, String) {
     let mut command = user.command(&["asks", "park"]);
     let mut park = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     park.stdin.take().unwrap().write_all(ask.to_string().as_bytes()).unwrap();
@@ -20,9 +23,10 @@ fn parked(user: &User, ask: &Value) -> (String, String) {
 #[test]
 fn people_are_shown_what_they_decide_on() {
     let user = User::new();
+    assert_eq!(user.run(&["asks", "init"]).status, 0);
     let none = user.run(&["asks", "list", "--text"]).out;
     let store = user.state("asks.db").display().to_string();
-    assert_eq!(none, format!("There are no asks in the store `sqlite:{store}`.\n"));
+    assert!(none.starts_with(&format!("There are no asks in the store `sqlite:{store}`.\n")));
     let ask = json!({
         "tool": "mcp:git/push", "args": {"remote": "origin"}, "questions": ["changes a server"],
         "principal": "ann", "expires_in_s": 600,
@@ -132,4 +136,90 @@ fn on_a_terminal_it_is_text_unless_json_is_asked_for() {
     let text = on_terminal(&["asks", "list"]);
     assert!(text.starts_with(&format!("ask {id}\r\n")), "{text}");
     assert!(on_terminal(&["asks", "show", &id, "--json"]).starts_with('{'));
+}
+
+/// S16: "An ask is named by the first characters of its ID, at least 4. Where several asks begin with them, they are listed,
+/// and nothing is decided."
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ask_is_named_by_the_first_characters_of_its_id() {
+    let user = User::new();
+    assert_eq!(user.run(&["asks", "init"]).status, 0);
+    let ledger = Ledger::new(SqliteStore::open(user.state("asks.db")).await.unwrap());
+    let ask = |number: u32| Ask::new(format!("run-{number}"), "root/c1", "push");
+    // Two ids that begin with the same four characters.
+    let mut seen = BTreeMap::new();
+    let twins = (0..).find_map(|number| {
+        let other = seen.insert(ask(number).id()[..4].to_owned(), number)?;
+        Some([other, number])
+    });
+    let mut ids = Vec::new();
+    for number in twins.unwrap() {
+        let parked = ledger.park(ask(number)).await.unwrap();
+        ids.push((parked.ask.id().to_owned(), parked.fingerprint));
+    }
+    let common = ids[0].0.bytes().zip(ids[1].0.bytes()).take_while(|(a, b)| a == b).count();
+    let (id, fingerprint) = &ids[0];
+    let decide = |id: &str| {
+        let words =
+            ["asks", "decide", id, "--fingerprint", fingerprint, "--as", "ann", "--approve"];
+        user.run(&words)
+    };
+
+    let several = decide(&id[..common]);
+    assert_eq!((several.status, &several.lines()[0]["result"]), (7, &json!("ambiguous")));
+    for (id, _) in &ids {
+        assert!(several.out.contains(id) && several.err.contains(id), "{several:?}");
+        assert_eq!(user.run(&["asks", "show", id]).lines()[0]["state"], "pending");
+    }
+    for none in [&id[..3], "zzzz", "ffffffffffffffff"] {
+        let unknown = decide(none);
+        assert_eq!(
+            (unknown.status, &unknown.lines()[0]["result"]),
+            (7, &json!("unknown")),
+            "{none}"
+        );
+        assert!(unknown.err.contains("countersign asks list"), "{unknown:?}");
+    }
+    let (prefix, upper) = (&id[..=common], id[..=common].to_uppercase());
+    assert_eq!(user.run(&["asks", "show", &upper]).lines()[0]["id"], json!(id));
+    let cancelled = user.run(&["asks", "cancel", &ids[1].0[..=common], "--as", "ann"]);
+    assert_eq!(cancelled.status, 0, "{cancelled:?}");
+    assert_eq!(decide(prefix).lines()[0]["result"], "won");
+    assert_eq!(user.run(&["asks", "show", prefix]).lines()[0]["decided_by"], "ann");
+}
+
+/// Whatever is said about nothing names the command that leads on.
+#[test]
+fn where_there_is_nothing_the_way_on_is_said() {
+    let user = User::new();
+    let none = user.run(&["asks", "list"]);
+    for way in ["countersign asks init", "hook", "guard"] {
+        assert!(none.status == 1 && none.err.contains(way), "{none:?}");
+    }
+    assert_eq!(user.run(&["asks", "init"]).status, 0);
+    for (words, ways) in [
+        (
+            &["asks", "list", "--state", "pending", "--text"][..],
+            &["asks list --store", "asks review"][..],
+        ),
+        (&["asks", "list", "--text"], &["hook install CLIENT", "countersign guard"]),
+        (&["grants", "list"], &["asks review", "grants make"]),
+        (&["grants", "show", "nothing"], &["grants list --all"]),
+        (&["grants", "revoke", "nothing"], &["grants list --all"]),
+        (&["pins", "show", "git"], &["pins list"]),
+        (&["pins", "accept", "nothing"], &["pins list"]),
+        (&["hook", "install"], &["countersign hook install --help"]),
+        (&["asks", "decide", "abcd", "--approve"], &["countersign asks decide --help"]),
+        (&["guard"], &["countersign guard --help"]),
+        (
+            &["asks", "list", "--state", "pendin"],
+            &["pending, decided", "countersign asks list --help"],
+        ),
+    ] {
+        let said = user.run(words);
+        for way in ways {
+            assert!(format!("{}{}", said.out, said.err).contains(way), "{words:?}: {said:?}");
+        }
+        assert!(said.err.lines().count() <= 1, "{said:?}");
+    }
 }

@@ -56,7 +56,7 @@ fn results(said: &[(usize, Said)]) -> DeferredToolResults {
     })
 }
 
-/// Whether these answers may take effect, by the words of the rule.
+/// Returns `true` if these answers may take effect, by the words of the rule.
 fn fits(said: &[(usize, Said)]) -> bool {
     let results = results(said);
     let ways = |id: &str| {

@@ -34,7 +34,7 @@ impl Table {
         self.0[usize::from(n % 6)]
     }
 
-    /// Whether it changes other arguments into these.
+    /// Returns `true` if it changes other arguments into these.
     pub(crate) fn makes(&self, n: u8) -> bool {
         let makes =
             |says: &Says| matches!(says, Says::Rewrite(to) | Says::AskAndRewrite(to) if *to == n);
@@ -173,7 +173,7 @@ pub(crate) struct Execution {
     pub(crate) id: String,
     pub(crate) n: u8,
     pub(crate) approved: bool,
-    /// Whether it asked for an approval or handed its call out.
+    /// `true` if it asked for an approval or handed its call out.
     pub(crate) deferred: bool,
 }
 

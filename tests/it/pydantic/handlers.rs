@@ -40,6 +40,25 @@ async fn a18_without_retries_invalid_arguments_of_an_approval_tool_end_the_run()
     assert!(recorder.ran().is_empty());
 }
 
+// The page says: "none of the approved calls has run. PydanticAI runs the approved ones first".
+#[tokio::test]
+async fn a_run_that_may_not_suspend_runs_no_approved_call_while_another_is_left() {
+    let recorder = Recorder::new(["delete"]);
+    let calls = ScriptedModel::calls([delete("c1"), delete("c2")]);
+    let agent = Agent::new(calls, recorder.clone().approval_required());
+    let leaves = handler_fn_sync(|_, requests: &DeferredToolRequests| {
+        requests.answer().approve("c1").leave("c2").build()
+    });
+    let error = agent.run("go").deferred_tool_handler(leaves).await.unwrap_err();
+    assert!(error.to_string().contains("handler_fn_sync"), "{error}");
+    assert_eq!(error.error().ids(), ["c2"]);
+    assert_eq!(recorder.ids(), [""; 0]);
+    let run = error.into_suspended();
+    let answers = run.requests().answer().approve("c1").deny("c2", "keep it").build().unwrap();
+    assert_eq!(agent.resume(run, answers).await.unwrap().text(), Some("Done."));
+    assert_eq!(recorder.ids(), ["c1"]);
+}
+
 // B24: an approval is bound to the run id, so that a resumed run keeps it.
 #[tokio::test]
 async fn b24_a_resumed_run_is_the_same_run() {
@@ -136,7 +155,7 @@ fn noted() -> ToolReturn {
     }
 }
 
-/// What the model reads, and whether the host's part is in it.
+/// The text that the model reads, and whether the host's part is in it.
 fn told(history: &[Message]) -> (Vec<(ReturnKind, Value)>, Vec<Value>) {
     assert!(
         !serde_json::to_string(history).unwrap().contains("host"),

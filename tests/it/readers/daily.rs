@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use countersign::hook::Client;
+use countersign_cli::hook::Client;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -8,11 +8,13 @@ use std::process::Command;
 use std::time::Instant;
 
 use countersign::ToolMiddlewareExt as _;
-use countersign::hook::{Client, Hook};
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::rules::{RuleCall, Rules};
-use countersign::shell::{Preset, SearchPath};
+use countersign_cli::hook::{Client, Hook};
+use countersign_rules::{RuleCall, Rules};
+use countersign_shell::{Preset, SearchPath};
 use serde_json::{Value, json};
+
+use crate::support::clients::{ToldCall, forms};
 
 use super::{Door, Policy};
 
@@ -155,7 +157,7 @@ impl Desk {
         builder.load().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Whether the call runs without a question.
+    /// Returns `true` if the call runs without a question.
     pub(super) fn allows(&self, door: Door, policy: Policy, tool: &str, args: &Value) -> bool {
         let Value::Object(map) = args else { panic!("{args} is no object") };
         let client = match door {
@@ -183,30 +185,15 @@ impl Desk {
     }
 
     fn payload(&self, client: Client, tool: &str, args: &Value) -> Value {
-        let cwd = &self.root;
-        match client {
-            Client::Copilot => {
-                json!({"sessionId": "s", "cwd": cwd, "toolName": tool, "toolArgs": args})
-            }
-            Client::Opencode => json!({
-                "hook_event_name": "tool.execute.before", "session_id": "s", "call_id": "c", "cwd": cwd, "tool": tool,
-                "args": args,
-            }),
-            Client::Gemini => {
-                let server = tool.strip_prefix("mcp_").and_then(|it| it.split_once('_'));
-                let mut payload = json!({
-                    "hook_event_name": "BeforeTool", "session_id": "s", "cwd": cwd, "tool_name": tool, "tool_input": args,
-                });
-                if let Some((server, tool)) = server {
-                    payload["mcp_context"] =
-                        json!({"server_name": server, "tool_name": tool, "command": "x"});
-                }
-                payload
-            }
-            _ => json!({
-                "hook_event_name": "PreToolUse",
-                "session_id": "s", "cwd": cwd, "tool_use_id": "c", "tool_name": tool, "tool_input": args,
-            }),
+        let forms = forms(client.name());
+        let (directory, args) = (self.root.to_str().unwrap(), args.clone());
+        let call = ToldCall { session: "s", directory, id: "c", tool, args };
+        let mut payload = forms.payload(forms.text("before"), &call);
+        let server = tool.strip_prefix("mcp_").and_then(|it| it.split_once('_'));
+        if let Some((server, tool)) = server.filter(|_| client == Client::Gemini) {
+            payload["mcp_context"] =
+                json!({"server_name": server, "tool_name": tool, "command": "x"});
         }
+        payload
     }
 }

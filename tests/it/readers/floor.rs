@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use countersign::hook::Client;
+use countersign_cli::hook::Client;
 use serde_json::json;
 
 use super::desk::Desk;
@@ -46,7 +46,9 @@ fn folder_or_file(list: &mut List, vehicle: &str, place: Place, desk: &Desk) -> 
         Some(folder)
             if !is_root(&folder)
                 && folder != home
-                && !["/docs", "/etc", ".github"].iter().any(|it| folder.ends_with(it)) =>
+                && !["/bin", "/docs", "/etc", "/opencode", ".github"]
+                    .iter()
+                    .any(|it| folder.ends_with(it)) =>
         {
             folder
         }
@@ -137,7 +139,7 @@ fn clients(list: &mut List, desk: &Rc<Desk>, rounds: usize) {
             }
         }
         let server = match client {
-            Client::Claude | Client::Codex => "mcp__fs__write",
+            Client::Claude | Client::Codex | Client::Qwen => "mcp__fs__write",
             Client::Gemini => "mcp_fs_write",
             Client::Copilot => "fs-write",
             _ => "fs_write",

@@ -19,10 +19,11 @@ mod vehicles;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use countersign::hook::Client;
+use countersign_cli::hook::Client;
 use serde_json::{Value, json};
 
 use crate::support::Dice;
+use crate::support::clients::forms;
 use desk::Desk;
 
 /// Where a call is judged.
@@ -126,9 +127,10 @@ pub(crate) fn shell_of(door: Door) -> (&'static str, &'static str) {
     match door {
         Door::Library | Door::Guard => ("shell", "command"),
         Door::Hook(Client::Codex) => ("exec_command", "cmd"),
-        Door::Hook(Client::Gemini) => ("run_shell_command", "command"),
-        Door::Hook(Client::Copilot | Client::Opencode) => ("bash", "command"),
-        Door::Hook(_) => ("Bash", "command"),
+        Door::Hook(client) => {
+            let shell = forms(client.name()).tool("shell").unwrap();
+            (shell[0], shell[1])
+        }
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) const IN_A_PROJECT: &[&str] = &[
     "countersign.toml",
     ".antigravity/rules.md",
     ".opencode/plugin/a.js",
+    ".tool-versions",
+    ".npmrc",
 ];
 
 /// In the user's own directory: our own rules and store, and what other programs run.
@@ -72,6 +74,13 @@ pub(super) const OF_THE_USER: &[&str] = &[
     ".gitconfig",
     ".config/git/config",
     ".cursor/mcp.json",
+    ".config/Cursor/User/settings.json",
+    ".config/Code/User/settings.json",
+    ".config/VSCodium/User/settings.json",
+    "AppData/Roaming/Code/User/settings.json",
+    ".local/bin/countersign",
+    ".cargo/bin/countersign",
+    ".local/share/opencode/auth.json",
 ];
 
 /// Of the machine.

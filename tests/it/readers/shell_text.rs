@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use countersign::hook::Client;
+use countersign_cli::hook::Client;
 
 use super::desk::Desk;
 use super::{Door, List, Policy};

@@ -1,6 +1,6 @@
 //! What writes a file: commands, tools and patches. `{}` is the file.
 
-use countersign::hook::Client;
+use countersign_cli::hook::Client;
 use serde_json::{Value, json};
 
 /// Redirections, also of lists and loops.
@@ -122,6 +122,23 @@ pub(super) const SCRIPTS: &[&str] = &[
     "awk '{ print > \"{}\" }' notes.txt",
     "awk '{ print $1 >> \"{}\" }' notes.txt",
     "bash -c 'echo x > {}'",
+    "git -c alias.x='!touch {}' x",
+    "git rebase --exec 'touch {}' HEAD~1",
+    "git rebase --exec=\"touch ''{}\" HEAD~1",
+    "git submodule foreach 'touch {}'",
+    "tar -cf x.tar --checkpoint=1 --checkpoint-action=exec='touch {}' notes.txt",
+    "tar --to-command='tee {}' -xf a.tar",
+    "make --eval='$(shell touch {})'",
+    "make --eval='$(file >{},x)'",
+    "make 'X=$(shell touch {})'",
+    "sort --compress-program='tee {}' notes.txt",
+    "split --filter='tee {}' notes.txt",
+    "go build -toolexec 'tee {}' .",
+    "curl -w '%output{{}}' https://example.com/x",
+    "GIT_TRACE={} git status",
+    "export GIT_TRACE2={}; git status",
+    "cp README.md \"$(echo {})\"",
+    "echo {} | tr x x | xargs touch",
 ];
 
 /// Tools that may write, with the field of the path; `None` is for shapes of their own.
@@ -199,6 +216,11 @@ pub(super) fn of_a_client(client: Client, which: u64, path: &str) -> (&'static s
         }
         Client::Opencode if which == 2 => ("patch", json!({"patchText": patch(0, path)})),
         Client::Opencode => ("write", json!({"filePath": path, "content": "x"})),
+        Client::Qwen if edits => {
+            ("edit", json!({"file_path": path, "old_string": "a", "new_string": "b"}))
+        }
+        Client::Qwen => ("write_file", json!({"file_path": path, "content": "x"})),
+        Client::Cursor => ("Write", json!({"file_path": path, "content": "x"})),
         _ if edits => ("Edit", json!({"file_path": path, "old_string": "a", "new_string": "b"})),
         _ if which == 2 => ("NotebookEdit", json!({"notebook_path": path, "new_source": "x"})),
         _ => ("Write", json!({"file_path": path, "content": "x"})),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use countersign::decision::ToolDecision::{self, Allow, Ask, Deny};
-use countersign::rules::{AcceptedRules, RuleCall, Rules, RulesError, Ruling};
+use countersign_rules::{AcceptedRules, RuleCall, Rules, RulesError, Ruling};
 use serde_json::json;
 
 use super::args;
@@ -180,4 +180,25 @@ fn rules_that_a_program_accepts_are_accepted_for_the_next_process() {
     assert_eq!(desk.decides("pay"), Ask);
     assert!(rules.accept(&reload.digest));
     assert_eq!(desk.decides("pay"), Allow);
+}
+
+/// R3: a preset that a changed file names decides only once a person has accepted it, and so does one that is gone.
+#[test]
+fn a_preset_that_a_changed_file_names_has_to_be_accepted() {
+    let desk = Desk::new("");
+    std::fs::write(desk.file(), "version = 2\n").unwrap();
+    let reads = || {
+        let rules = desk.load().unwrap();
+        let call = args(json!({"command": "ls"}));
+        (rules.decide(&RuleCall::new("shell", &call)).decision(), rules.needs_accepting())
+    };
+    assert_eq!(reads(), (Ask, false));
+    std::fs::write(desk.file(), "version = 2\npreset = 'reader'\n").unwrap();
+    assert_eq!(reads(), (Ask, true));
+    desk.accept();
+    assert_eq!(reads(), (Allow, false));
+    std::fs::write(desk.file(), "version = 2\n").unwrap();
+    assert_eq!(reads(), (Ask, true), "the preset also denies");
+    std::fs::write(desk.file(), "version = 2\npreset = 'reader'\n").unwrap();
+    assert_eq!(reads(), (Allow, false));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersign::decision::ToolDecision;
-use countersign::shell::Preset;
+use countersign_shell::Preset;
 
 use super::{preset, run};
 use crate::support::commands;

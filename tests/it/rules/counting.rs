@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use countersign::decision::ToolDecision::{Allow, Ask};
 use countersign::ledger::{Ledger, MemoryStore, Store};
-use countersign::rules::{MemoryCounts, RuleCall, Rules};
-use countersign::sqlite::SqliteStore;
+use countersign_rules::{MemoryCounts, RuleCall, Rules};
+use countersign_sqlite::SqliteStore;
 use serde_json::Map;
 
 use super::{builder, refused};

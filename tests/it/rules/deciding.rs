@@ -3,7 +3,7 @@
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use serde_json::json;
 
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 
 use super::{args, decide, rules, run};
 
@@ -109,6 +109,47 @@ reason = "no"
     // A tool whose name looks like a server's and a tool's is none.
     assert_eq!(rules.decide(&call("docs/get_page")).decision(), Ask);
     assert_eq!(rules.decide(&call("Drop_Table").server("db")).decision(), Deny);
+}
+
+/// P2: a tool of a coding agent that the table of its tools does not have is allowed by its literal name only.
+#[test]
+fn a_tool_of_a_client_that_is_not_known_is_allowed_by_its_literal_name_only() {
+    let none = serde_json::Map::new();
+    let skill = RuleCall::named("claude:Skill", &none);
+    assert_eq!((skill.tool(), skill.to_string().as_str()), ("Skill", "claude:Skill"));
+    let decided = |text: &str| rules(&format!("version = 1\n{text}")).decide(&skill).decision();
+    let allows = |tool: &str| decided(&format!("[[rule]]\nid = 'r'\nallow = '{tool}'"));
+    assert_eq!(allows("claude:Skill"), Allow);
+    for other in [
+        "*",
+        "S*",
+        "Skill",
+        "set:*/*",
+        "set:claude/Skill",
+        "set:client*/*",
+        "mcp:*/*",
+        "claude:skill",
+        "codex:Skill",
+    ] {
+        assert_eq!(allows(other), Ask, "{other}");
+    }
+    assert_eq!(decided("danger_default_allow = true"), Ask);
+    // A rule that denies it need not be that exact.
+    for tool in ["*", "skill", "set:claude/*", "claude:SKILL"] {
+        assert_eq!(
+            decided(&format!("[[rule]]\nid = 'r'\ndeny = '{tool}'\nreason = 'no'")),
+            Deny,
+            "{tool}"
+        );
+    }
+    for (tool, why) in
+        [("claude:*", "literally"), ("claude:", "literally"), ("vim:Skill", "names no tool")]
+    {
+        let text = format!("version = 1\n[[rule]]\nid = 'r'\nallow = '{tool}'");
+        let error = Rules::builder().lexical().text("r.toml", text).load().unwrap_err();
+        let told = countersign::error::with_causes(&error);
+        assert!(told.contains(why), "{tool}: {told}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The classes of calls that rules propose for grants (rule G3).
 
 use countersign::decision::ToolDecision;
-use countersign::rules::{RuleCall, Rules};
-use countersign::shell::Preset;
+use countersign_rules::{RuleCall, Rules};
+use countersign_shell::Preset;
 use serde_json::{Value, json};
 
 use super::preset;
@@ -34,6 +34,32 @@ fn a_listed_command_may_be_granted_with_other_operands() {
         of_command(&rules, "git commit -m 'one thing; and another'"),
         of_command(&rules, "git commit -m other")
     );
+}
+
+/// S11: "A title is a template of the host or of a rules file (version 2), never of a server."
+#[test]
+fn a_rule_words_the_call_for_the_person() {
+    let file = |version: u8, effect: &str| {
+        format!(
+            "version = {version}\n[[rule]]\nid = \"pay\"\n{effect} = \"transfer\"\ntitle = \"{{amount}} to {{to}}\"\n"
+        )
+    };
+    let rules =
+        Rules::builder().lexical().root("/src").text("rules.toml", file(2, "ask")).load().unwrap();
+    let ruling = rules
+        .decide(&RuleCall::new("transfer", json!({"amount": 5, "to": "Ann"}).as_object().unwrap()));
+    let asked = ruling.into_decision();
+    assert_eq!(asked.questions()[0].metadata()["title"], "{amount} to {to}");
+    let read =
+        |text: String| Rules::builder().lexical().root("/src").text("rules.toml", text).load();
+    let refused = |text: String| read(text).unwrap_err().to_string();
+    assert!(refused(file(1, "ask")).contains("version = 2"));
+    assert!(refused(file(2, "deny")).contains("only a rule with `ask` has it"));
+    // Another wording is no other question.
+    let other = read(file(2, "ask").replace("{amount} to", "pay {amount} to")).unwrap();
+    let again = other
+        .decide(&RuleCall::new("transfer", json!({"amount": 5, "to": "Ann"}).as_object().unwrap()));
+    assert_eq!(again.into_decision().questions()[0].pins(), asked.questions()[0].pins());
 }
 
 /// What no rule of a preset speaks about is asked about with what the command does, and may be granted.
@@ -142,8 +168,7 @@ fn a_file_may_be_granted_with_any_content_and_with_its_folder() {
         assert!(write(path).is_empty(), "{path}");
     }
     let call = |tool: &str| classes(&rules, tool, &json!({"path": "src/a.rs", "content": "x"}));
-    for tool in ["delete_file", "move_file", "run_file", "send_file", "create_issue", "frobnicate"]
-    {
+    for tool in ["delete_file", "move_file", "run_file", "send_file", "create_issue"] {
         assert!(call(tool).is_empty(), "{tool}");
     }
 }
@@ -192,4 +217,28 @@ fn a_path_within_a_list_is_bound_to_the_place_that_it_leads_to() {
     assert_eq!(pins(), before);
     link("two");
     assert_ne!(pins(), before);
+}
+
+/// G3: "For a tool of an MCP server or of a toolset they propose this tool with any arguments", "not for the tools of a
+/// coding agent, and not for a tool that takes commands".
+#[test]
+fn a_tool_of_a_server_or_a_set_may_be_granted_with_any_arguments() {
+    let rules = rules();
+    let args = json!({"path": "src/a.rs", "content": "x"});
+    let args = args.as_object().unwrap();
+    let names = |call: RuleCall<'_>| -> Vec<String> {
+        let ruling = rules.decide(&call);
+        ruling.grant_patterns().iter().map(|class| class.name().to_owned()).collect()
+    };
+    let call = |tool| RuleCall::new(tool, args);
+    assert_eq!(names(call("frobnicate").server("x")), ["tool mcp:x/frobnicate"]);
+    assert_eq!(names(call("frobnicate").toolset("x")), ["tool set:x/frobnicate"]);
+    let files = ["file src/a.rs", "files in src", "tool mcp:x/write_file"];
+    assert_eq!(names(call("write_file").server("x")), files, "the narrower ones come first");
+    for client in ["claude", "client:claude", "codex"] {
+        assert!(names(call("frobnicate").toolset(client)).is_empty(), "{client}");
+    }
+    let command = json!({"command": "frobnicate"});
+    let shell = RuleCall::new("shell", command.as_object().unwrap()).server("x");
+    assert!(names(shell).is_empty());
 }

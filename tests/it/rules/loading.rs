@@ -3,12 +3,10 @@
 use std::fs;
 
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
-use countersign::rules::{
-    ProjectApprovals, RuleCall, Rules, difference, find_project_file, schema,
-};
+use countersign_rules::{ProjectApprovals, RuleCall, Rules, difference, find_project_file, schema};
 use serde_json::json;
 
-use super::{args, decide, refused};
+use super::{args, builder, decide, refused, rules, run};
 
 fn rule(text: &str) -> String {
     format!("version = 1\n[[rule]]\nid = \"a\"\n{text}\n")
@@ -18,7 +16,7 @@ fn rule(text: &str) -> String {
 fn every_problem_has_its_line_and_column() {
     for (text, wanted) in [
         (String::new(), "mine.toml:1:1: a file of rules begins with `version = 1`"),
-        ("version = 2".into(), "mine.toml:1:11: this program reads version 1"),
+        ("version = 3".into(), "mine.toml:1:11: this program reads the versions 1 and 2"),
         (
             "version = 1\nrules = 1".into(),
             "mine.toml:2:1: a file of rules has no `rules`: is `rule` meant?",
@@ -66,7 +64,7 @@ fn a_test_has_lists_and_objects_of_bare_words() {
         "ask = 'mail: {to: [a@corp.example, b@else.example]}'",
         "ask = 'mail: {to: []}'",
     ] {
-        super::rules(&mail(test));
+        rules(&mail(test));
     }
     for test in [
         "{to: [a@corp.example}",
@@ -110,7 +108,7 @@ fn a_misspelt_test_does_not_pass_for_a_field() {
         "where.\"/within\" = '.'",
         "where.body.post.path = 'src/**'",
     ] {
-        super::rules(&rule(&format!("allow = 'x'\n{conditions}")));
+        rules(&rule(&format!("allow = 'x'\n{conditions}")));
     }
 }
 
@@ -265,4 +263,38 @@ fn the_file_in_the_readme_loads_with_its_tests() {
     assert_eq!(files.len(), 1);
     let text = format!("version = 1{}", files[0].split("```").next().unwrap());
     Rules::builder().text("README.md", text).load().unwrap();
+}
+
+/// R1: "`preset = \"developer\"` adds a preset to a user's file": it counts beside the rules of the file, the tests of the
+/// file run with both, and nothing but a user's file has one.
+#[test]
+fn a_file_may_name_a_preset_that_counts_beside_it() {
+    let text = "version = 2\npreset = 'developer'\n[[rule]]\nid = 'no-make'\ndeny = 'shell'\nwhere.command.runs = 'make'\n\
+                [test]\nallow = 'shell: cargo test'\nask = 'shell: git push'\ndeny = ['shell: make', 'shell: rm -rf /']";
+    let both = rules(text);
+    assert_eq!(run(&both, "cargo test"), Allow);
+    assert_eq!(run(&both, "make"), Deny);
+    let files: Vec<_> = both.files().iter().map(|file| file.file.clone()).collect();
+    assert_eq!(files, ["mine.toml", "preset developer"]);
+    // Named twice, it is there once.
+    let twice = builder(text).preset(countersign_shell::Preset::Developer).load().unwrap();
+    assert_eq!(twice.digest(), both.digest());
+    assert_ne!(
+        twice.digest(),
+        rules(&text.replace("developer", "reader").replace("allow = 'shell: cargo test'\n", ""))
+            .digest()
+    );
+    for (text, says) in [
+        ("version = 1\npreset = 'developer'", "`preset` is of version 2"),
+        ("version = 2\npreset = 'devloper'", "the presets are `developer` and `reader`"),
+        ("version = 2\npreset = ['reader']", "has to be a text"),
+    ] {
+        assert!(refused(text).to_string().contains(says), "{text}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("countersign.toml");
+    fs::write(&project, "version = 2\npreset = 'reader'").unwrap();
+    let approvals = ProjectApprovals::at(folder.path().join("approvals.json"));
+    let refused = Rules::builder().root(folder.path()).project(&project, approvals).load();
+    assert!(refused.unwrap_err().to_string().contains("only a user's own file can have `preset`"));
 }

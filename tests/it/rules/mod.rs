@@ -1,21 +1,27 @@
 //! Permissions as a file (rules R1 to R8).
 
 mod accepting;
+mod below;
 mod beside;
+mod checking;
 mod corpus;
 mod counting;
 mod deciding;
+mod floor;
 mod granting;
 mod layering;
 mod loading;
+mod origins;
+mod people;
 mod properties;
+mod proposing;
 mod reading;
 mod scripts;
 mod tools;
 
 use countersign::decision::ToolDecision;
-use countersign::rules::{RuleCall, Rules, RulesBuilder, RulesError};
-use countersign::shell;
+use countersign_rules::{RuleCall, Rules, RulesBuilder, RulesError};
+use countersign_shell as shell;
 use serde_json::{Map, Value, json};
 
 /// Rules from one text, over a workspace that is the same on every machine.

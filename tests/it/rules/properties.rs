@@ -1,7 +1,7 @@
 //! Properties of rules (rule R2).
 
 use countersign::decision::ToolDecision;
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

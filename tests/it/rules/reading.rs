@@ -1,7 +1,7 @@
 //! How the texts of arguments are read (rules R2 and R5): as every consumer may read them, by one reader for all tests.
 
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 use serde_json::{Value, json};
 
 use super::{args, decide, rules, run};

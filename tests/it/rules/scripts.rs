@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use countersign::rules::{RuleCall, Rules};
+use countersign_rules::{RuleCall, Rules};
 use serde_json::json;
 use tempfile::TempDir;
 

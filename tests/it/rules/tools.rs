@@ -2,7 +2,7 @@
 
 use countersign::ToolDefinition;
 use countersign::decision::ToolDecision;
-use countersign::rules::{DecisionJournal, RuleCall, import_claude, import_codex, lint, replay};
+use countersign_rules::{DecisionJournal, RuleCall, import_claude, import_codex, lint, replay};
 use serde_json::json;
 
 use super::{args, builder, rules, run};

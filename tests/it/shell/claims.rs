@@ -1,7 +1,7 @@
-//! What no command may get past, in whatever form.
+//! Limits that no command may get past, in any form.
 
 use countersign::decision::ToolDecision;
-use countersign::shell::{Dialect, Preset};
+use countersign_shell::{Dialect, Preset};
 
 use super::{allows, asks, classifier};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use countersign::decision::ToolDecision;
-use countersign::shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
+use countersign_shell::{Classifier, Commands, Dialect, Preset, SearchPath, Workspace};
 
 use super::{allows, asks, classifier, developer};
 
@@ -303,7 +303,7 @@ fn braces_are_the_words_that_they_stand_for() {
     }
 }
 
-/// What comes from a pipe may be printed, and is no path.
+/// Text from a pipe may be printed, and is no path.
 #[test]
 fn what_is_only_printed_may_come_from_a_pipe() {
     allows("seq 3 | xargs -n1 echo item");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::shell::{Dialect, Preset, Programs};
+use countersign_shell::{Dialect, Preset, Programs};
 
 use super::classifier;
 use crate::support::commands::{self, rows};

@@ -1,7 +1,7 @@
 //! What `zsh` reads in a word although other shells do not (rule C1). Rules and hooks do not know which shell runs a text,
 //! so that these are asked about in every dialect.
 
-use countersign::shell::{Commands, Dialect};
+use countersign_shell::{Commands, Dialect};
 
 use super::{allows, asks};
 

@@ -1,6 +1,6 @@
 //! A word that names a place elsewhere: what a program may fetch or ask for is a question (rule C1).
 
-use countersign::shell::Programs;
+use countersign_shell::Programs;
 
 use super::{allows, asks, developer};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use countersign::decision::ToolDecision;
-use countersign::shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
+use countersign_shell::{Classifier, Dialect, Effect, Preset, SearchPath, Workspace};
 
 use super::{allows, asks, classifier, developer};
 

@@ -21,7 +21,7 @@ mod texts;
 mod tool;
 mod variables;
 
-use countersign::shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Workspace};
+use countersign_shell::{Classifier, Dialect, Judgement, Preset, SearchPath, Workspace};
 
 /// A classifier that looks at no file.
 fn classifier(preset: Preset) -> Classifier {
@@ -33,7 +33,7 @@ fn developer(text: &str) -> Judgement {
     classifier(Preset::Developer).judge(text, Dialect::Bash)
 }
 
-/// What is told about a text, with the text.
+/// The judgement of a text, with the text.
 #[track_caller]
 fn allows(text: &str) {
     let judgement = developer(text);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use countersign::shell::{Classifier, Dialect, Preset, Programs, SearchPath, Workspace};
+use countersign_shell::{Classifier, Dialect, Preset, Programs, SearchPath, Workspace};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -280,7 +280,7 @@ fn formatters_rewrite_their_operands() {
     }
 }
 
-/// Whether an output of a build in a folder is asked about.
+/// Returns `true` if an output of a build in a folder is asked about.
 fn asks_for(place: &Place, folder: &str) -> bool {
     place.asked(&format!("tsc --outDir {folder}")).is_some()
 }

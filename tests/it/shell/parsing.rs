@@ -1,6 +1,6 @@
 //! What the parts of a command are.
 
-use countersign::shell::{Commands, Dialect, Join, RedirectionTarget, Stage, WordKind};
+use countersign_shell::{Commands, Dialect, Join, RedirectionTarget, Stage, WordKind};
 
 fn parsed(text: &str) -> Commands {
     Commands::parse(text, Dialect::Bash).unwrap_or_else(|refused| panic!("{text:?}: {refused}"))
@@ -8,7 +8,7 @@ fn parsed(text: &str) -> Commands {
 
 fn argv(text: &str) -> Vec<Vec<String>> {
     let commands = parsed(text);
-    let words = |command: &countersign::shell::SimpleCommand| {
+    let words = |command: &countersign_shell::SimpleCommand| {
         command.words().iter().map(|word| word.text().to_owned()).collect()
     };
     commands.simple_commands().map(words).collect()

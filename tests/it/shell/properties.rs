@@ -1,8 +1,8 @@
-//! What holds for every text.
+//! Properties of every text.
 
 use std::time::{Duration, Instant};
 
-use countersign::shell::{Commands, Dialect, Preset};
+use countersign_shell::{Commands, Dialect, Preset};
 use proptest::prelude::*;
 
 use super::classifier;
@@ -153,7 +153,7 @@ proptest! {
         }
     }
 
-    /// What is added to a text never makes it less strict.
+    /// An addition to a text never makes it less strict.
     #[test]
     fn an_added_command_never_makes_a_text_less_strict(one in text(), other in text()) {
         let judge = |text: &str| classifier(Preset::Developer).judge(text, Dialect::Bash).decision();
@@ -174,7 +174,7 @@ proptest! {
         prop_assert_eq!(argv, vec![words.join("\0")]);
     }
 
-    /// What is allowed stays allowed, with the same reasons, when its words are written with quotes.
+    /// An allowed text stays allowed, with the same reasons, when its words are written with quotes.
     #[test]
     fn quoting_changes_no_verdict(text in text()) {
         if let Ok(commands) = Commands::parse(&text, Dialect::Sh) {

@@ -1,7 +1,7 @@
 //! How a program reads its arguments, and what a shell does before: one test for each rule, with programs of a table
 //! made for it, and with real ones (rule C1).
 
-use countersign::shell::{Dialect, Preset, Programs};
+use countersign_shell::{Dialect, Preset, Programs};
 
 use super::{allows, asks, classifier};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::shell::{Commands, Dialect, Preset};
+use countersign_shell::{Commands, Dialect, Preset};
 
 use super::{allows, classifier, developer};
 

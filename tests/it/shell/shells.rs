@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use countersign::shell::{
+use countersign_shell::{
     Classifier, Commands, Compound, CompoundKind, Dialect, Join, Preset, RedirectionTarget,
     SearchPath, SimpleCommand, Stage, Word, WordKind, Workspace,
 };
@@ -44,7 +44,7 @@ struct Case {
     writes: Vec<String>,
 }
 
-/// What a text has beside simple commands.
+/// The parts of a text beside simple commands.
 #[derive(Default)]
 struct Found {
     branches: bool,
@@ -107,7 +107,7 @@ fn look_at_compound(compound: &Compound, found: &mut Found) {
         CompoundKind::For { words, variable } => {
             found.loops = true;
             found.sets.insert(variable.clone());
-            // What a pattern stands for is no word of the text.
+            // The files that a pattern stands for are no words of the text.
             found.endless |= words.iter().any(|word| word.literal().is_none());
         }
         _ => {}
@@ -116,8 +116,8 @@ fn look_at_compound(compound: &Compound, found: &mut Found) {
     compound.lists().iter().for_each(|list| look_at(list, found));
 }
 
-/// What a program is given for a word, where variables are not set and substitutions print nothing. `None` if that is not
-/// known.
+/// The arguments that a program is given for a word, where variables are not set and substitutions print nothing.
+/// `None` if that is not known.
 fn wanted(word: &Word, sets: &BTreeSet<String>) -> Option<Wanted> {
     match word.kind() {
         WordKind::Literal | WordKind::Glob => return Some(Wanted::Is(word.text().to_owned())),
@@ -219,7 +219,7 @@ fn calls_builtin(argv: &[Wanted]) -> bool {
             .is_some_and(|word| matches!(word, Wanted::Path))
 }
 
-/// Whether a call has these words.
+/// Returns `true` if a call has these words.
 fn fits(wanted: &[Wanted], called: &[String]) -> bool {
     let words: Vec<&Wanted> =
         wanted.iter().filter(|word| !matches!(word, Wanted::Nothing)).collect();
@@ -266,7 +266,7 @@ printf '%s\037\036\037' "$NUMBER" >&9; printf '\035\n' >>"$LOG"
 NUMBER=$((NUMBER + 1)); done
 "#;
 
-/// What a shell says about a text that it cannot read.
+/// The words of a shell about a text that it cannot read.
 const COMPLAINTS: &[&str] = &[
     "yntax error",
     "parse error",
@@ -442,7 +442,7 @@ fn compare(shell: &str, dialect: Dialect) {
     assert!(written_by_none.is_empty(), "written, and read as no target: {written_by_none:?}");
 }
 
-/// Whether a shell called what was read, and nothing else.
+/// Returns `true` if a shell called what was read, and nothing else.
 fn is_alike(case: &Case, called: &[Vec<String>]) -> bool {
     let mut left: Vec<&Vec<Wanted>> = case.argv.iter().collect();
     let known = called.iter().all(|argv| match left.iter().position(|wanted| fits(wanted, argv)) {

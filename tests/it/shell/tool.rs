@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::shell::ShellTool;
 use countersign::{FunctionToolset, ToolCall, Tools, Turn};
+use countersign_shell::ShellTool;
 use serde_json::{Value, json};
 
 async fn run(tool: ShellTool, command: &str) -> Value {

@@ -1,6 +1,6 @@
 //! The table of variables of the environment: what a command may be given, and what changes a program.
 
-use countersign::shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
+use countersign_shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
 
 fn concerns(name: &str, value: &str, command: &str) -> bool {
     let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
@@ -62,10 +62,62 @@ fn a_variable_concerns_the_programs_that_it_changes_and_those_that_may_run_them(
     }
 }
 
+/// P5: "Not asked about … values that change nothing": Python imports the module of a warning's category, and a module
+/// may run the program that `BROWSER` names.
+#[test]
+fn a_filter_of_warnings_is_inert_only_where_it_imports_nothing() {
+    for value in [
+        "all:0:antigravity.x:0:0",
+        "ignore::a.B",
+        "error,default::x.y:",
+        "once: :x . y",
+        "ignore:/a:b/:x.y",
+    ] {
+        for command in ["pip show x", "python3 -m json.tool a.json", "make"] {
+            assert!(concerns("PYTHONWARNINGS", value, command), "{value}: {command}");
+        }
+        assert!(!concerns("PYTHONWARNINGS", value, "ls"), "{value}");
+    }
+    for value in [
+        "",
+        "ignore",
+        "error,default",
+        "error::DeprecationWarning",
+        "ignore::UserWarning:pkg.mod",
+        "default,ignore:x y:ImportWarning:a.b:3",
+    ] {
+        assert!(!concerns("PYTHONWARNINGS", value, "pip show x"), "{value}");
+    }
+    assert!(concerns("BROWSER", "./evil.sh", "pip show x"));
+    assert!(concerns("BROWSER", "firefox:./evil.sh", "python3 -m json.tool a.json"));
+    assert!(
+        !concerns("BROWSER", "./evil.sh", "ls") && !concerns("BROWSER", "firefox", "pip show x")
+    );
+}
+
+/// P5: "a variable that is known to change what a program runs": a client takes the shell of every command from one.
+#[test]
+fn a_variable_by_which_a_client_chooses_the_shell_concerns_every_command() {
+    for name in [
+        "SHELL",
+        "COMSPEC",
+        "CLAUDE_CODE_SHELL",
+        "CLAUDE_CODE_SHELL_PREFIX",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_CODE_GIT_BASH_PATH",
+        "OPENCODE_GIT_BASH_PATH",
+    ] {
+        assert!(concerns(name, "./evil/bash", "ls"), "{name}");
+    }
+    for shell in ["/bin/bash", "/usr/bin/zsh", "/bin/sh", "/opt/homebrew/bin/fish"] {
+        assert!(!concerns("SHELL", shell, "ls"), "{shell}");
+    }
+}
+
 /// One table: what is asked about in front of a command is never harmless in the environment, and the reverse.
 #[test]
 fn an_assignment_that_may_be_set_changes_nothing_in_the_environment() {
-    let table = include_str!("../../../src/shell/variables.txt");
+    let table = include_str!("../../../crates/shell/src/variables.txt");
     let settable = table.split("[settable variables]").nth(1).unwrap().split("\n[").next().unwrap();
     let names = settable.lines().filter(|line| !line.starts_with('#'));
     for name in names.flat_map(str::split_whitespace) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 // The example uses all of it.
 #[allow(dead_code, reason = "the tests need a part of what the example prints")]
-#[path = "../../../examples/score/corpus.rs"]
+#[path = "../../../examples/score/src/corpus.rs"]
 mod corpus;
 
 pub(crate) use corpus::Row;

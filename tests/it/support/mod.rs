@@ -1,5 +1,6 @@
 //! Shared test helpers: a recording toolset, and shorthands for calls and turns.
 
+pub(crate) mod clients;
 pub(crate) mod commands;
 mod dice;
 pub(crate) mod failing_store;
@@ -9,8 +10,6 @@ mod layers;
 mod logs;
 pub(crate) mod postgres;
 pub(crate) mod program;
-#[cfg(unix)]
-pub(crate) mod surface_contract;
 mod told;
 
 use std::sync::{Arc, Mutex};

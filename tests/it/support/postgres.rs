@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use countersign::postgres::{PostgresBuilder, PostgresStore};
+use countersign_postgres::{PostgresBuilder, PostgresStore};
 
 /// A server in a folder of its own, reached through a socket in it. It goes when this is dropped, and when the test's
 /// process ends, however it does.

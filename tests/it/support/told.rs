@@ -14,7 +14,7 @@ pub(crate) fn last_seen(model: &ScriptedModel) -> Vec<Message> {
 pub(crate) fn results(history: &[Message]) -> Vec<(String, ReturnKind, Value)> {
     let parts = history.iter().rev().find_map(|message| match message {
         Message::Request { parts } => Some(parts),
-        _ => None,
+        Message::Response { .. } => None,
     });
     let result = |part: &RequestPart| match part {
         RequestPart::ToolReturn { tool_call_id, outcome, content, .. } => {

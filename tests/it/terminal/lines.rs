@@ -13,19 +13,19 @@ use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata;
 use countersign::ledger::{AskState, Ledger, MemoryStore};
-use countersign::terminal::TerminalHandler;
 use countersign::testing::ScriptedModel;
 use countersign::{
     Agent, Decision, DeferredToolHandler, DeferredToolRequests, RunContext, ToolCall,
     ToolMiddlewareExt as _, ToolsExt as _, Turn, decide_fn, handler_fn,
 };
+use countersign_terminal::TerminalHandler;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use serde_json::{Value, json};
 
 use crate::support::{Recorder, call, program};
 
-const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
+pub(crate) const RESULT: &str = "COUNTERSIGN_TEST_RESULT";
 const CASE: &str = "COUNTERSIGN_TEST_CASE";
 const PROMPT: &str = "Approve? ";
 pub(crate) const SCREEN: Duration = Duration::from_secs(20);
@@ -46,6 +46,7 @@ fn the_program_at_the_terminal() {
             "ledger" => return in_a_ledger().await,
             "many" => return many().await,
             "preview" => return preview().await,
+            "text" => return text().await,
             "panic" | "panic elsewhere" => return super::teardown::panicking(&case).await,
             _ => {}
         }
@@ -137,6 +138,17 @@ async fn preview() -> Value {
     json!(recorder.ids())
 }
 
+/// A call that writes a text of several lines.
+async fn text() -> Value {
+    let recorder = Recorder::new(["write_file"]);
+    let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
+    let content: Vec<_> = (1..14).map(|n| format!("line {n}\n")).collect();
+    let args = json!({"path": "notes.txt", "content": content.concat()});
+    let calls = vec![call("c1", "write_file", args)];
+    Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
+    json!(recorder.ran().iter().map(|ran| ran.args.to_value()).collect::<Vec<_>>())
+}
+
 /// A run with a ledger that is stopped at its first question, and resumed with an approval from another surface.
 async fn in_a_ledger() -> Value {
     let ledger = Ledger::new(MemoryStore::new());
@@ -209,8 +221,10 @@ impl Session {
     }
 
     /// The program, which asks line by line.
-    fn of(program: Command) -> Self {
-        Self::on_full_screen(program.env("COUNTERSIGN_LINES", "1"))
+    pub(crate) fn of(program: Command) -> Self {
+        Self::on_full_screen(
+            program.env("COUNTERSIGN_LINES", "1").env_remove("VISUAL").env_remove("EDITOR"),
+        )
     }
 
     pub(crate) fn on_full_screen(program: Command) -> Self {
@@ -255,10 +269,15 @@ impl Session {
     }
 
     /// Waits until the input of a question is open, which is a moment after the question is shown.
-    fn asked_behind(&self, question: &str, times: usize) -> &Self {
-        self.until(question, times);
+    pub(crate) fn asked_behind(&self, question: &str, times: usize) -> &Self {
+        self.prompted_behind(question, times, PROMPT)
+    }
+
+    /// Waits until this prompt is shown behind a text.
+    pub(crate) fn prompted_behind(&self, text: &str, times: usize, prompt: &str) -> &Self {
+        self.until(text, times);
         let start = Instant::now();
-        while !self.shown().rsplit(question).next().is_some_and(|rest| rest.contains(PROMPT)) {
+        while !self.shown().rsplit(text).next().is_some_and(|rest| rest.contains(prompt)) {
             assert!(start.elapsed() < SCREEN, "nothing asked:\n{}", self.shown());
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -270,8 +289,21 @@ impl Session {
         read(&self.result).unwrap_or_else(|| panic!("no result:\n{}", self.shown()))
     }
 
+    /// Waits until a question is asked, or the program has ended; whether it asks.
+    pub(crate) fn asks(&mut self) -> bool {
+        let start = Instant::now();
+        while !self.shown().contains(PROMPT) {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            assert!(start.elapsed() < SCREEN, "nothing asked:\n{}", self.shown());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
+    }
+
     /// Waits for the end of the program, and says its status.
-    fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn ended(&mut self) -> Option<i32> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -320,8 +352,9 @@ fn a_person_approves_and_denies_with_a_message() {
 #[test]
 fn arguments_are_edited_and_confirmed() {
     let session = Session::start("");
-    session.until(PROMPT, 1).send("e\r").until(r#"args: {"path":"a\u202e.log"}"#, 1);
-    session.send("\u{15}[1]\r").until("No JSON object: ", 1).until("args: [1]", 2);
+    session.until(PROMPT, 1).send("e\r").until(r#"1. path: "a\u{202e}.log""#, 1);
+    session.until("Change which? ", 1).send("j\r").until(r#"args: {"path":"a\u202e.log"}"#, 1);
+    session.send("\u{15}[1]\r").until("No JSON: ", 1).until("args: [1]", 2);
     session.send("\u{15}{\"path\": \"c.log\"}\r").until("Approve with these arguments? ", 1);
     session.send("y\r").asked_behind("3 of 3: delete_file", 1);
     session.send("\r");
@@ -348,7 +381,7 @@ fn input_typed_before_the_question_does_not_answer_it() {
     session.send("\r").until("3 of 3: delete_file", 1);
     // Typed before the second question was open.
     session.send("y\r").until("Ignored 2 keys", 1);
-    session.send("d\r");
+    session.send("n\r");
     assert_eq!(session.result()["ran"], json!([]));
 }
 
@@ -416,13 +449,16 @@ fn a_person_answers_for_the_session_of_the_assistant() {
         std::fs::write(dir.path().join(path), text).unwrap();
     }
     let mut session = Session::of(Command::new(program("assistant")).arg(dir.path()));
-    session.asked_behind("1 of 2: move_file", 1).send("y\r");
+    session.asked_behind("1 of 2: move_file", 1).send("a\r");
     // The rule about deletions wants a person each time.
-    session.asked_behind("2 of 2: delete_file", 1).send("s\r").until("cannot be granted", 1);
-    session.asked_behind("cannot be granted", 1).send("y\r");
-    session.asked_behind("asks to run a tool:", 1).send("s\r");
-    session.until("2. `write_file` for the file `SUMMARY.md`, with any content", 1);
-    session.until("Which of these?", 1).send("2\r").until("Grant this?", 1).send("y\r");
+    session.asked_behind("2 of 2: delete_file", 1).send("g\r").until("No grant is offered", 1);
+    session.asked_behind("No grant is offered", 1).send("a\r");
+    session.asked_behind("asks to run a tool:", 1).send("g\r");
+    // A grant for exactly this change would never answer a call again, and is not offered.
+    session.until("1. `write_file` for the file `SUMMARY.md`, with any content", 1);
+    session.until("2. `write_file` with any arguments", 1);
+    session.until("Which of these?", 1).send("1\r");
+    session.until("Grant this?", 1).send("y\r");
     // The same file with another text: nothing is asked, and the answer names the grant.
     assert_eq!(session.ended(), Some(0));
     let shown = session.shown();

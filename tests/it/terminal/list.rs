@@ -1,5 +1,4 @@
-//! The full screen of the terminal handler, in a real pseudo-terminal whose screen is read by an emulator. The scenarios
-//! are those of every surface (`support::surface_contract`).
+//! The full screen of the terminal handler, in a real pseudo-terminal whose screen is read by an emulator.
 #![cfg(unix)]
 
 use std::num::NonZero;
@@ -10,25 +9,7 @@ use pty_process::blocking::Command;
 use serde_json::json;
 
 use super::lines::{SCREEN, Session, arguments};
-use crate::support::surface_contract;
-
-const CONTRACT: [(&str, &str); 10] = [
-    ("arming", "keys_from_before_the_screen_decide_nothing"),
-    ("shifting", "a_key_held_down_decides_one_call_at_most"),
-    ("elision", "a_call_with_text_left_out_is_opened_first"),
-    ("edits", "an_edit_is_shown_and_approved_as_edited"),
-    ("drafts", "an_edit_that_is_no_json_is_kept"),
-    ("floods", "every_call_of_a_large_batch_is_reached_and_equal_ones_are_one_entry"),
-    ("bulk", "all_are_approved_by_their_number_once_they_were_seen"),
-    ("stop", "ctrl_c_on_the_full_screen_stops_the_run"),
-    ("hostile text", "hostile_text_is_shown_escaped_on_the_full_screen"),
-    ("previews", "a_change_is_shown_in_color_on_the_full_screen"),
-];
-
-#[test]
-fn the_terminal_keeps_the_contract_of_surfaces() {
-    surface_contract::holds("the terminal", include_str!("list.rs"), &CONTRACT);
-}
+use crate::support::program;
 
 fn size(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
@@ -82,7 +63,7 @@ impl Session {
 fn keys_from_before_the_screen_decide_nothing() {
     let session = start("", &[]);
     session.send("aaaAAA").shows("1 of 2").shows("0 approved, 0 denied");
-    session.press("a").shows("1 approved").press("d");
+    session.press("a").shows("1 approved").press("d").shows("tell the model").send("\r");
     let result = session.result();
     assert_eq!(result["ran"], json!([{"path": "a\u{202e}.log"}]), "{result}");
 }
@@ -123,7 +104,7 @@ fn an_edit_is_shown_and_approved_as_edited() {
     let editor = "sed -i s/a.u202e/edited/";
     let session = start("", &[("EDITOR", editor)]);
     session.shows("1 of 2").send("e").shows("a approve as edited").shows("edited.log");
-    session.press("a").shows("1 approved").press("d");
+    session.press("a").shows("1 approved").press("d").shows("tell the model").send("\r");
     let result = session.result();
     assert_eq!(result["ran"], json!([{"path": "edited.log"}]), "{result}");
 }
@@ -132,20 +113,36 @@ fn an_edit_is_shown_and_approved_as_edited() {
 #[test]
 fn an_edit_that_is_no_json_is_kept() {
     let session = start("", &[]);
-    session.shows("1 of 2").send("e").shows("args: {\"path\":\"a\\u202e.log\"}");
-    session.send("\u{15}{\"path\": \"b\"\r").shows("No JSON object");
-    session.send("e").shows("args: {\"path\": \"b\"").send("}\r").shows("a approve as edited");
-    session.send("\u{1b}").shows("The edit is kept").send("\u{3}");
+    session.shows("1 of 2").send("e").shows("path:").shows("  | a\\u{202e}.log");
+    // As JSON, with the closing brace taken away.
+    session.send("\u{14}").shows("\"path\": \"a").send("\u{1b}[B\u{1b}[B\u{1b}[3~\u{13}");
+    session.shows("No JSON: ").send("}\u{13}").shows("Nothing was changed.");
+    session.send("e").shows("  | a\\u{202e}.log").send("2\u{13}").shows("a approve as edited");
+    session.send("\u{1b}").shows("The edit is kept").send("e").shows("  | a\\u{202e}.log2");
+    session.send("\u{1b}").shows("Nothing was decided.").send("\u{3}");
     let result = session.result();
     assert_eq!((&result["ran"], &result["stopped"]), (&json!([]), &json!(true)));
+}
+
+/// A file of several lines is changed as such, with no editor of the person's.
+#[test]
+fn a_text_of_several_lines_is_edited_in_a_form() {
+    let session = start("text", &[]);
+    session.shows("1 of 1").send("e").shows("content:").shows("  | line 2").shows("Ctrl-S done");
+    session.send("\t\u{1b}[B\u{1b}[F!\r\"quoted\"").shows("  | line 2!").shows("  | \"quoted\"");
+    session.send("\u{13}").shows("a approve as edited").shows("line 2!").press("a");
+    let lines: Vec<_> = (1..14).map(|n| format!("line {n}\n")).collect();
+    let text = lines.concat().replace("line 2\n", "line 2!\n\"quoted\"\n");
+    assert_eq!(session.result(), json!([{"content": text, "path": "notes.txt"}]));
 }
 
 /// S6: "every ask reachable", "equal calls grouped", "search".
 #[test]
 fn every_call_of_a_large_batch_is_reached_and_equal_ones_are_one_entry() {
     let session = start("many", &[]);
-    session.shows("1 of 51").send("G").shows("51 of 51").shows("same.log").shows("10 equal calls");
-    session.send("/37.log\r").shows("1 of 1 found").press("d").shows("1 denied, 59 open");
+    session.shows("1 of 51").send(">").shows("51 of 51").shows("same.log").shows("10 equal calls");
+    session.send("/37.log\r").shows("1 of 1 found").press("d").shows("tell the model").send("\r");
+    session.shows("1 denied, 59 open");
     session.send("\u{3}");
     assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
 }
@@ -177,16 +174,21 @@ fn those_that_are_selected_are_decided_together() {
     session.send("x").shows("the 1 selected").send("jx").shows("the 2 selected");
     session.press("a").shows("Approved 2 calls.").shows("2 approved, 0 denied, 58 open");
     session.send("xjx").shows("the 2 selected").send("\u{1b}").shows("a approve  d deny");
-    session.send("xjjx").shows("the 2 selected").press("m").shows("Deny, and tell the model: ");
+    session.send("xjjx").shows("the 2 selected").press("d").shows("Deny, and tell the model: ");
     session.send("not these\r").shows("Denied 2 calls.").shows("2 approved, 2 denied, 56 open");
     // Equal calls are one entry.
-    session.send("Gxkx").shows("the 2 selected").press("d").shows("Type `yes` to deny 11 calls");
-    session.send("yes\r").shows("2 approved, 13 denied, 45 open").send("\u{3}");
+    session.send(">xkx").shows("the 2 selected").press("d").shows("tell the model").send("\r");
+    session
+        .shows("Type `yes` to deny 11 calls")
+        .send("yes\r")
+        .shows("2 approved, 13 denied, 45 open")
+        .send("\u{3}");
     assert_eq!(session.result(), json!({"ran": 0, "stopped": true}));
 
     let session = start("long", &[]);
     session.shows("1 of 2").send("xjx").shows("the 2 selected").press("a");
-    session.shows("Not approved: 1 call").shows("1 approved").press("d");
+    session.shows("Not approved: 1 call").shows("1 approved").press("d").shows("tell the model");
+    session.send("\r");
     assert_eq!(session.result(), json!(["c2"]));
 }
 
@@ -223,6 +225,108 @@ fn a_change_is_shown_in_color_on_the_full_screen() {
         assert_eq!(session.shown().contains("\u{1b}[38;5;"), colored);
         session.press("a");
         assert_eq!(session.result(), json!(["c1"]));
+    }
+}
+
+/// The rows of a screen of this size.
+fn rows_of(session: &Session, height: u16, width: u16) -> Vec<String> {
+    let mut parser = vt100::Parser::new(size(height), size(width), 0);
+    parser.process(session.shown().as_bytes());
+    parser.screen().rows(0, width).collect()
+}
+
+/// S4: a message says what to do next, which a narrow window must not cut; the help has rows below there.
+#[test]
+fn messages_and_help_are_whole_in_a_small_window() {
+    let session = start("long", &[]);
+    session.shows("1 of 2");
+    assert!(
+        session.text().lines().any(|row| row.trim_end().len() == 100 && row.starts_with("---"))
+    );
+    session.pty.resize(Size::new(12, 40)).unwrap();
+    let shows = |text: &str| {
+        let begun = Instant::now();
+        loop {
+            let shown = rows_of(&session, 12, 40);
+            if shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ").contains(text) {
+                return shown;
+            }
+            assert!(
+                begun.elapsed() < SCREEN,
+                "`{text}` is not on the screen:\n{}",
+                shown.join("\n")
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    shows("1 of 2");
+    session.press("a");
+    shows("Not approved: something was left out of the view of this call. v shows all of it.");
+    shows("? help");
+    session.send("?");
+    let first = shows("more rows below");
+    assert!(!first.join(" ").contains("goes back"));
+    session.send("\u{1b}[F");
+    shows("Any other key goes back.");
+    session.send("q");
+    shows("1 of 2");
+    session.press("d");
+    shows("tell the model");
+    session.send("\r");
+    shows("2 of 2");
+    session.press("d");
+    shows("tell the model");
+    session.send("\r");
+    assert_eq!(session.result(), json!([]));
+}
+
+/// G3: "the time that is chosen is the time that is shown and made", before the call and not behind all of it.
+#[test]
+fn a_grant_is_shown_with_the_time_that_was_typed() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in [("cache.tmp", "cache"), ("todo.txt", "tidy up"), (".env", "KEY=1")] {
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    let assistant =
+        Command::new(program("assistant")).arg(dir.path()).env("TERM", "xterm-256color");
+    let mut session = Session::on_full_screen(assistant.env_remove("COUNTERSIGN_LINES"));
+    session.shows("1 of 2").press("a").shows("1 approved").press("a").shows("1 of 1");
+    session.send("g").shows("Always: `write_file` for the file `SUMMARY.md`, with any content");
+    session.send("U").shows("Grant for how long").send("2h\r").shows("for at most 2h.");
+    session.shows("valid_for = \"2h\"").press("a");
+    assert_eq!(session.ended(), Some(0), "{}", session.shown());
+    assert!(session.shown().contains("Granted as "), "{}", session.shown());
+}
+
+/// "Every surface shows a call from top to bottom like this": the call, the reason, the change, the keys; nothing of the keys
+/// that decide is cut.
+#[test]
+fn the_order_is_the_same_on_a_small_screen() {
+    for (height, width) in [(24, 80), (12, 40)] {
+        let session = start("preview", &[]);
+        session.shows("1 of 1").pty.resize(Size::new(height, width)).unwrap();
+        let begun = Instant::now();
+        let shown = loop {
+            let shown = rows_of(&session, height, width);
+            if shown.last().is_some_and(|row| row.contains("? help")) {
+                break shown;
+            }
+            assert!(begun.elapsed() < SCREEN, "{}", shown.join("\n"));
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let row = |text: &str| {
+            let at = shown.iter().position(|row| row.contains(text));
+            at.unwrap_or_else(|| panic!("`{text}` is not on the screen:\n{}", shown.join("\n")))
+        };
+        let rule = row("-----");
+        let call = shown[rule..].iter().position(|it| it.contains("write_file")).unwrap() + rule;
+        let mut order = vec![call, row("  ? ")];
+        // On the small one the change is below, which the row above the keys says.
+        order.extend(if height == 24 { [row("  = "), row("|-two")] } else { [row("  ? "); 2] });
+        order.push(row("a approve  d deny  e change"));
+        assert!(order.is_sorted(), "{order:?}:\n{}", shown.join("\n"));
+        session.press("d").shows("tell the model").send("\r");
+        assert_eq!(session.result(), json!([]));
     }
 }
 

@@ -1,5 +1,5 @@
 //! The terminal handler in a real pseudo-terminal.
 
-mod lines;
+pub(crate) mod lines;
 mod list;
 mod teardown;

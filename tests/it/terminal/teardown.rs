@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command as Kill;
 use std::time::Duration;
 
-use countersign::terminal::TerminalHandler;
 use countersign::{Decision, ToolsExt as _, Turn, decide_fn};
+use countersign_terminal::TerminalHandler;
 use pty_process::blocking::Command;
 use serde_json::{Value, json};
 

@@ -2,4 +2,5 @@
 
 mod basics;
 mod cancelling;
+mod passes;
 mod responses;

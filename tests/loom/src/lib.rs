@@ -41,7 +41,7 @@ impl HasCell for Call {
     }
 }
 
-/// What an attempt came back with.
+/// The result of an attempt.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Ran,

@@ -1,5 +1,6 @@
 import { cut, same, written } from './args';
 import { isObject, type Json } from './approval';
+import { Box } from './Box';
 import { Visible } from './Visible';
 
 /** One value: a text of several lines as its lines, anything else as JSON. */
@@ -22,9 +23,11 @@ function Value({ value, onOpen }: { value: Json | undefined; onOpen?: () => void
         <span className="note">
           {lines} lines, {[...value].length} characters
         </span>
-        <pre tabIndex={0}>
-          <Visible text={shown} />
-        </pre>
+        <Box label="The text of the argument">
+          <pre>
+            <Visible text={shown} />
+          </pre>
+        </Box>
         {more}
       </>
     );
@@ -45,10 +48,12 @@ type Props = {
   label: string;
   /** If set, long values are cut until it is called. */
   onOpen?: () => void;
+  /** The arguments that a preview shows. */
+  repeated?: readonly string[];
 };
 
 /** Arguments by name; what differs from `before` is marked. */
-export function Args({ input, before, label, onOpen }: Props) {
+export function Args({ input, before, label, onOpen, repeated = [] }: Props) {
   if (!isObject(input)) return <Result label={label} value={input} />;
   const names = Object.keys(input);
   const gone = isObject(before) ? Object.keys(before).filter(name => !Object.hasOwn(input, name)) : [];
@@ -64,7 +69,14 @@ export function Args({ input, before, label, onOpen }: Props) {
               <Visible text={name} />
             </dt>
             <dd>
-              <Value value={input[name]} onOpen={onOpen} />
+              {repeated.some(it => it === name || it.startsWith(`${name}.`) || it.startsWith(`${name}[`)) ? (
+                <details className="repeated">
+                  <summary>shown in the change above</summary>
+                  <Value value={input[name]} />
+                </details>
+              ) : (
+                <Value value={input[name]} onOpen={onOpen} />
+              )}
             </dd>
           </div>
         ))}

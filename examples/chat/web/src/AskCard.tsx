@@ -8,6 +8,7 @@ import { getDraft, setDraft } from './drafts';
 import { useEffect } from './effect';
 import { DenyForm, EditForm, GrantForm } from './forms';
 import { isFolded, Previews } from './Previews';
+import { useThrough } from './seen';
 import { Line, Visible } from './Visible';
 
 export type Answer = { approved: true; edited?: JsonObject; grant?: Grant } | { approved: false; reason?: string };
@@ -25,10 +26,12 @@ type Props = {
   onAnswer: (answer: Answer) => void;
   onHeld: (held: Held | undefined) => void;
   onApart: () => void;
+  /** Asks about all that are left. */
+  onAll: (verb: 'approve' | 'deny') => void;
 };
 
 /** A pending call, or several equal ones: the call, its questions, and the answers. */
-export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Props) {
+export function AskCard({ call, times, onAnswer: answered, onHeld, onApart, onAll }: Props) {
   const ref = call.ask?.approvalId || call.part.approval?.id;
   const [draft, setBegun] = useState(() => getDraft(ref));
   const [open, setOpen] = useState<'edit' | 'deny' | 'grant' | undefined>(draft?.kind);
@@ -43,9 +46,11 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
   const previews = ask?.previews ?? [];
   const offers = times > 1 ? [] : (ask?.offers ?? []);
   // Of a number that would be rounded only the server's text is shown, and that as a whole.
-  const unseen = !seen && ((editable && isCut(input)) || previews.some(isFolded));
+  const cut = !seen && ((editable && isCut(input, ask?.repeated)) || previews.some(isFolded));
+  const through = useThrough(card, seen);
+  const unseen = cut || !through;
   const all = times > 1 ? ` all ${times}` : '';
-  const held = open ? 'open' : unseen ? 'unseen' : hasCut(call) ? 'cut' : undefined;
+  const held = open ? 'open' : cut ? 'unseen' : hasCut(call) ? 'cut' : unseen ? 'unseen' : undefined;
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
     onHeld(held);
@@ -73,6 +78,9 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
     const known = armed && !event.repeat && !open;
     if (known && event.key === 'a' && !unseen) onAnswer({ approved: true });
     else if (known && event.key === 'd') setOpen('deny');
+    else if (known && event.key === 'g' && !unseen && offers.length > 0) setOpen('grant');
+    else if (known && event.key === 'v' && cut) setSeen(true);
+    else if (known && (event.key === 'A' || event.key === 'D')) onAll(event.key === 'A' ? 'approve' : 'deny');
     else if (known && event.key === 'e' && editable) setOpen('edit');
     else return arm(true);
     event.preventDefault();
@@ -88,17 +96,21 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
       data-times={times}
       tabIndex={0}
       aria-labelledby={`${id}name ${id}state`}
-      aria-keyshortcuts={armed ? 'a d e' : undefined}
+      aria-keyshortcuts={armed ? 'a d e g v Shift+A Shift+D' : undefined}
       onKeyDown={keys}
       onFocus={event => event.target === card.current && arm(true)}
       onBlur={event => event.target === card.current && arm(false)}
     >
       <WaitingHead call={call} id={id} />
       <p className="will-run">
-        <span className="label">{open === 'edit' ? 'Before your edit' : 'Will run'}</span>
-        <code>
-          <Visible text={ask?.headline || headline(call.name, input)} />
-        </code>
+        {open === 'edit' ? <span className="label">Before your edit</span> : null}
+        {ask?.title ? (
+          <Line text={ask.title} />
+        ) : (
+          <code>
+            <Visible text={ask?.headline || headline(call.name, input)} />
+          </code>
+        )}
       </p>
       {times > 1 ? (
         <p className="many">
@@ -122,28 +134,34 @@ export function AskCard({ call, times, onAnswer: answered, onHeld, onApart }: Pr
           The same call was <Line text={ask.deniedBefore} />
         </p>
       ) : null}
+      {ask?.origins.map(it => (
+        <p key={it.field} className={it.warning ? 'changed' : 'from'}>
+          <b>{it.field}</b> <Line text={it.text} />
+        </p>
+      ))}
       <Questions call={call} />
-      {open === 'edit' ? null : <Previews previews={previews} onOpen={unseen ? () => setSeen(true) : undefined} />}
-      {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={unseen ? () => setSeen(true) : undefined} />}
+      {open === 'edit' ? null : <Previews previews={previews} onOpen={cut ? () => setSeen(true) : undefined} />}
+      {open === 'edit' ? null : <Exactly call={call} input={input} onOpen={cut ? () => setSeen(true) : undefined} />}
       {open === 'edit' ? <EditForm name={call.name} times={times} input={input} draft={draft?.kind === 'edit' ? draft.text : ''} onDraft={keep('edit')} onCancel={close} onEdit={edited => onAnswer({ approved: true, edited })} /> : null}
       {open === 'deny' ? <DenyForm times={times} draft={draft?.kind === 'deny' ? draft.text : ''} onDraft={keep('deny')} onCancel={close} onDeny={reason => onAnswer({ approved: false, ...(reason && { reason }) })} /> : null}
       {open === 'grant' ? <GrantForm offers={offers} onCancel={close} onGrant={grant => onAnswer({ approved: true, grant })} /> : null}
       {open ? null : (
         <div className="actions">
           <button type="button" className="primary" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => onAnswer({ approved: true })}>
-            Approve{all} <kbd>A</kbd>
+            Approve{all} <kbd>a</kbd>
           </button>
           <button type="button" onClick={() => setOpen('edit')} disabled={!editable} title={editable ? undefined : 'A browser would round a number in it'}>
-            Edit{all} <kbd>E</kbd>
+            Edit{all} <kbd>e</kbd>
           </button>
           {offers.length > 0 ? (
             <button type="button" disabled={unseen} title={unseen ? 'Some of it is not shown yet' : undefined} onClick={() => setOpen('grant')}>
-              Always …
+              Always … <kbd>g</kbd>
             </button>
           ) : null}
           <button type="button" className="deny" onClick={() => setOpen('deny')}>
-            Deny{all} <kbd>D</kbd>
+            Deny{all} <kbd>d</kbd>
           </button>
+          {unseen && !cut ? <span className="note">Scroll to the end of the text.</span> : null}
         </div>
       )}
     </article>
@@ -174,7 +192,7 @@ function Exactly({ call, input, onOpen }: { call: Call; input: JsonObject; onOpe
   const line = ask?.headline || headline(call.name, input);
   return (
     <>
-      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} onOpen={onOpen} />}
+      {isRounded(input) || saidBy(line, input) ? null : <Args label="With exactly these arguments" input={input} before={changed ? part.input : undefined} onOpen={onOpen} repeated={ask?.repeated} />}
       {changed ? (
         <details className="more">
           <summary>The layers have changed what the model asked for</summary>

@@ -30,6 +30,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
   const [stopped, setStopped] = useState(false);
   const [draft, setDraft] = useState({ text: '' });
   const input = useRef<HTMLTextAreaElement>(null);
+  const [all, setAll] = useState<'approve' | 'deny'>();
   const [apart, setApart] = useState<ReadonlySet<string>>(new Set());
   const [held, setHeld] = useState<ReadonlyMap<string, Held>>(new Map());
   const [begun] = useState(() => withAnswers(id, initial, edits, grants));
@@ -130,7 +131,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
     <main className="conversation" onKeyDown={event => event.key === 'Escape' && busy && stop()}>
       <div className="scroll" ref={page}>
         <div className="messages">
-          {messages.length === 0 && !busy ? <Empty onPick={send} /> : null}
+          {messages.length === 0 && !busy ? <Empty onPick={send} /> : <h1 className="sr-only">Conversation</h1>}
           {messages.map((message, n) => (
             <Message
               key={message.id}
@@ -143,6 +144,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
               hold={hold}
               apart={apart}
               split={split}
+              all={setAll}
             />
           ))}
           {busy && messages.at(-1)?.role === 'user' ? <p className="thinking">The assistant is at work</p> : null}
@@ -155,7 +157,7 @@ export function Conversation({ id, initial, fresh, onSaid }: Props) {
         </div>
       </div>
       <footer>
-        <WaitBar open={open} apart={apart} held={held} onAnswerAll={(calls, given) => calls.forEach(call => answer(call, given))} />
+        <WaitBar open={open} apart={apart} held={held} all={all} onAll={setAll} onAnswerAll={(calls, given) => calls.forEach(call => answer(call, given))} />
         <Composer input={input} draft={draft} busy={busy} waits={open.length} onSend={send} onStop={stop} />
       </footer>
       <p className="sr-only" role="status" aria-live="polite">

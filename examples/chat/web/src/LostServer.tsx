@@ -1,6 +1,6 @@
 import { useState } from 'react';
 
-import { pulse } from '../../../../src/inbox/page/pulse.js';
+import { pulse } from '../../../../crates/inbox/src/page/pulse.js';
 import { useEffect } from './effect';
 
 /** Says that the server is lost, for as long as it is. It lies over the page, so that nothing moves. */

@@ -15,6 +15,8 @@ export type Answers = {
   hold: (call: Call, held: Held | undefined) => void;
   /** Shows equal calls one by one. */
   split: (calls: readonly Call[]) => void;
+  /** Asks about all that are left. */
+  all: (verb: 'approve' | 'deny') => void;
 };
 
 type Props = Answers & {
@@ -26,7 +28,7 @@ type Props = Answers & {
 };
 
 /** `equal` are the calls that are answered with this one, itself among them. */
-function Card({ call, equal, answer, give, hold, split }: Answers & { call: Call; equal: readonly Call[] }) {
+function Card({ call, equal, answer, give, hold, split, all }: Answers & { call: Call; equal: readonly Call[] }) {
   if (call.stage === 'waiting') {
     return (
       <AskCard
@@ -35,6 +37,7 @@ function Card({ call, equal, answer, give, hold, split }: Answers & { call: Call
         onAnswer={given => equal.forEach(it => answer(it, given))}
         onHeld={held => equal.forEach(it => hold(it, held))}
         onApart={() => split(equal)}
+        onAll={all}
       />
     );
   }

@@ -1,9 +1,10 @@
 import type { Preview } from './approval';
+import { Box } from './Box';
 import { Line } from './Visible';
 
 /** So much of a preview is shown before it is opened. */
-const LINES = 40;
-const CHARS = 4000;
+const LINES = 200;
+const CHARS = 20_000;
 
 const CHANGES = { created: 'new', deleted: 'deleted', changed: 'changed', unchanged: 'stays as it is' } as const;
 const SIGNS: Record<string, { kind: string; said?: string }> = {
@@ -54,7 +55,7 @@ export function Previews({ previews, onOpen }: Props) {
           {preview.change ? <span className="change" data-change={preview.change}>{CHANGES[preview.change]}</span> : null}
           <span className="note">{preview.pinned ? 'you are asked again if this changes' : 'may change by itself'}</span>
         </figcaption>
-        {preview.cells.length > 0 ? <Table preview={preview} rows={onOpen ? rows(preview) : preview.cells.slice(1)} /> : <Lines lines={onOpen ? lines(preview) : preview.lines} />}
+        {preview.cells.length > 0 ? <Table preview={preview} rows={onOpen ? rows(preview) : preview.cells.slice(1)} /> : <Lines title={preview.title} lines={onOpen ? lines(preview) : preview.lines} numbers={preview.numbers} />}
         {more > 0 ? (
           <p className="cut">
             {more} {more === 1 ? 'line is' : 'lines are'} left out.{' '}
@@ -73,15 +74,21 @@ export function Previews({ previews, onOpen }: Props) {
   });
 }
 
-function Lines({ lines }: { lines: readonly string[] }) {
+function Lines({ title, lines, numbers }: { title: string; lines: readonly string[]; numbers: readonly (number | undefined)[] }) {
   if (lines.length === 0) return null;
   const differ = lines.some(line => /^[-+]/.test(line));
   return (
-    <pre tabIndex={0}>
+    <Box label={`The lines of ${title}`}>
+    <pre>
       {lines.map((line, n) => {
         const { kind, said } = SIGNS[line.charAt(0)] ?? { kind: 'plain' };
         return (
           <span key={n} className={`line-of ${kind}`}>
+            {differ ? (
+              <span className="number" aria-hidden="true">
+                {numbers[n] ?? ''}
+              </span>
+            ) : null}
             {differ ? (
               <span className="sign" aria-hidden="true">
                 {kind === 'remark' ? ' ' : line.charAt(0)}
@@ -95,12 +102,14 @@ function Lines({ lines }: { lines: readonly string[] }) {
         );
       })}
     </pre>
+    </Box>
   );
 }
 
 function Table({ preview, rows }: { preview: Preview; rows: readonly string[][] }) {
   return (
-    <div className="table" tabIndex={0}>
+    <Box label={`The rows of ${preview.title}`}>
+    <div className="table">
       <table>
         <thead>
           <tr>
@@ -124,5 +133,6 @@ function Table({ preview, rows }: { preview: Preview; rows: readonly string[][] 
         </tbody>
       </table>
     </div>
+    </Box>
   );
 }

@@ -7,6 +7,9 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type JsonObject = { [name: string]: Json };
 export type Question = { askedBy: string; reason: string };
 
+/** Where an argument comes from, in words; a warning where it stands only in text of strangers. */
+export type Origin = { field: string; text: string; warning: boolean };
+
 /** What a call would change, or is about (rule S7): the difference of two texts, a text, or a table. */
 export type Preview = {
   author: string;
@@ -16,6 +19,8 @@ export type Preview = {
   pinned: boolean;
   /** Each begins with `+`, `-`, a space, or `@` for a remark. */
   lines: string[];
+  /** The number of each line in the new text, or in the old one where it is removed. */
+  numbers: (number | undefined)[];
   /** The rows of a table; the first names the columns. */
   cells: string[][];
   /** The number of lines that are not stored. */
@@ -26,12 +31,14 @@ export type Preview = {
 export type Offer = {
   fingerprint: string;
   pattern: number;
+  /** For how long it holds. Sentence and rule are for this time. */
+  seconds: number;
   /** The grant as a sentence, as the rule, and with examples of other calls that it would approve. */
   says: string;
   rule: string;
   also: string[];
 };
-/** The offer that a person has chosen, and for how long. */
+/** The offer that a person has chosen, as it was shown. */
 export type Grant = { fingerprint: string; pattern: number; seconds: number };
 
 const STATUSES = ['pending', 'approved', 'denied', 'edited', 'expired', 'superseded', 'cancelled'] as const;
@@ -46,6 +53,10 @@ export type Approval = {
   input?: JsonObject;
   canonical: string;
   headline: string;
+  /** Who wants what, in people's words, with values between backticks. */
+  title: string;
+  /** The arguments that a preview shows. */
+  repeated: string[];
   questions: Question[];
   previews: Preview[];
   offers: Offer[];
@@ -56,6 +67,8 @@ export type Approval = {
   changed?: string;
   /** How often a person has denied the same call in this run, and their last words. */
   deniedBefore?: string;
+  /** Where each argument comes from, warnings first. */
+  origins: Origin[];
   status: Status;
   by?: string;
   reason?: string;
@@ -112,6 +125,11 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.map(it => (typeof it === 'string' ? it : JSON.stringify(it))) : [];
 }
 
+function origin(value: unknown): Origin[] {
+  if (!isObject(value)) return [];
+  return [{ field: text(value.field) ?? '', text: text(value.text) ?? '', warning: value.warning === true }];
+}
+
 function preview(value: unknown): Preview[] {
   if (!isObject(value)) return [];
   const change = (['created', 'deleted', 'changed', 'unchanged'] as const).find(it => it === value.change);
@@ -122,6 +140,7 @@ function preview(value: unknown): Preview[] {
       ...(change && { change }),
       pinned: value.pinned === true,
       lines: texts(value.lines),
+      numbers: Array.isArray(value.numbers) ? value.numbers.map(it => (typeof it === 'number' ? it : undefined)) : [],
       cells: Array.isArray(value.cells) ? value.cells.map(texts) : [],
       cut: typeof value.cut === 'number' ? value.cut : 0,
     },
@@ -129,10 +148,10 @@ function preview(value: unknown): Preview[] {
 }
 
 function offer(value: unknown): Offer[] {
-  if (!isObject(value) || typeof value.pattern !== 'number') return [];
-  const { pattern } = value;
+  if (!isObject(value) || typeof value.pattern !== 'number' || typeof value.seconds !== 'number') return [];
+  const { pattern, seconds } = value;
   const [fingerprint, says, rule] = [text(value.fingerprint), text(value.says), text(value.rule)];
-  return fingerprint && says && rule ? [{ fingerprint, pattern, says, rule, also: texts(value.also) }] : [];
+  return fingerprint && says && rule ? [{ fingerprint, pattern, seconds, says, rule, also: texts(value.also) }] : [];
 }
 
 /** Whether a part of a preview is stored nowhere, so that it cannot be seen: such a call is approved only by itself. */
@@ -154,8 +173,11 @@ export function readApproval(data: unknown): Approval | undefined {
     path: text(data.path) ?? toolName,
     canonical: text(data.canonical) ?? '',
     headline: text(data.headline) ?? '',
+    title: text(data.title) ?? '',
+    repeated: texts(data.repeated),
     questions: Array.isArray(data.questions) ? data.questions.flatMap(question) : [],
     previews: Array.isArray(data.previews) ? data.previews.flatMap(preview) : [],
+    origins: Array.isArray(data.origins) ? data.origins.flatMap(origin) : [],
     offers: Array.isArray(data.offers) ? data.offers.flatMap(offer) : [],
     status,
     ...(isObject(data.input) && { input: data.input }),

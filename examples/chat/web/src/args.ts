@@ -38,8 +38,8 @@ export function same(a: unknown, b: unknown): boolean {
 }
 
 /** How much of a value is shown before it is opened. */
-const LINES = 24;
-const CHARS = 1500;
+const LINES = 200;
+const CHARS = 20_000;
 
 /** A value as it is shown: a text of several lines as its lines, anything else as JSON. */
 export function written(value: Json | undefined): string {
@@ -56,8 +56,8 @@ export function cut(text: string): { head: string; left: number } | undefined {
 }
 
 /** Whether something of these arguments is left out at first. */
-export function isCut(input: JsonObject): boolean {
-  return Object.values(input).some(value => cut(written(value)) !== undefined);
+export function isCut(input: JsonObject, repeated: readonly string[] = []): boolean {
+  return Object.entries(input).some(([name, value]) => !repeated.includes(name) && cut(written(value)) !== undefined);
 }
 
 function short(value: Json, most: number): string {

@@ -106,20 +106,12 @@ export function EditForm(props: {
   );
 }
 
-/** For how long a grant is offered, in seconds. */
-const TIMES = [
-  [3600, 'For one hour'],
-  [12 * 3600, 'For 12 hours'],
-] as const;
-
 /** The grants that can be made with the approval: each as a sentence, and the chosen one as the rule, with examples. */
 export function GrantForm({ offers, onGrant, onCancel }: { offers: readonly Offer[]; onGrant: (grant: Grant) => void; onCancel: () => void }) {
-  const choices = offers.flatMap(offer => TIMES.map(([seconds, words]) => ({ offer, seconds, words })));
   const [at, setAt] = useState(0);
   const [id, form] = [useId(), useSeen()];
-  const chosen = choices[at];
-  if (!chosen) return null;
-  const { offer, seconds, words } = chosen;
+  const offer = offers[at];
+  if (!offer) return null;
   return (
     <form
       ref={form}
@@ -127,20 +119,20 @@ export function GrantForm({ offers, onGrant, onCancel }: { offers: readonly Offe
       onKeyDown={onEscape(onCancel)}
       onSubmit={event => {
         event.preventDefault();
-        onGrant({ fingerprint: offer.fingerprint, pattern: offer.pattern, seconds });
+        onGrant({ fingerprint: offer.fingerprint, pattern: offer.pattern, seconds: offer.seconds });
       }}
     >
       <label htmlFor={id}>Later calls that are approved without a question</label>
       <select id={id} value={at} onChange={event => setAt(Number(event.target.value))} aria-describedby={`${id}rule`} autoFocus>
-        {choices.map((choice, n) => (
+        {offers.map((choice, n) => (
           <option key={n} value={n}>
-            {choice.words}: {choice.offer.says}
+            {choice.says}
           </option>
         ))}
       </select>
       <div id={`${id}rule`}>
         <p>
-          {words}: <Line text={offer.says} />
+          <Line text={offer.says} />
         </p>
         {offer.also.length > 0 ? (
           <p className="note">

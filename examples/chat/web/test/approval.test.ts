@@ -12,7 +12,10 @@ const ask = (more: object = {}) => ({
   headline: 'delete_file(path: "a.txt")',
   questions: [{ askedBy: 'Changes', reason: 'delete a.txt?' }],
   previews: [],
+  title: 'An agent wants to call `delete_file(path: "a.txt")`',
+  repeated: [],
   offers: [],
+  origins: [],
   status: 'pending',
   ...more,
 });
@@ -33,18 +36,18 @@ test('other data is not read as an approval', () => {
 });
 
 test('a preview is read as far as it is one', () => {
-  const diff = { author: 'Changes', title: 'a.txt', change: 'changed', pinned: true, lines: ['-one', '+two'], cells: [], cut: 0 };
+  const diff = { author: 'Changes', title: 'a.txt', change: 'changed', pinned: true, lines: ['-one', '+two'], numbers: [1, 1], cells: [], cut: 0 };
   expect(readApproval(ask({ previews: [diff] }))?.previews).toEqual([diff]);
   expect(readApproval(ask({ previews: [null, 'x', { change: 'gone', lines: 7, cells: ['x', ['a']] }] }))?.previews).toEqual([
-    { author: '', title: '', pinned: false, lines: [], cells: [[], ['a']], cut: 0 },
+    { author: '', title: '', pinned: false, lines: [], numbers: [], cells: [[], ['a']], cut: 0 },
   ]);
   expect(readApproval(ask({ previews: 'x' }))?.previews).toEqual([]);
 });
 
 test('an offer is read as a whole, or not at all', () => {
-  const offer = { fingerprint: 'f', pattern: 0, says: 'exactly such calls', rule: '{}', also: ['pay(20)'] };
+  const offer = { fingerprint: 'f', pattern: 0, seconds: 3600, says: 'exactly such calls', rule: '{}', also: ['pay(20)'] };
   expect(readApproval(ask({ offers: [offer] }))?.offers).toEqual([offer]);
-  expect(readApproval(ask({ offers: [null, 'x', { ...offer, pattern: '0' }, { ...offer, rule: '' }] }))?.offers).toEqual([]);
+  expect(readApproval(ask({ offers: [null, 'x', { ...offer, pattern: '0' }, { ...offer, rule: '' }, { ...offer, seconds: undefined }] }))?.offers).toEqual([]);
   expect(readApproval(ask({ offers: 'x', grant: { id: 'g1', until: 7 } }))).toMatchObject({ offers: [], grant: { id: 'g1' } });
 });
 

@@ -447,6 +447,35 @@ async fn a_call_that_a_person_denied_in_this_run_is_not_granted() {
     assert!(world.passes(same()).await, "in another run it answers");
 }
 
+/// G1: a grant holds for the agent that asked, and "below it where that was chosen", by whole names.
+#[tokio::test]
+async fn a_grant_holds_for_agents_below_only_where_that_was_chosen() {
+    for (below, answered) in
+        [(false, [true, false, false, false]), (true, [true, true, true, false])]
+    {
+        let ledger = Ledger::new(MemoryStore::new()).session("s1");
+        let asked = Decision::ask("sends mail").with_metadata(metadata::GRANTABLE, true);
+        let ask = |run: &str, path: &str| {
+            Ask::new(run, path, "mail")
+                .with_args(Args::new())
+                .with_questions(asked.questions().to_vec())
+        };
+        let first = ask("run-0", "root/c1");
+        let mut grant = Grant::of(&first, GrantScope::Session("s1".into())).unwrap();
+        if below {
+            grant = grant.with_agents_below();
+        }
+        assert!(ledger.answer_by_grant(&first).await.unwrap().is_none());
+        ledger.make_grant(grant, &["ann"]).await.unwrap();
+        let paths = ["root/c1", "root/cleaner/c1", "root/cleaner/sorter/c1", "roots/cleaner/c1"];
+        for ((n, path), answered) in paths.into_iter().enumerate().zip(answered) {
+            let answer =
+                ledger.answer_by_grant(&ask(&format!("run-{}", n + 1), path)).await.unwrap();
+            assert_eq!(answer.is_some(), answered, "{path}, below: {below}");
+        }
+    }
+}
+
 /// G1: "texts that a layer says are for people only do not count", and nothing else beside them is free.
 #[tokio::test]
 async fn a_grant_answers_calls_that_differ_in_words_for_people() {

@@ -2,11 +2,14 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use countersign::decision::GrantPattern;
+use countersign::decision::{GrantPattern, Preview};
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::inbox::{Approver, AuthorizeError, Inbox};
-use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
+use countersign::ledger::{
+    Ask, AskState, FieldPattern, Grant, GrantOffer, GrantScope, Ledger, MemoryStore, Offers,
+    Quorum, Record,
+};
 use countersign::{Args, Decision};
+use countersign_inbox::{Approver, AuthorizeError, Inbox};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -82,7 +85,7 @@ async fn the_inbox_makes_a_wider_grant_by_its_number() {
     let request = Request::get(format!("/api/asks/{}", record.ask.id())).body(Body::empty());
     let (_, shown) = sent(&ledger, request.unwrap()).await;
     assert_eq!(
-        (&shown["offers"][1]["pattern"], &shown["offers"][1]["also"]),
+        (&shown["offers"][2]["pattern"], &shown["offers"][2]["also"]),
         (&json!(1), &json!(["refund 20"]))
     );
     let (status, _) = approved(&ledger, &record, json!({"scope": "session", "pattern": 2})).await;
@@ -96,6 +99,98 @@ async fn the_inbox_makes_a_wider_grant_by_its_number() {
     assert!(!answered(ask("r3", 200, "large")).await, "the layer puts it into another class");
     let other = ask("r4", 20, "small").with_args(Args::new().with("euros", 20).with("to", "eve"));
     assert!(!answered(other).await, "the rest is as it was");
+}
+
+/// G3: "the time that is chosen is the time that is shown and made".
+#[tokio::test]
+async fn each_offer_is_shown_for_each_time_and_is_made_for_the_time_that_was_shown() {
+    for number in 0..2 {
+        let ledger = Ledger::new(MemoryStore::new()).session("s1");
+        let record = ledger.park(asked("r1")).await.unwrap();
+        let request = Request::get(format!("/api/asks/{}", record.ask.id())).body(Body::empty());
+        let (_, shown) = sent(&ledger, request.unwrap()).await;
+        let offer = &shown["offers"][number];
+        let time = ["1h", "12h"][number];
+        assert!(
+            offer["says"].as_str().unwrap().ends_with(&format!("for at most {time}")),
+            "{offer}"
+        );
+        assert!(
+            offer["rule"].as_str().unwrap().contains(&format!("valid_for = \"{time}\"")),
+            "{offer}"
+        );
+        let wanted = json!({"scope": "session", "pattern": 0, "seconds": offer["seconds"]});
+        approved(&ledger, &record, wanted).await;
+        let made = ledger.grants(9).await.unwrap().records.remove(0).grant;
+        assert_eq!(json!(made.valid_for() / 1000), offer["seconds"]);
+    }
+}
+
+/// G3: "a grant for exactly one change of a file is not offered", as the same call is another change afterwards. The
+/// others keep their numbers, so that the number of the narrowest never makes a wider one.
+#[tokio::test]
+async fn exactly_this_change_of_a_file_is_not_offered() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let ask = |run: &str, preview: Preview| {
+        let file = GrantPattern::new("file", "the file `a.txt`, with any content");
+        let asked = Decision::ask("writes").with_key("write").with_metadata(GRANTABLE, true);
+        let asked = asked.with_grant_patterns([file]).with_preview(preview);
+        Ask::new(run, "root/c1", "write").with_questions(asked.questions().to_vec())
+    };
+    let numbers = async |run: &str, preview: Preview| {
+        let offers = Offers::of(&ledger.park(ask(run, preview)).await.unwrap().ask);
+        offers.iter().map(GrantOffer::number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("r1", Preview::diff("a.txt", "old", "new")).await, [1]);
+    assert_eq!(
+        numbers("r2", Preview::text("a.txt", "a letter")).await,
+        [0, 1],
+        "it may come again"
+    );
+    assert_eq!(numbers("r3", Preview::diff("a.txt", "old", "new").without_pin()).await, [0, 1]);
+
+    let record = ledger.park(ask("r4", Preview::diff("a.txt", "old", "new"))).await.unwrap();
+    let (status, _) = approved(&ledger, &record, json!({"scope": "session"})).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let (status, made) =
+        approved(&ledger, &record, json!({"scope": "session", "pattern": 1})).await;
+    assert_eq!((status, made["grant"]["problem"].as_str()), (StatusCode::OK, None), "{made}");
+}
+
+/// G2: a grant "gives its makers' votes", and one vote is not enough here.
+#[tokio::test]
+async fn a_call_that_two_people_have_to_approve_is_offered_no_grant() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let two = asked("r1").with_quorum(Quorum { approvals: 2, not_the_requester: false });
+    assert!(Offers::of(&ledger.park(two).await.unwrap().ask).is_empty());
+    assert!(!Offers::of(&ledger.park(asked("r2")).await.unwrap().ask).is_empty());
+}
+
+/// G3: "each is shown as a sentence with its time, as a rule in TOML"; S1: nothing in it is hidden.
+#[test]
+fn the_rule_of_a_grant_is_toml_with_nothing_hidden() {
+    let args = Args::new()
+        .with("to", "bob \u{202e}\"and\" 'ann'\n")
+        .with("lines", 3)
+        .with("copy to", json!([{"name": "eve"}, true]));
+    let ask = asked("r1").with_args(args);
+    let grant = Grant::of(&ask, GrantScope::Session("s 1".into())).unwrap();
+    let grant = grant.with_field("lines", FieldPattern::between(0, 20)).unwrap().with_uses(5);
+    assert_eq!(
+        grant.with_valid_for(std::time::Duration::from_secs(5400)).to_toml(),
+        r#"tool = "mail"
+in = "session s 1"
+valid_for = "90m"
+uses = 5
+agent = "root"
+answers = ["sends mail"]
+
+[args]
+"copy to" = [{ name = "eve" }, true]
+lines = "from 0 to 20"
+to = "bob \u202E\"and\" 'ann'\n"
+"#
+    );
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ fn args(twists: &[Twist]) -> Value {
     args
 }
 
-/// Whether a call with these twists runs under a grant for the call without any.
+/// Returns `true` if a call with these twists runs under a grant for the call without any.
 async fn runs(twists: Vec<Twist>, any_content: bool) -> bool {
     let store = MemoryStore::new();
     let recorder = Recorder::new(["mail", "post"]);

@@ -49,7 +49,7 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     std::fs::write(&file, NARROW).unwrap();
     assert_allowed(&user.hook(&call(&user, "ls"), "20"));
     std::fs::write(&file, WIDE).unwrap();
-    assert_denied("claude", &user.hook(&call(&user, "touch a"), "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&call(&user, "touch a"), "0"), "waits for approval");
     assert_allowed(&user.hook(&call(&user, "ls"), "20"));
     let asked = user.pending_are(1).remove(0).to_string();
     assert!(asked.contains("the rules were changed") && asked.contains("rules accept"), "{asked}");
@@ -59,7 +59,7 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     for (line, status) in [("", 1), ("y", 1), ("no", 1)] {
         assert_eq!(user.types(&["rules", "accept"], line).status, status, "{line}");
     }
-    assert_denied("claude", &user.hook(&call(&user, "touch a"), "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&call(&user, "touch a"), "0"), "waits for approval");
 
     let accepted = user.types(&["rules", "accept"], "yes");
     assert_eq!(accepted.status, 0, "{accepted:?}");
@@ -99,10 +99,10 @@ fn a_file_of_rules_that_is_gone_denies_and_one_that_appears_allows_nothing() {
     let user = User::new();
     let file = user.rules_toml();
     // There are no rules: every call is asked about, and that is what was accepted.
-    assert_denied("claude", &user.hook(&call(&user, "ls"), "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&call(&user, "ls"), "0"), "waits for approval");
     std::fs::write(&file, WIDE).unwrap();
     let appeared = call(&user, "ls src");
-    assert_denied("claude", &user.hook(&appeared, "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&appeared, "0"), "waits for approval");
     assert_eq!(user.types(&["rules", "accept"], "yes").status, 0);
     assert_allowed(&user.hook(&appeared, "20"));
 
@@ -116,7 +116,7 @@ fn a_file_of_rules_that_is_gone_denies_and_one_that_appears_allows_nothing() {
     let gone = user.types(&["rules", "accept"], "yes");
     assert!(gone.out.contains("without rules every call is asked about"), "{gone:?}");
     let asked = call(&user, "ls lib");
-    assert_denied("claude", &user.hook(&asked, "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&asked, "0"), "waits for approval");
 }
 
 /// The rules that `hook install` finds are accepted, and so is what a person has accepted before.
@@ -135,7 +135,7 @@ fn the_rules_that_are_installed_are_accepted() {
     let options = ["--rules", team.to_str().unwrap()];
     let payload = call(&user, "touch a").before().to_string();
     let hook = || {
-        let child = user.start_hook("claude", "12", &options, payload.as_bytes());
+        let child = user.start_hook("claude", "0", &options, payload.as_bytes());
         crate::program::ended(&child.wait_with_output().unwrap())
     };
     assert_denied("claude", &hook(), "waits for approval");
@@ -158,7 +158,56 @@ fn no_tool_writes_what_was_accepted_unasked() {
         "countersign rules accept".to_owned(),
     ] {
         let call = call(&user, &command);
-        assert_denied("claude", &user.hook(&call, "12"), "waits for approval");
+        assert_denied("claude", &user.hook(&call, "0"), "waits for approval");
     }
     assert_allowed(&user.hook(&call(&user, "countersign rules schema"), "20"));
+}
+
+/// R3: "a file of the machine, which the user cannot change, decides as it is". Needs root, who makes such a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_of_the_machine_decides_as_it_is() {
+    use std::io::Write as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Stdio;
+
+    const OTHER_USER: u32 = 65_534;
+    let user = User::new();
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let machine = tempfile::tempdir_in("/opt").unwrap();
+    let readable = |mode: u32| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(machine.path(), readable(0o755)).unwrap();
+    std::fs::set_permissions(user.home(), readable(0o755)).unwrap();
+    chown(user.home(), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    let file = machine.path().join("rules.toml");
+    // A copy, as the folder of the build may be closed to other users.
+    let program = machine.path().join("countersign");
+    std::fs::copy(crate::support::program("countersign"), &program).unwrap();
+    let answer = |command: &str| {
+        let call = call(&user, command).before().to_string();
+        let (home, rules) = (user.home().to_str().unwrap(), file.to_str().unwrap());
+        let words =
+            ["hook", "claude", "--limit", "90", "--wait", "0", "--home", home, "--rules", rules];
+        let mut child = std::process::Command::new(&program);
+        crate::program::in_environment_of(&mut child, user.home());
+        child.args(words).current_dir(home).uid(OTHER_USER).gid(OTHER_USER);
+        let pipes = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(call.as_bytes()).unwrap();
+        super::ended(&child.wait_with_output().unwrap())
+    };
+    std::fs::write(&file, NARROW).unwrap();
+    assert_allowed(&answer("ls"));
+    std::fs::write(&file, WIDE).unwrap();
+    assert_allowed(&answer("touch a"));
+
+    // One that the user may write is no file of the machine.
+    std::fs::write(&file, NARROW).unwrap();
+    std::fs::set_permissions(&file, readable(0o666)).unwrap();
+    assert_allowed(&answer("ls"));
+    std::fs::write(&file, WIDE).unwrap();
+    assert_denied("claude", &answer("touch b"), "waits for approval");
 }

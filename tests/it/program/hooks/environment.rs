@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::{CALL, Call, assert_allowed, assert_denied};
-use crate::program::{CLIENTS, Ended, User, ended, in_environment_of};
+use crate::program::{Ended, User, ended, in_environment_of};
+use crate::support::clients::{clients, forms};
 
 /// Reading is allowed, and two files are asked about and denied.
 const RULES: &str = r#"
@@ -57,7 +58,7 @@ impl Desk {
 
     /// Installs the hook in an environment that has these variables, too.
     fn install(&self, variables: &[(&str, &str)]) -> Ended {
-        let mut install = self.user.command(&["hook", "install", self.client, "--limit", "6"]);
+        let mut install = self.user.command(&["hook", "install", self.client, "--", "--wait", "0"]);
         let ended = ended(&install.envs(variables.iter().copied()).output().unwrap());
         assert_eq!(ended.status, 0, "{ended:?}");
         ended
@@ -65,33 +66,16 @@ impl Desk {
 
     /// What the client runs before a call: a line for its shell, or the words in its plugin.
     fn entry(&self) -> Vec<String> {
-        let home = self.user.home();
-        let read = |file: &str| fs::read_to_string(home.join(file)).unwrap();
-        let settings = |file: &str| -> Value { serde_json::from_str(&read(file)).unwrap() };
-        let command =
-            |value: &Value| vec!["/bin/sh".into(), "-c".into(), value.as_str().unwrap().into()];
-        match self.client {
-            "claude" => command(
-                &settings(".claude/settings.json")["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
-            ),
-            "codex" => command(
-                &settings(".codex/hooks.json")["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
-            ),
-            "gemini" => command(
-                &settings(".gemini/settings.json")["hooks"]["BeforeTool"][0]["hooks"][0]["command"],
-            ),
-            "copilot" => command(
-                &settings(".copilot/hooks/countersign.json")["hooks"]["preToolUse"][0]["bash"],
-            ),
-            _ => {
-                let text = read(".config/opencode/plugin/countersign.js");
-                let words = text
-                    .lines()
-                    .find_map(|line| line.strip_prefix("const [PROGRAM, ...OPTIONS] = "))
-                    .unwrap();
-                serde_json::from_str(words).unwrap()
-            }
-        }
+        let forms = forms(self.client);
+        let text = fs::read_to_string(self.user.home().join(forms.text("file"))).unwrap();
+        let Some(entry) = forms.entry() else {
+            let mut lines = text.lines();
+            let words = lines.find_map(|it| it.strip_prefix("const [PROGRAM, ...OPTIONS] = "));
+            return serde_json::from_str(words.unwrap()).unwrap();
+        };
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        let command = settings.pointer(&format!("{entry}/{}", forms.text("command"))).unwrap();
+        vec!["/bin/sh".into(), "-c".into(), command.as_str().unwrap().into()]
     }
 
     /// The answer of the installed hook, in the environment that a client hands on: its own, with what the project sets.
@@ -143,7 +127,7 @@ fn foreign(at: &Path) {
 /// when the hook was installed.
 #[test]
 fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
-    for client in CLIENTS {
+    for client in clients() {
         let desk = Desk::new(client);
         desk.install(&[]);
         assert_allowed(&desk.answer("cat README", &[]));
@@ -188,7 +172,7 @@ fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
 /// P5: "The environment is judged": what a client is known to hand on, and a project can set.
 #[test]
 fn a_variable_that_changes_an_allowed_command_is_a_reason_to_ask() {
-    for client in CLIENTS {
+    for client in clients() {
         let desk = Desk::new(client);
         desk.install(&[("GIT_EXTERNAL_DIFF", "mine")]);
         let home = desk.project().join(".home").display().to_string();
@@ -295,7 +279,7 @@ fn a_hook_without_options_does_not_take_the_home_of_the_environment() {
     foreign(&home);
     let call = Call { command: "make a-call-that-no-rules-allow", ..CALL };
     let mut hook = Command::new(user.command(&[]).get_program());
-    hook.args(["hook", "claude", "--limit", "1", "--store", "memory:"]);
+    hook.args(["hook", "claude", "--limit", "90", "--wait", "0", "--store", "memory:"]);
     in_environment_of(&mut hook, &home);
     hook.env("XDG_CONFIG_HOME", &home).current_dir(user.home());
     hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -329,6 +313,46 @@ fn a_variable_names_the_root_only_of_the_project_that_the_call_is_in() {
     // The call is in another project than the one that is named.
     let told = call(&home, "ls", &project);
     assert_denied("claude", &told, "not known to be the project");
+}
+
+/// P1: a root from a variable does not count where it lies above the repository of the call and is none itself: the
+/// other projects in it would be within the root, and denials about folders of this one would be about no file.
+#[test]
+fn a_variable_that_names_a_folder_of_projects_is_not_the_root() {
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    let (code, mine) = (desk.user.home().join("code"), desk.user.home().join("code/mine"));
+    fs::create_dir_all(mine.join("secrets")).unwrap();
+    fs::create_dir_all(code.join("other")).unwrap();
+    fs::write(code.join("other/x"), "x").unwrap();
+    let repository = |at: &Path| {
+        let made = Command::new("git").args(["init", "-q"]).arg(at).status();
+        assert!(made.unwrap().success());
+    };
+    repository(&mine);
+    let call = |command: &str, root: &Path| {
+        let call = Call { directory: mine.to_str().unwrap(), command, ..CALL };
+        desk.answer_in(&call, &[("CLAUDE_PROJECT_DIR", root.to_str().unwrap())])
+    };
+    assert_denied("claude", &call("cat README", &code), "not known to be the project");
+    assert_denied("claude", &call("cat ../other/x", &code), "waits for approval");
+    assert_denied("claude", &call("cat secrets/k", &code), "not in this project");
+    assert_allowed(&call("cat README", &mine));
+    // A repository that has another one within it is a project, such as one with submodules.
+    repository(&code);
+    assert_allowed(&call("cat README", &code));
+}
+
+/// P5: a variable of the project's settings by which Claude Code chooses what runs a command.
+#[test]
+fn another_shell_for_commands_is_a_reason_to_ask() {
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    for name in ["CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_SHELL", "CLAUDE_ENV_FILE", "SHELL"] {
+        let told = desk.answer("cat README", &[(name, "./evil.sh")]);
+        assert_denied("claude", &told, &format!("`{name}`"));
+    }
+    assert_allowed(&desk.answer("cat README", &[("SHELL", "/bin/zsh")]));
 }
 
 /// The settings of a repository are code of the repository: with rules that allow reading, they are asked about.
@@ -368,6 +392,12 @@ fn the_doctor_is_red_for_what_a_project_sets_for_any_client() {
             ".claude/settings.json",
             r#"{"env": {"CLAUDE_CODE_SIMPLE": "1"}}"#.into(),
             &["CLAUDE_CODE_SIMPLE"],
+        ),
+        (
+            "claude",
+            ".claude/settings.json",
+            r#"{"env": {"CLAUDE_CODE_SHELL_PREFIX": "./x", "CLAUDE_PROJECT_DIR": "/srv"}}"#.into(),
+            &["CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_PROJECT_DIR"],
         ),
         ("gemini", ".env", lines.into(), &all),
         ("gemini", ".gemini/.env", "GIT_SSH=./x\n".into(), &["GIT_SSH"]),

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CALL, CLIENTS, Call, assert_denied};
+use super::{CALL, Call, answered, assert_denied};
 use crate::program::{User, ended};
+use crate::support::clients::clients;
 
 #[test]
 fn a_payload_that_cannot_be_decided_is_denied() {
     let user = User::new();
     let big = vec![b'x'; 10 << 20];
-    for client in CLIENTS {
+    for client in clients() {
         for payload in [&b""[..], b"nonsense", b"{}", b"[1]", &big] {
             let child = user.start_hook(client, "20", &[], payload);
             assert_denied(client, &ended(&child.wait_with_output().unwrap()), "cannot be used");
@@ -28,7 +29,7 @@ fn a_payload_that_cannot_be_decided_is_denied() {
 fn a_store_or_configuration_that_cannot_be_used_denies() {
     let user = User::new();
     let payload = CALL.before().to_string();
-    for client in CLIENTS {
+    for client in clients() {
         let payload = Call { client, ..CALL }.before().to_string();
         let run = |options: &[&str]| {
             ended(
@@ -57,31 +58,32 @@ fn a_store_or_configuration_that_cannot_be_used_denies() {
 #[test]
 fn a_store_that_is_locked_denies_in_time() {
     let user = User::new();
-    user.hook(&CALL, "1");
+    user.hook(&CALL, "0");
     let lock = rusqlite::Connection::open(user.state("asks.db")).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let start = Instant::now();
     let other = Call { command: "make other", ..CALL };
-    assert_denied("claude", &user.hook(&other, "2"), "");
+    let hook = user.command(&["hook", "claude", "--limit", "2"]);
+    let payload = other.before().to_string();
+    assert_denied("claude", &answered(hook, &payload), "");
     assert!(start.elapsed() < Duration::from_secs(10));
     lock.execute_batch("ROLLBACK").unwrap();
-    assert_denied("claude", &user.hook(&other, "1"), "waits for approval");
+    assert_denied("claude", &user.hook(&other, "0"), "waits for approval");
 }
 
 /// The model would be told that a call was denied which has run.
 #[test]
 fn a_report_that_cannot_be_recorded_is_a_remark_and_no_denial() {
-    for client in CLIENTS {
+    for client in clients() {
         let user = User::new();
         let call = Call { client, ..CALL };
         user.is_approved(&call);
         let lock = rusqlite::Connection::open(user.state("asks.db")).unwrap();
         lock.execute_batch("BEGIN IMMEDIATE").unwrap();
         let report = call.after().to_string();
-        let child = user.start_hook(client, "2", &[], report.as_bytes());
-        let locked = ended(&child.wait_with_output().unwrap());
+        let locked = answered(user.command(&["hook", client, "--limit", "2"]), &report);
         lock.execute_batch("ROLLBACK").unwrap();
-        let child = user.start_hook(client, "2", &["--store", "nonsense:"], report.as_bytes());
+        let child = user.start_hook(client, "0", &["--store", "nonsense:"], report.as_bytes());
         let unusable = ended(&child.wait_with_output().unwrap());
         for told in [locked, unusable] {
             assert_eq!((told.status, told.out.as_str()), (0, ""), "{told:?}");
@@ -174,7 +176,7 @@ fn a_command_that_nests_without_an_end_is_denied() {
 fn a_name_that_is_no_name_is_denied_in_a_few_words() {
     let user = User::new();
     let long = "x".repeat(3 << 20);
-    for client in CLIENTS {
+    for client in clients() {
         let mut payload = Call { client, ..CALL }.before();
         let tool =
             ["tool_name", "toolName", "tool"].into_iter().find(|it| payload.get(it).is_some());

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use super::{CALL, Call, assert_allowed, assert_denied};
 use crate::program::{User, ended};
+use crate::support::clients::clients;
 
 const CODEX: Call<'static> = Call { client: "codex", ..CALL };
 
@@ -19,7 +20,8 @@ fn kill(child: &Child, signal: &str) {
 #[test]
 fn a_signal_is_a_denial() {
     let user = User::new();
-    for (client, signal) in CLIENTS.into_iter().zip(["-TERM", "-INT", "-HUP", "-XFSZ", "-QUIT"]) {
+    let signals = ["-TERM", "-INT", "-HUP", "-XFSZ", "-QUIT"];
+    for (client, signal) in clients().zip(signals.into_iter().cycle()) {
         let call = Call { client, ..CALL };
         let child = user.start_hook(client, "60", &[], call.before().to_string().as_bytes());
         let pending = user.pending_are(1);
@@ -61,14 +63,14 @@ fn a_hook_that_is_killed_while_it_waits_leaves_an_ask_whose_approval_is_spent_on
     assert_eq!(child.wait_with_output().unwrap().stdout, b"");
     user.approve_pending();
     assert_allowed(&user.hook(&Call { id: "c2", ..CODEX }, "20"));
-    assert_denied("codex", &user.hook(&Call { id: "c3", ..CODEX }, "4"), "waits for approval");
+    assert_denied("codex", &user.hook(&Call { id: "c3", ..CODEX }, "0"), "waits for approval");
 }
 
 /// L2: after the claim, and before the client has the answer, it is not known whether the client runs the call.
 #[test]
 fn a_hook_that_is_killed_between_its_claim_and_its_answer_leaves_an_unknown_outcome() {
     let user = User::new();
-    assert_denied("claude", &user.hook(&CALL, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
     user.approve_pending();
     let (_reader, stdout) = full_pipe();
     let mut command = user.command(&["hook", "claude", "--limit", "60"]);
@@ -80,7 +82,7 @@ fn a_hook_that_is_killed_between_its_claim_and_its_answer_leaves_an_unknown_outc
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "4"), "waits for approval");
+    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "0"), "waits for approval");
     let end = json!({"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/src", "reason": "exit"});
     assert_eq!(user.tell("claude", &end).status, 0);
     let mut states = user.states();
@@ -92,16 +94,16 @@ fn a_hook_that_is_killed_between_its_claim_and_its_answer_leaves_an_unknown_outc
 #[test]
 fn a_hook_that_is_killed_at_any_moment_spends_an_approval_at_most_once() {
     let user = User::new();
-    for (step, client) in (0_u64..15).zip(CLIENTS.into_iter().cycle()) {
+    for (step, client) in (0_u64..15).zip(clients().cycle()) {
         let command = format!("make step{step}");
         let call = Call { command: &command, client, ..CALL };
-        user.hook(&call, "1");
+        user.hook(&call, "0");
         user.approve_pending();
         let mut child = user.start_hook(client, "20", &[], call.before().to_string().as_bytes());
         std::thread::sleep(Duration::from_millis(step * 4));
         child.kill().unwrap();
         let killed = ended(&child.wait_with_output().unwrap());
-        let again = user.hook(&call, "1");
+        let again = user.hook(&call, "0");
         // The allow of Codex is silence with status 0; a hook that is killed has none.
         let allowed = [&killed, &again].iter().filter(|it| it.status == 0).count();
         assert!(allowed <= 1, "{killed:?} {again:?}");
@@ -126,13 +128,13 @@ fn a_full_disk_denies() {
     call["tool_input"]["command"] = "x".repeat(100_000).into();
     child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
     assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "");
-    assert_eq!(user.run(&["asks", "verify"]).status, 0);
+    assert_eq!(user.run(&["asks", "verify"]).status, 3, "nothing was written");
 }
 
 #[test]
 fn an_allow_that_cannot_be_written_is_no_allow() {
     let user = User::new();
-    user.hook(&CALL, "1");
+    user.hook(&CALL, "0");
     user.approve_pending();
     let mut command = user.command(&["hook", "claude", "--limit", "10"]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -147,13 +149,15 @@ fn an_allow_that_cannot_be_written_is_no_allow() {
 fn a_denial_does_not_wait_for_a_client_that_reads_no_stderr() {
     let user = User::new();
     let (_reader, stderr) = full_pipe();
-    for client in CLIENTS {
+    for client in clients() {
         let mut command = user.command(&["hook", client, "--limit", "20"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.try_clone().unwrap());
         let mut child = command.spawn().unwrap();
         drop(child.stdin.take());
         let mut denied = ended(&child.wait_with_output().unwrap());
-        denied.err.clone_from(&denied.out);
+        // The reason is read from the answer, as no one has read stderr.
+        let mut texts = denied.out.split('"');
+        denied.err = texts.find(|text| text.contains("cannot be used")).unwrap().to_owned();
         assert_denied(client, &denied, "cannot be used");
     }
 }

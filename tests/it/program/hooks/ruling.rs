@@ -6,8 +6,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use super::{CALL, Call, assert_allowed, assert_denied};
 use crate::program::{Ended, RULES, User, ended};
+use crate::support::clients::{ToldCall, clients, forms};
 
 impl User {
     /// The ask of the call, about which a file without rules asks.
@@ -15,7 +16,7 @@ impl User {
         self.configure("");
         let rules = self.home().join(".config/countersign/rules.toml");
         std::fs::write(rules, "version = 1\n").unwrap();
-        assert_denied("claude", &self.hook(&CALL, "12"), "waits for approval");
+        assert_denied("claude", &self.hook(&CALL, "0"), "waits for approval");
         self.pending_are(1).remove(0)
     }
 
@@ -40,16 +41,16 @@ fn a_file_of_rules_allows_asks_and_denies_for_every_client() {
     let rules = user.rules(RULES);
     let run =
         |client, command, limit| user.hook_under(&rules, &Call { client, command, ..CALL }, limit);
-    for client in CLIENTS {
+    for client in clients() {
         let allowed = run(client, "touch a.txt", "20");
         assert_allowed(&allowed);
-        let told = if client == "opencode" { r#"{"decision":"allow"}"# } else { "" };
+        let told = forms(client).answer("allowed", "").map(|it| it.to_string()).unwrap_or_default();
         assert_eq!(allowed.out, told, "the client's own rules still count");
         assert_denied(client, &run(client, "touch a.denied", "20"), "not in this project");
     }
     assert!(!user.state("asks.db").exists(), "the store is opened only to ask");
     for client in ["codex", "gemini"] {
-        assert_denied(client, &run(client, "touch a.asked", "12"), "asks first");
+        assert_denied(client, &run(client, "touch a.asked", "0"), "asks first");
     }
     assert_eq!(user.pending().len(), 2);
 }
@@ -60,7 +61,7 @@ fn an_approval_does_not_answer_the_question_of_another_rule() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "12"), "waits for");
+    let asked = || assert_denied("claude", &user.hook_under(&rules, &call, "0"), "waits for");
     asked();
     user.approve_pending();
     user.rules(&RULES.replace("**/*.asked", "*.asked"));
@@ -77,7 +78,7 @@ fn an_approved_call_is_denied_under_rules_that_deny_it() {
     let user = User::new();
     let rules = user.rules(RULES);
     let call = Call { command: "touch a.asked", ..CALL };
-    assert_denied("claude", &user.hook_under(&rules, &call, "12"), "waits for approval");
+    assert_denied("claude", &user.hook_under(&rules, &call, "0"), "waits for approval");
     user.approve_pending();
     user.rules(&RULES.replace("*.denied", "*.asked"));
     assert_denied("claude", &user.hook_under(&rules, &call, "20"), "not in this project");
@@ -171,11 +172,11 @@ fn a_grant_answers_equal_calls_of_its_session() {
         Call { command: "make install2", ..CALL },
         Call { client: "codex", ..CALL },
     ] {
-        assert_denied(other.client, &user.hook(&other, "12"), "waits for approval");
+        assert_denied(other.client, &user.hook(&other, "0"), "waits for approval");
     }
     let revoked = user.run(&["grants", "revoke", &grant, "--as", "bob"]);
     assert_eq!(revoked.status, 0, "{revoked:?}");
-    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&Call { id: "c4", ..CALL }, "0"), "waits for approval");
 }
 
 /// G2: a grant does not answer a call that a person has denied.
@@ -188,7 +189,7 @@ fn a_grant_does_not_answer_a_call_that_was_denied() {
     assert_eq!(user.run(&[&make[..], &[&text("fingerprint")]].concat()).status, 0);
     user.decide(&ask, &["--deny", "not this one"]);
     assert_denied("claude", &user.hook(&CALL, "20"), "not this one");
-    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "12"), "waits for approval");
+    assert_denied("claude", &user.hook(&Call { id: "c2", ..CALL }, "0"), "waits for approval");
 }
 
 #[test]
@@ -196,11 +197,11 @@ fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
     let user = User::new();
     for n in 0..3 {
         let message = format!("no {n}");
-        assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+        assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
         user.decide(&user.pending_are(1)[0], &["--deny", &message]);
-        assert_denied("claude", &user.hook(&CALL, "1"), &message);
+        assert_denied("claude", &user.hook(&CALL, "0"), &message);
     }
-    assert_denied("claude", &user.hook(&CALL, "1"), "denied this call 3 times");
+    assert_denied("claude", &user.hook(&CALL, "0"), "denied this call 3 times");
     assert!(user.pending().is_empty());
 }
 
@@ -209,13 +210,13 @@ fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
 fn a_call_that_a_policy_denies_is_asked_about_again() {
     let user = User::new();
     for _ in 0..4 {
-        assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+        assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
         let ask = user.pending_are(1).remove(0);
         let text = |name: &str| ask[name].as_str().unwrap();
         let decide = ["asks", "decide", text("id"), "--fingerprint", text("fingerprint")];
         let as_policy = ["--as", "policy: night", "--deny", "not at night"];
         assert_eq!(user.run(&[&decide[..], &as_policy].concat()).status, 0);
-        assert_denied("claude", &user.hook(&CALL, "1"), "not at night");
+        assert_denied("claude", &user.hook(&CALL, "0"), "not at night");
     }
 }
 
@@ -242,7 +243,7 @@ fn the_programs_own_files_are_protected_where_they_are() {
             rules.to_str().unwrap(),
         ];
         let payload = call.before().to_string();
-        let child = user.start_hook("claude", "12", &options, payload.as_bytes());
+        let child = user.start_hook("claude", "0", &options, payload.as_bytes());
         ended(&child.wait_with_output().unwrap())
     };
     let program = user.command(&[]).get_program().to_owned();
@@ -250,4 +251,73 @@ fn the_programs_own_files_are_protected_where_they_are() {
         assert_denied("claude", &hook(place), "waits for approval");
     }
     assert_allowed(&hook(&user.home().join("data/other")));
+}
+
+/// A project that is entered through a link: its paths are those of the project, however the client writes them.
+#[cfg(unix)]
+#[test]
+fn paths_through_a_link_to_the_project_are_within_it() {
+    let user = User::new();
+    user.own_rules(
+        "version = 1\n[[rule]]\nid = 'read'\nallow = 'read_file'\nwhere.path.within = '.'\n",
+    );
+    let (project, link) = (user.home().join("real/project"), user.home().join("link"));
+    std::fs::create_dir_all(project.join("src")).unwrap();
+    std::fs::write(project.join("src/a.rs"), "").unwrap();
+    std::os::unix::fs::symlink(&project, &link).unwrap();
+    for (client, path, is_allowed) in [
+        ("claude", link.join("src/a.rs"), true),
+        ("claude", project.join("src/a.rs"), true),
+        ("claude", link.join("../a.rs"), false),
+        ("claude", user.home().join("other"), false),
+        ("gemini", link.join("src/a.rs"), true),
+        ("gemini", link.join("src/../../a.rs"), false),
+    ] {
+        let event = if client == "claude" { "PreToolUse" } else { "BeforeTool" };
+        let tool = if client == "claude" { "Read" } else { "read_file" };
+        let payload = serde_json::json!({
+            "hook_event_name": event, "session_id": "s", "cwd": link, "tool_use_id": "c", "tool_name": tool,
+            "tool_input": {"file_path": path},
+        });
+        let mut command = user.command(&["hook", client, "--limit", "90", "--wait", "0"]);
+        command.current_dir(&link).env("CLAUDE_PROJECT_DIR", &link);
+        let ended = super::answered(command, &payload.to_string());
+        assert_eq!(ended.status == 0, is_allowed, "{client} {}: {ended:?}", path.display());
+    }
+}
+
+/// P2: rules about tools of MCP servers speak for a client whose configuration names the server, and a rule that names a
+/// tool of the client allows it.
+#[test]
+fn rules_name_the_tools_of_configured_servers_and_of_the_client() {
+    let user = User::new();
+    let work = user.home().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let rules = user.rules(
+        "version = 1\n[[rule]]\nid = 'git'\nallow = 'mcp:git/git_status'\n[[rule]]\nid = 'skill'\nallow = 'opencode:skill'\n",
+    );
+    let run = |tool: &str| {
+        let payload = forms("opencode").payload(
+            "tool.execute.before",
+            &ToldCall {
+                session: "s",
+                directory: work.to_str().unwrap(),
+                id: "c",
+                tool,
+                args: serde_json::json!({"name": "x"}),
+            },
+        );
+        let options = ["--rules", rules.to_str().unwrap()];
+        let child = user.start_hook("opencode", "0", &options, payload.to_string().as_bytes());
+        ended(&child.wait_with_output().unwrap())
+    };
+    assert_allowed(&run("skill"));
+    assert_denied("opencode", &run("git_git_status"), "no rule allows `opencode:git_git_status`");
+    let config = r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}, /* mine */}"#;
+    std::fs::write(work.join("opencode.jsonc"), config).unwrap();
+    assert_allowed(&run("git_git_status"));
+    assert_denied("opencode", &run("git_git_push"), "no rule allows");
+    // A file that cannot be read names no server.
+    std::fs::write(work.join("opencode.json"), "{").unwrap();
+    assert_denied("opencode", &run("git_git_status"), "no rule allows");
 }

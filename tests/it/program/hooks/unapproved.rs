@@ -4,14 +4,15 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{CALL, CLIENTS, Call, assert_allowed, assert_denied};
+use super::{CALL, Call, assert_allowed, assert_denied};
 use crate::program::inbox::{Served, text};
 use crate::program::{RULES, User, ended};
+use crate::support::clients::clients;
 
 /// Runs this for each client at once, each with a user of its own.
 fn for_each_client(play: impl Fn(&User, Call<'static>) + Sync) {
     std::thread::scope(|scope| {
-        for client in CLIENTS {
+        for client in clients() {
             let play = &play;
             scope.spawn(move || play(&User::new(), Call { client, ..CALL }));
         }
@@ -31,7 +32,7 @@ fn unapproved(user: &User) -> (Value, Value) {
 #[test]
 fn a_call_whose_ask_was_pending_when_it_ran_is_closed_as_unapproved() {
     for_each_client(|user, call| {
-        assert_denied(call.client, &user.hook(&call, "1"), "waits for approval");
+        assert_denied(call.client, &user.hook(&call, "0"), "waits for approval");
         // The client has given up before the hook has answered, and ran the call.
         let told = user.tell(call.client, &call.after());
         assert_eq!((told.status, told.out.as_str()), (0, ""), "a report is never denied");
@@ -43,7 +44,7 @@ fn a_call_whose_ask_was_pending_when_it_ran_is_closed_as_unapproved() {
         let fingerprint = ask["fingerprint"].as_str().unwrap();
         let late = ["asks", "decide", id, "--fingerprint", fingerprint, "--as", "ann", "--approve"];
         assert_eq!(user.run(&late).status, 5, "no approval comes later");
-        assert_denied(call.client, &user.hook(&Call { id: "c2", ..call }, "1"), "waits for");
+        assert_denied(call.client, &user.hook(&Call { id: "c2", ..call }, "0"), "waits for");
         assert_eq!(user.pending().len(), 1, "an equal call is asked about anew");
         assert_ne!(user.pending()[0]["id"], ask["id"]);
     });
@@ -52,12 +53,12 @@ fn a_call_whose_ask_was_pending_when_it_ran_is_closed_as_unapproved() {
 #[test]
 fn an_approval_that_was_not_claimed_when_its_call_ran_is_void() {
     for_each_client(|user, call| {
-        assert_denied(call.client, &user.hook(&call, "1"), "waits for approval");
+        assert_denied(call.client, &user.hook(&call, "0"), "waits for approval");
         user.approve_pending();
         assert!(user.tell(call.client, &call.after()).err.contains("no one had approved it"));
         let (ask, _) = unapproved(user);
         assert_eq!(ask["decision"], "approve", "what the person has said stays");
-        assert_denied(call.client, &user.hook(&Call { id: "c2", ..call }, "1"), "waits for");
+        assert_denied(call.client, &user.hook(&Call { id: "c2", ..call }, "0"), "waits for");
     });
 }
 
@@ -76,7 +77,7 @@ fn a_hook_that_still_waits_for_a_call_that_ran_denies_it_and_asks_nothing_anew()
 #[test]
 fn a_call_that_ran_with_other_arguments_than_were_asked_about_says_so() {
     let user = User::new();
-    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+    assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
     let told = user.tell("claude", &Call { command: "make all", ..CALL }.after());
     assert!(told.err.contains("other arguments than were asked about"), "{told:?}");
     let (ask, about) = unapproved(&user);
@@ -110,7 +111,7 @@ fn a_call_that_was_changed_after_it_was_allowed_is_recorded_as_unapproved() {
         assert_eq!(user.pending(), [] as [Value; 0], "no person is asked about what has run");
         // The next equal call is asked about.
         let next = Call { command: "touch a.asked", ..call };
-        assert_denied(call.client, &user.hook(&next, "1"), "waits for approval");
+        assert_denied(call.client, &user.hook(&next, "0"), "waits for approval");
     });
 }
 
@@ -167,10 +168,25 @@ fn a_call_that_is_reported_twice_is_no_second_call() {
     assert_eq!(user.states(), ["executed"]);
 }
 
+/// S14: "A hook names the inbox without the secret", once an inbox has noted where it is.
+#[test]
+fn a_model_is_told_where_its_call_is_approved() {
+    let user = User::new();
+    assert!(!user.hook(&CALL, "0").err.contains("http://"), "no inbox was started");
+    drop(Served::start(&user));
+    let url = fs::read_to_string(user.state("inbox.url")).unwrap();
+    let told = user.hook(&CALL, "0");
+    let asks = user.run(&["asks", "list"]).lines();
+    let address = format!("{}#ask={}", url.trim(), asks[0]["id"].as_str().unwrap());
+    assert!(told.err.contains(&address) || told.out.contains(&address), "{address}: {told:?}");
+    let secret = fs::read_to_string(user.state("inbox.secret")).unwrap();
+    assert!(!told.err.contains(secret.trim()) && !told.out.contains(secret.trim()));
+}
+
 #[tokio::test]
 async fn every_surface_says_that_a_call_ran_unapproved() {
     let user = User::new();
-    assert_denied("claude", &user.hook(&CALL, "1"), "waits for approval");
+    assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
     user.tell("claude", &CALL.after());
     let (ask, _) = unapproved(&user);
     let id = ask["id"].as_str().unwrap();
@@ -182,7 +198,7 @@ async fn every_surface_says_that_a_call_ran_unapproved() {
     assert_eq!((&verified["ok"], &verified["ran_unapproved"]), (&json!(true), &json!(1)));
     assert!(user.run(&["asks", "export"]).out.contains(r#"\"event\":\"ran_unapproved\""#));
     let served = Served::start(&user);
-    let client = reqwest::Client::new();
+    let client = served.client(&user).await;
     for (query, many) in [("", 1), ("?answer=ran_unapproved", 1), ("?answer=closed", 0)] {
         let (_, past) = text(&client, &format!("{}api/history{query}", served.url)).await;
         let past: Value = serde_json::from_str(&past).unwrap();

@@ -18,7 +18,7 @@ fn with(id: &str, fields: &Value) -> Value {
 
 impl User {
     fn tell_soon(&self, payload: &Value) -> Ended {
-        let child = self.start_hook("claude", "1", &[], payload.to_string().as_bytes());
+        let child = self.start_hook("claude", "0", &[], payload.to_string().as_bytes());
         ended(&child.wait_with_output().unwrap())
     }
 
@@ -149,9 +149,9 @@ fn a_grant_for_a_script_holds_while_the_script_stays_the_same() {
     let script = project.join("x.py");
     std::fs::write(&script, "print(1)").unwrap();
     let directory = project.to_str().unwrap();
-    let run = |id: &str, limit: &str| {
+    let run = |id: &str| {
         let call = Call { command: "python3 x.py", directory, id, ..CALL };
-        let mut hook = user.command(&["hook", "claude", "--limit", limit]);
+        let mut hook = user.command(&["hook", "claude", "--limit", "90", "--wait", "0"]);
         hook.current_dir(&project).env("CLAUDE_PROJECT_DIR", &project);
         hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = hook.spawn().unwrap();
@@ -159,15 +159,15 @@ fn a_grant_for_a_script_holds_while_the_script_stays_the_same() {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
         ended(&child.wait_with_output().unwrap())
     };
-    assert_denied("claude", &run("c1", "1"), "waits for approval");
+    assert_denied("claude", &run("c1"), "waits for approval");
     let grant = user.grants_the_pending();
     let says = grant["says"].as_str().unwrap();
     assert!(says.ends_with("in this session, while `x.py` stays the same"), "{says}");
     for id in ["c1", "c2", "c3"] {
-        assert_allowed(&run(id, "20"));
+        assert_allowed(&run(id));
     }
     std::fs::write(&script, "print(2)").unwrap();
-    assert_denied("claude", &run("c4", "1"), "waits for approval");
+    assert_denied("claude", &run("c4"), "waits for approval");
     std::fs::write(&script, "print(1)").unwrap();
-    assert_allowed(&run("c5", "20"));
+    assert_allowed(&run("c5"));
 }

@@ -1,0 +1,76 @@
+//! What the configuration of each client needs, to start a guard in the place of a server.
+//!
+//! The page about the guard shows the same entries: a test compares it with what is printed here.
+
+use serde_json::json;
+
+/// A client whose configuration is known.
+pub(super) struct ClientEntry {
+    pub(super) name: &'static str,
+    /// Where the entry belongs.
+    pub(super) file: &'static str,
+    /// How many seconds a call may be held: less than the client's own limit.
+    pub(super) wait: u64,
+    form: EntrySyntax,
+    /// Whether it starts servers anywhere, so that the project has to be given.
+    pub(super) needs_project: bool,
+}
+
+enum EntrySyntax {
+    McpServers,
+    VsCode,
+    Zed,
+    Codex,
+    Goose,
+}
+
+use EntrySyntax::{Codex, Goose, McpServers, VsCode, Zed};
+
+const fn entry(
+    name: &'static str,
+    file: &'static str,
+    wait: u64,
+    form: EntrySyntax,
+) -> ClientEntry {
+    ClientEntry { name, file, wait, form, needs_project: false }
+}
+
+/// All clients, in the order of the page about the guard.
+pub(super) const ALL: [ClientEntry; 8] = [
+    entry("Claude Code", ".mcp.json", 240, McpServers),
+    ClientEntry {
+        needs_project: true,
+        ..entry("Claude Desktop", "claude_desktop_config.json", 45, McpServers)
+    },
+    entry("Cursor", "~/.cursor/mcp.json", 45, McpServers),
+    entry("VS Code", ".vscode/mcp.json", 45, VsCode),
+    entry("Zed", "settings.json", 45, Zed),
+    entry("Windsurf", "~/.codeium/windsurf/mcp_config.json", 45, McpServers),
+    entry("Codex", "~/.codex/config.toml", 240, Codex),
+    entry("goose", "~/.config/goose/config.yaml", 240, Goose),
+];
+
+impl ClientEntry {
+    /// The entry for the server of this name, that is started by this program with these words.
+    pub(super) fn text(&self, name: &str, program: &str, words: &[String]) -> String {
+        let (name, program) = (json!(name).to_string(), json!(program).to_string());
+        let words = words.iter().map(|word| json!(word).to_string()).collect::<Vec<_>>();
+        let words = format!("[{}]", words.join(", "));
+        let command = format!("\"command\": {program}, \"args\": {words}");
+        match self.form {
+            McpServers => format!("{{\"mcpServers\": {{{name}: {{{command}}}}}}}"),
+            VsCode => format!("{{\"servers\": {{{name}: {{\"type\": \"stdio\", {command}}}}}}}"),
+            Zed => format!(
+                "{{\"context_servers\": {{{name}: {{\"source\": \"custom\", {command}, \"env\": {{}}}}}}}}"
+            ),
+            // Strings and lists of JSON are ones of TOML and YAML.
+            Codex => format!(
+                "[mcp_servers.{name}]\ncommand = {program}\nargs = {words}\ntool_timeout_sec = 300"
+            ),
+            Goose => format!(
+                "extensions:\n  {name}:\n    type: stdio\n    enabled: true\n    name: {name}\n    cmd: {program}\n    \
+                 args: {words}\n    timeout: 300"
+            ),
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! `countersign guard init`: from a server's command to a client's configuration.
+//!
+//! The server is started, and a person accepts its tools one by one, having seen all of each. A file of rules is written,
+//! in which each tool is asked about. A server says itself which of its tools only read; beside such a tool stands what
+//! allows it, behind a `#`, as a server's word allows nothing (rule M4).
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use countersign::ledger::Decided;
+use countersign::show::{self, counted};
+use countersign_cli::config::StoreUrl;
+use countersign_mcp::{Guard, OfferedTool, ServerParts, ToolStanding};
+use serde_json::json;
+
+use super::client_entries::{self, ClientEntry};
+use super::log::{accepting, log};
+use super::server_args::ServerArgs;
+use crate::Context;
+use crate::output::{CommandError, CommandOutput, WIDTH};
+use crate::paths::absolute;
+use crate::pins::text::fields;
+use crate::project;
+use crate::used_store::{UsedStore, quoted};
+
+/// The end of `--help`.
+const AFTER: &str = "\
+  countersign guard init --name git -- mcp-server-git
+
+It starts the server, shows each tool with all that the server says about it, and asks whether you accept it. The answers \
+are those of `countersign pins`. Then it writes a file of rules in which each tool is asked about, unless the file is there \
+already, and prints the entry for the configuration of each client, with the `--wait` that suits it.
+
+Exit statuses: 0 done; 1 the store, a file or the server cannot be used, or nothing was accepted; 2 bad usage.";
+
+/// Accept the tools of a server one by one, write its first rules, and print the entries for clients
+#[derive(Args)]
+#[command(after_help = AFTER)]
+pub(super) struct GuardInit {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The file of rules to write; by default `guard/NAME.toml` in the configuration directory
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// The root of the project, for clients that start servers elsewhere; by default the working directory
+    #[arg(long, value_name = "DIRECTORY")]
+    project: Option<PathBuf>,
+    /// Accept all tools as the server lists them now, without asking: for scripts. All of them are asked about
+    #[arg(long)]
+    yes: bool,
+    /// The person who accepts, recorded as it is given; by default this user
+    #[arg(long = "as", value_name = "WHO")]
+    who: Option<String>,
+}
+
+/// What a person has decided about the tools.
+#[derive(Default)]
+struct ChosenTools {
+    accepted: Vec<String>,
+    denied: Vec<String>,
+}
+
+impl GuardInit {
+    pub(super) async fn run(&self, context: &Context) -> Result<CommandOutput, CommandError> {
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        if !self.yes && !is_terminal {
+            let problem = "a person accepts tools, on a terminal: run this command by hand, or with `--yes`, which accepts \
+                           all tools as they are now";
+            return Err(CommandError::Usage(problem.to_owned()));
+        }
+        log();
+        let url: Option<StoreUrl> = self.server.store.as_deref().map(str::parse).transpose()?;
+        let project = project::root(self.project.as_deref(), context)?;
+        let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        let (name, store) = (self.server.named(), UsedStore::new(context, url.as_ref()));
+        let principal = context.config.principal();
+        // A client's guard has this name too, so that what is accepted here is accepted there.
+        let guard = Guard::new(&*name, self.server.launch(context)?, ledger)
+            .principal(&*principal)
+            .identified_by_name()
+            .accept_hint(accepting(&name, &store));
+        let who = self.who.clone().unwrap_or(principal);
+        let mut parts = guard.look().await?;
+        let chosen = if self.yes { all_open(&parts) } else { chosen(&name, &parts).await? };
+        let decided = decide(&mut parts, &chosen, &who).await;
+        let tools: Vec<OfferedTool> = parts.tools().to_vec();
+        parts.close().await;
+        decided?;
+        if !tools.iter().any(|tool| tool.standing() == ToolStanding::Accepted) {
+            let line = json!({"result": "nothing_accepted", "server": name});
+            let text = "No tool is accepted, so nothing was written.";
+            return Ok(CommandOutput::new(1, line).for_people(text));
+        }
+        let file = match &self.rules {
+            Some(file) => file.clone(),
+            None => context.directories.config().join("guard").join(format!("{name}.toml")),
+        };
+        let file = PathBuf::from(absolute(&file)?);
+        let is_new = write(&file, &rules(&name, &tools, &file))?;
+        let words =
+            PrintedEntries { init: self, name: &name, file: &file, project: &project, context };
+        Ok(words.output(&tools, is_new, &store))
+    }
+}
+
+/// All tools that are not accepted as they are, for a script. What a person has denied stays so.
+fn all_open(parts: &ServerParts) -> ChosenTools {
+    let open =
+        |it: &&OfferedTool| matches!(it.standing(), ToolStanding::New | ToolStanding::Changed);
+    let accepted = parts.tools().iter().filter(open).map(|it| it.name().to_owned()).collect();
+    ChosenTools { accepted, denied: Vec::new() }
+}
+
+async fn decide(
+    parts: &mut ServerParts,
+    chosen: &ChosenTools,
+    who: &str,
+) -> Result<(), CommandError> {
+    fn names(names: &[String]) -> Vec<&str> {
+        names.iter().map(String::as_str).collect()
+    }
+    let denied = match chosen.denied.is_empty() {
+        true => None,
+        false => parts.deny(&names(&chosen.denied), who).await?,
+    };
+    let accepted = match chosen.accepted.is_empty() {
+        true => None,
+        false => parts.accept(&names(&chosen.accepted), who).await?,
+    };
+    let lost = |it: &Decided| !matches!(it, Decided::Won { .. });
+    match [denied, accepted].iter().flatten().any(lost) {
+        true => Err(CommandError::Store(
+            "another person has decided about these tools meanwhile: run the command again".into(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Shows the tools that are not accepted, and asks about each.
+async fn chosen(name: &str, parts: &ServerParts) -> Result<ChosenTools, CommandError> {
+    let failed = |error: io::Error| CommandError::Store(error.to_string());
+    let open: Vec<_> =
+        parts.tools().iter().filter(|it| it.standing() != ToolStanding::Accepted).collect();
+    let itself = parts.itself().await;
+    let mut text = format!("The MCP server `{}`\n", show::escape_name(name));
+    for (part, told) in &itself {
+        text += &format!("  {}\n{}\n", show::escape_name(part), fields(told).join("\n"));
+    }
+    let accepted = parts.tools().len() - open.len();
+    if accepted > 0 {
+        text += &format!("Accepted before: {}.\n", counted(accepted, "tool"));
+    }
+    say(&text).map_err(failed)?;
+    if open.is_empty() {
+        let again = !itself.is_empty() && agreed("Accept the server as it is now? [y/N] ")?;
+        let names = parts.tools().iter().map(|it| it.name().to_owned());
+        return Ok(ChosenTools {
+            accepted: if again { names.collect() } else { Vec::new() },
+            denied: Vec::new(),
+        });
+    }
+    let mut chosen = ChosenTools::default();
+    for (at, tool) in open.iter().enumerate() {
+        say(&shown(tool, at + 1, open.len())).map_err(failed)?;
+        match key()? {
+            ToolKey::Accept => chosen.accepted.push(tool.name().to_owned()),
+            ToolKey::Deny => chosen.denied.push(tool.name().to_owned()),
+            ToolKey::Skip => {}
+            ToolKey::AcceptAll => {
+                let left = open.iter().skip(at);
+                let rest = open.iter().skip(at + 1).enumerate();
+                let rest = rest.map(|(n, tool)| shown(tool, at + n + 2, open.len()));
+                say(&rest.collect::<String>()).map_err(failed)?;
+                if agreed(&format!("Accept all {}? [y/N] ", counted(open.len() - at, "tool")))? {
+                    chosen.accepted.extend(left.map(|it| it.name().to_owned()));
+                }
+                break;
+            }
+            ToolKey::Quit => break,
+        }
+    }
+    Ok(chosen)
+}
+
+/// A tool for a person: its name and the server's description first, and then all that is accepted.
+fn shown(tool: &OfferedTool, number: usize, of: usize) -> String {
+    let standing = match tool.standing() {
+        ToolStanding::Changed => ", changed since it was accepted",
+        ToolStanding::Denied => ", denied before",
+        ToolStanding::Accepted | ToolStanding::New => "",
+    };
+    let reads = if tool.is_called_reading() { "; the server says that it only reads" } else { "" };
+    let mut lines = vec![
+        String::new(),
+        format!("{number} of {of}: {}{standing}{reads}", show::escape_name(tool.name())),
+    ];
+    for line in tool.description().lines() {
+        lines.extend(show::wrap("  | ", &show::escape(line), WIDTH));
+    }
+    let mut rest = tool.definition().clone();
+    if let Some(rest) = rest.as_object_mut() {
+        rest.retain(|field, _| field != "name" && field != "description");
+    }
+    lines.extend(fields(&rest));
+    lines.join("\n") + "\n"
+}
+
+/// The answers about one tool, with the keys that other reviews have.
+enum ToolKey {
+    Accept,
+    AcceptAll,
+    Deny,
+    Skip,
+    Quit,
+}
+
+fn key() -> Result<ToolKey, CommandError> {
+    loop {
+        let line =
+            answer("[a] accept  [A] accept all that are left  [d] deny  [s] later  [q] end: ")?;
+        match line.as_deref().map(str::trim) {
+            Some("a") => return Ok(ToolKey::Accept),
+            Some("A") => return Ok(ToolKey::AcceptAll),
+            Some("d") => return Ok(ToolKey::Deny),
+            Some("s") => return Ok(ToolKey::Skip),
+            Some("q") | None => return Ok(ToolKey::Quit),
+            Some(_) => {}
+        }
+    }
+}
+
+fn agreed(question: &str) -> Result<bool, CommandError> {
+    Ok(answer(question)?.is_some_and(|line| matches!(line.trim(), "y" | "yes")))
+}
+
+/// A line of the person at the terminal; `None` at its end.
+fn answer(question: &str) -> Result<Option<String>, CommandError> {
+    let failed = |error: io::Error| CommandError::Store(error.to_string());
+    say(question).map_err(failed)?;
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    Ok((read > 0).then_some(line))
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut err = io::stderr().lock();
+    err.write_all(text.as_bytes())?;
+    err.flush()
+}
+
+/// The first rules for a server: each accepted tool is asked about.
+fn rules(server: &str, tools: &[OfferedTool], file: &Path) -> String {
+    let file = show::escape(&quoted(&file.display().to_string()));
+    let mut text = format!(
+        "# Rules for the MCP server `{server}`, begun by `countersign guard init`.\n\
+         # A tool that no rule is about is asked about. To run one unasked, put `allow` in the place of `ask` in its rule.\n\
+         # A guard that runs, or has run, decides by a wider rule once you have accepted it, on a terminal:\n\
+         #   countersign rules check --rules {file}\n\
+         #   countersign rules accept\n\
+         version = 1\n"
+    );
+    for tool in tools.iter().filter(|it| it.standing() == ToolStanding::Accepted) {
+        let (id, pattern) = (json!(tool.name()), json!(format!("mcp:{server}/{}", tool.name())));
+        let first = tool.description().lines().map(str::trim).find(|line| !line.is_empty());
+        let first: String = show::escape(first.unwrap_or_default()).chars().take(100).collect();
+        text += "\n";
+        if !first.is_empty() {
+            text += &format!("# The server says: {first}\n");
+        }
+        let (allow, reason) = match tool.is_called_reading() {
+            true => (
+                format!("# allow = {pattern}\n"),
+                "the server says that it only reads, and you have not allowed it yet",
+            ),
+            false => (String::new(), "the server does not say that it only reads"),
+        };
+        text +=
+            &format!("[[rule]]\nid = {id}\nask = {pattern}\n{allow}reason = {}\n", json!(reason));
+    }
+    text
+}
+
+/// Writes the file, unless there is one; whether it was written.
+fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
+    let failed = |error: io::Error| CommandError::Store(format!("{}: {error}", file.display()));
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    match std::fs::File::options().write(true).create_new(true).open(file) {
+        Ok(mut new) => new.write_all(text.as_bytes()).map_err(failed).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// What is printed at the end.
+struct PrintedEntries<'a> {
+    init: &'a GuardInit,
+    name: &'a str,
+    file: &'a Path,
+    project: &'a Path,
+    context: &'a Context,
+}
+
+impl PrintedEntries<'_> {
+    fn output(&self, tools: &[OfferedTool], is_new: bool, store: &UsedStore) -> CommandOutput {
+        let of = |standing| {
+            let those = tools.iter().filter(move |tool| tool.standing() == standing);
+            those.map(OfferedTool::name).collect::<Vec<_>>()
+        };
+        let (accepted, denied) = (of(ToolStanding::Accepted), of(ToolStanding::Denied));
+        let reading: Vec<_> = tools
+            .iter()
+            .filter(|it| it.is_called_reading() && it.standing() == ToolStanding::Accepted)
+            .map(OfferedTool::name)
+            .collect();
+        let clients: Vec<_> = client_entries::ALL.iter().map(|it| (it, self.entry(it))).collect();
+        let file = self.file.display().to_string();
+        let entries = clients.iter().map(|(client, entry)| {
+            json!({"client": client.name, "file": client.file, "wait": client.wait, "entry": entry})
+        });
+        let line = json!({
+            "server": self.name, "accepted": accepted, "denied": denied, "called_reading": reading, "rules": file,
+            "rules_written": is_new, "clients": entries.collect::<Vec<_>>(),
+        });
+        let mut text = format!(
+            "{} of `{}` accepted, {} denied.\n",
+            counted(accepted.len(), "tool"),
+            show::escape_name(self.name),
+            denied.len()
+        );
+        let quoted_file = quoted(&file);
+        text += &match is_new {
+            true => format!(
+                "Rules were written to {quoted_file}: each call of a tool is asked about.\n"
+            ),
+            false => format!("The rules in {quoted_file} were there, and stay as they are.\n"),
+        };
+        if is_new && !reading.is_empty() {
+            text += &format!(
+                "The server says of {} that they only read. If you believe it of one, put its line `allow` in the place of \
+                 the line `ask`, and look at the whole: countersign rules check --rules {quoted_file}\n",
+                reading.join(", ")
+            );
+        }
+        text += "\nPut this into the configuration of your client, in place of the server, and start the client again.\n";
+        for (client, entry) in &clients {
+            let entry = entry.replace('\n', "\n  ");
+            text += &format!("\n{} ({}):\n  {entry}\n", client.name, client.file);
+        }
+        let review = store.command("asks review");
+        text += &format!(
+            "\nYou answer in a form of your client, or on a terminal: {review}{}",
+            store.note()
+        );
+        CommandOutput::new(0, line).for_people(text)
+    }
+
+    /// The entry of a client, with whole paths: clients of a desktop have another `PATH` and another directory.
+    fn entry(&self, client: &ClientEntry) -> String {
+        let program = std::env::current_exe().ok().map(|it| it.display().to_string());
+        let program = program.unwrap_or_else(|| "countersign".to_owned());
+        client.text(self.name, &program, &self.words(client))
+    }
+
+    fn words(&self, client: &ClientEntry) -> Vec<String> {
+        let server = &self.init.server;
+        let mut words: Vec<String> =
+            ["guard", "--name", self.name, "--wait"].map(str::to_owned).into();
+        words.push(client.wait.to_string());
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        option("--rules", self.file.display().to_string());
+        if client.needs_project || self.init.project.is_some() {
+            option("--project", self.project.display().to_string());
+        }
+        if let Some(file) = &self.context.config_file {
+            option("--config", absolute(file).unwrap_or_else(|_| file.display().to_string()));
+        }
+        // A client passes on no variable of a shell.
+        if server.store.is_some() || std::env::var_os("COUNTERSIGN_STORE").is_some() {
+            let url = server.store.as_deref().and_then(|url| url.parse().ok());
+            option("--store", UsedStore::new(self.context, url.as_ref()).name().to_owned());
+        }
+        if let Some(url) = &server.upstream {
+            option("--upstream", url.clone());
+        }
+        if let Some(file) = &server.upstream_header_file {
+            let file = absolute(file).unwrap_or_else(|_| file.display().to_string());
+            option("--upstream-header-file", file);
+        }
+        if let Some((program, args)) = server.command.split_first() {
+            let program = match client.needs_project {
+                true => in_path(Path::new(program)),
+                false => program.to_string_lossy().into_owned(),
+            };
+            words.extend(["--".to_owned(), program]);
+            words.extend(args.iter().map(|word| word.to_string_lossy().into_owned()));
+        }
+        words
+    }
+}
+
+/// The whole path of a program that is found by its name.
+fn in_path(program: &Path) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = match program.components().count() {
+        1 => {
+            std::env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
+        }
+        _ => std::path::absolute(program).ok(),
+    };
+    found.as_deref().unwrap_or(program).to_string_lossy().into_owned()
+}

@@ -1,0 +1,107 @@
+//! The rules of a running guard, whose files are looked at before each call.
+//!
+//! A guard runs for as long as its client does, and a file of rules may be changed meanwhile: by the person, who expects
+//! that it counts, or by a tool, which must not gain by it. So each call is decided by the files as they are then, and by
+//! what a person has accepted of them (rule R3).
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use countersign::error::with_causes;
+use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
+use countersign_rules::Rules;
+
+use crate::output::CommandError;
+use crate::project;
+
+/// Rules that decide by their files as they are.
+#[derive(Clone)]
+pub(super) struct CurrentRules {
+    rules: Rules,
+    server: String,
+    /// The working directory, where no project was given.
+    undecided_root: Option<PathBuf>,
+    /// Whether one account can answer in the name of anyone.
+    one_account: bool,
+}
+
+impl CurrentRules {
+    /// # Errors
+    /// [`CommandError`] where the rules are about a project, and there is none.
+    pub(super) fn new(
+        rules: Rules,
+        server: String,
+        undecided_root: Option<&Path>,
+        one_account: bool,
+    ) -> Result<Self, CommandError> {
+        let undecided_root = undecided_root.map(Path::to_owned);
+        let current = Self { rules, server, undecided_root, one_account };
+        current.check()?;
+        current.tell();
+        Ok(current)
+    }
+
+    /// The rules, where they are about the origins of values, so that what is read has to be recorded.
+    pub(super) fn asking_for_origins(&self) -> Option<Rules> {
+        Some(self.rules.clone()).filter(Rules::asks_for_origins)
+    }
+
+    fn check(&self) -> Result<(), CommandError> {
+        self.undecided_root.as_ref().map_or(Ok(()), |root| project::check(&self.rules, root))
+    }
+
+    /// Says in the log which rules can never be about this server, and what demands for certain people are worth on a store
+    /// of one account.
+    fn tell(&self) {
+        let server = &*self.server;
+        let silent = self.rules.never_about_server(server);
+        if !silent.is_empty() {
+            let silent = silent.join(", ");
+            tracing::warn!(target: "countersign::rules", server, rules = silent, "some rules can never be about this server: a rule that allows names its tools as `mcp:SERVER/TOOL`");
+        }
+        let of_people = self.rules.of_people();
+        if self.one_account && !of_people.is_empty() {
+            let rules = of_people.join(", ");
+            tracing::warn!(target: "countersign::rules", rules, "the store belongs to one account, which can answer in any name: `people`, `not_the_requester` and `approvers` protect from mistakes, not from this account");
+        }
+    }
+
+    /// Takes what has changed in the files; otherwise why nothing can be allowed.
+    fn look(&self) -> Result<(), String> {
+        let has_changed = self.rules.look().map_err(|error| with_causes(&error))?;
+        if has_changed {
+            let server = &*self.server;
+            match self.rules.needs_accepting() {
+                true => {
+                    tracing::warn!(target: "countersign::rules", server, "the rules were changed: the stricter of both decides until `countersign rules accept` is run on a terminal");
+                }
+                false => {
+                    tracing::info!(target: "countersign::rules", server, "the rules were changed, and count from now on");
+                }
+            }
+            self.tell();
+        }
+        self.check().map_err(|error| match error {
+            CommandError::Usage(problem) | CommandError::Store(problem) => problem,
+        })
+    }
+}
+
+impl ToolMiddleware for CurrentRules {
+    fn name(&self) -> Cow<'static, str> {
+        self.rules.name()
+    }
+
+    async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
+        match self.look() {
+            Ok(()) => self.rules.before_tool_call(cx, call).await,
+            Err(problem) => {
+                tracing::error!(target: "countersign::rules", server = &*self.server, problem, "no call is allowed, as the rules cannot be used");
+                Decision::deny(format!(
+                    "The rules cannot be used, so nothing is allowed: {problem}."
+                ))
+                .with_key("rules")
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! `countersign hook install` and `uninstall`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use countersign::error::with_causes;
+use countersign_cli::config::LastingProgram;
+use countersign_cli::hook::{Client, Environment, HookFiles, Installation, Installed, Trust};
+use countersign_rules::Rules;
+use serde_json::json;
+
+use super::options::{Allow, Options, Where};
+pub(super) use super::place::Configuration;
+use crate::Context;
+use crate::output::{CommandError, CommandOutput};
+use crate::preset_name::PresetName;
+use crate::seconds::limit;
+use crate::terminal;
+
+/// Configure a client to call this program before each tool call. A changed file is copied beside itself first.
+#[derive(Args)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    place: Configuration,
+    /// How long the client waits for an answer, and the hook for a person
+    #[arg(long, value_name = "SECONDS", value_parser = limit, default_value = "300")]
+    limit: Duration,
+    /// A preset that comes with the program and decides beside your rules. Where the client has a question of its own, it
+    /// then asks about edits of the project's files in its session
+    #[arg(long, value_enum, value_name = "NAME")]
+    preset: Option<PresetName>,
+    /// What an allowed call is answered with: `silent` leaves it to the client's own rules, which may ask about it; `grant`
+    /// answers for them, too. Asked on a terminal where there is a preset and it is not given
+    #[arg(long, value_enum)]
+    allow: Option<Allow>,
+    #[arg(skip)]
+    rules_to_come: bool,
+    /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --rules FILE --store URL`. Relative
+    /// paths are those of the current directory, and the rules have to load
+    #[arg(last = true)]
+    options: Vec<String>,
+}
+
+impl Configuration {
+    pub(super) fn uninstall(&self, context: &Context) -> Result<CommandOutput, CommandError> {
+        let installation = self.installation(context)?;
+        let state = state_of(&installation, context);
+        let done =
+            installation.uninstall().map_err(|error| CommandError::Store(with_causes(&error)))?;
+        let path = installation.path().display();
+        let mut text = match done.changed {
+            true => format!("Removed the hook from {path}"),
+            false => format!(
+                "There is no hook in {path}: `countersign hook doctor {}` says where one is",
+                self.client
+            ),
+        };
+        if done.switched {
+            text += "\nAll hooks are switched off again, as they were before the installation";
+        }
+        if let Some(backup) = &done.backup {
+            text += &before(backup);
+        }
+        if self.file.is_some() {
+            HookFiles::of(self.client, &state).remove(installation.path())?;
+        }
+        // Another file may have the hook of the client, too, with the same record of its environment.
+        let is_there = |it: &Installation| it.has_entry().unwrap_or(true);
+        let is_left =
+            self.managed || self.others(&installation, &state, context)?.iter().any(is_there);
+        if done.changed && !is_left {
+            Environment::forget(&Environment::record_in(&state, self.client))?;
+        }
+        let line =
+            json!({"file": installation.path(), "changed": done.changed, "backup": done.backup});
+        Ok(CommandOutput::new(0, line).for_people(text))
+    }
+}
+
+/// The state directory that an entry names, or else that of the user.
+fn state_of(installation: &Installation, context: &Context) -> PathBuf {
+    let words = installation.installed_command().ok().flatten().unwrap_or_default();
+    let options = Options::of_entry(words.get(3..).unwrap_or_default()).ok();
+    let named = options.and_then(|options| options.state().ok());
+    named.unwrap_or_else(|| context.directories.state().to_owned())
+}
+
+/// An installation whose options were checked, and of which nothing was written yet.
+pub(crate) struct PlannedHook {
+    place: Configuration,
+    pub(crate) installation: Installation,
+    words: Vec<String>,
+    /// The state directory that the hook is told.
+    state: PathBuf,
+    environment: Environment,
+    rules: Option<Rules>,
+    preset: Option<PresetName>,
+    asks_in: Where,
+    is_silent: bool,
+    lasting: LastingProgram,
+}
+
+impl PlannedHook {
+    /// The file with what the environment had at the installation.
+    pub(crate) fn environment_file(&self) -> PathBuf {
+        Environment::record_in(&self.state, self.place.client)
+    }
+
+    /// Writes the entry.
+    pub(crate) fn install(&self) -> Result<Installed, CommandError> {
+        if !self.place.managed {
+            // First, so that a failure leaves no entry whose environment is not known.
+            self.environment.record(&self.environment_file())?;
+            self.lasting.write()?;
+        }
+        let done = self.installation.install();
+        let done = done.map_err(|error| CommandError::Store(with_causes(&error)))?;
+        if self.place.file.is_some() {
+            HookFiles::of(self.place.client, &self.state).add(self.installation.path())?;
+        }
+        Ok(done)
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.place.client
+    }
+
+    /// The command of the entry.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// What the user still has to do.
+    pub(crate) fn next(&self, changed: bool, context: &Context) -> String {
+        next(&self.place, &self.installation, changed, context)
+    }
+}
+
+impl Install {
+    /// The installation for all sessions of this user.
+    pub(crate) fn of_user(client: Client, options: Vec<String>) -> Self {
+        let (place, limit) = (Configuration::of_user(client), Duration::from_secs(300));
+        Self { place, limit, preset: None, allow: None, rules_to_come: false, options }
+    }
+
+    pub(crate) fn preset(self, preset: Option<PresetName>) -> Self {
+        Self { preset, ..self }
+    }
+
+    pub(crate) fn allow(self, allow: Option<Allow>) -> Self {
+        Self { allow, ..self }
+    }
+
+    /// Sets whether the files of rules are still to be written, and were looked at already.
+    pub(crate) fn rules_to_come(self, rules_to_come: bool) -> Self {
+        Self { rules_to_come, ..self }
+    }
+
+    /// Checks the options, and finds out what the entry will be.
+    pub(crate) fn plan(self, context: &Context) -> Result<PlannedHook, CommandError> {
+        let client = self.place.client;
+        let program = std::env::current_exe().and_then(|path| path.canonicalize());
+        let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
+        let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
+        let options = options.with_preset(self.preset, client).allowing(self.allow);
+        options.check_asking(client)?;
+        let rules = match self.rules_to_come {
+            true => None,
+            false => options.check(&self.place)?,
+        };
+        let is_silent = options.leaves_allowed_calls();
+        let (state, preset, asks_in) = (options.state()?, options.preset(), options.asks_in());
+        let lasting = LastingProgram::of(&program, context.directories.home(), &state);
+        // The machine's file names a program of the machine, which no user can exchange.
+        let program = if self.place.managed { program.as_path() } else { lasting.path() };
+        let program = program.to_string_lossy().into_owned();
+        let mut words = vec![program, "hook".to_owned(), client.to_string()];
+        words.extend(options.into_words()?);
+        let installation =
+            self.place.installation(context)?.command(words.clone()).limit(self.limit);
+        let environment = match self.place.managed {
+            true => Environment::default(),
+            false => Environment::of_process(context.directories.home()),
+        };
+        let place = self.place;
+        Ok(PlannedHook {
+            place,
+            installation,
+            words,
+            state,
+            environment,
+            rules,
+            preset,
+            asks_in,
+            is_silent,
+            lasting,
+        })
+    }
+
+    pub(super) fn run(mut self, context: &Context) -> Result<CommandOutput, CommandError> {
+        let client = self.place.client;
+        if self.preset.is_some() && self.allow.is_none() && client.takes_explicit_allow() {
+            self.allow = terminal::yes_or_no(&granting(client))?
+                .map(|yes| if yes { Allow::Grant } else { Allow::Silent });
+        }
+        let planned = self.plan(context)?;
+        let done = planned.install()?;
+        let installation = &planned.installation;
+        let path = installation.path().display();
+        let mut text = match done.changed {
+            true => format!("Installed the hook of {client} in {path}"),
+            false => format!("The hook of {client} is in {path} already"),
+        };
+        if let Some(backup) = &done.backup {
+            text += &before(backup);
+        }
+        text += &copied(&planned.lasting, planned.place.managed);
+        text += &known(&planned.environment);
+        if done.switched {
+            text += "\nAll hooks of this client were switched off, and are on now: `uninstall` switches them off again";
+        }
+        text += &about_rules(&planned, context);
+        let next = planned.next(done.changed, context);
+        text += &format!("\n{next}");
+        text += &format!(
+            "\nA call that is asked about waits for you: `countersign asks review` asks on a terminal, `countersign inbox` \
+             on a page. `countersign hook doctor {client} --live` proves that {client} obeys."
+        );
+        let line = json!({
+            "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next,
+            "switched_on": done.switched, "environment": planned.environment.names().collect::<Vec<_>>(),
+        });
+        Ok(CommandOutput::new(0, line).for_people(text))
+    }
+}
+
+fn before(backup: &Path) -> String {
+    format!("\nThe file as it was before: {}", backup.display())
+}
+
+/// The question whether an allow answers for the client as well.
+pub(crate) fn granting(client: Client) -> String {
+    format!(
+        "May a call that the rules allow run without a question of {}? Otherwise its own rules may still ask",
+        client.title()
+    )
+}
+
+/// Which program the entry names, where that is not the one that runs.
+fn copied(lasting: &LastingProgram, managed: bool) -> String {
+    match lasting.why_copied().filter(|_| !managed) {
+        Some(why) => format!(
+            "\nThis program runs from {why}, so the hook is a copy of it: {}. Install the hook again after an update",
+            lasting.path().display()
+        ),
+        None => String::new(),
+    }
+}
+
+/// Which variables are no reason to ask from now on.
+fn known(environment: &Environment) -> String {
+    let names = environment.names().map(|name| format!("`{}`", name.escape_debug()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nThe environment has {names}, which may change what commands do. With these values no call is asked about \
+             for that: unset what is not yours, and install the hook again"
+        ),
+    }
+}
+
+/// Says which calls the rules decide, and which they leave open.
+fn about_rules(planned: &PlannedHook, context: &Context) -> String {
+    let (client, rules) = (planned.place.client, planned.rules.as_ref());
+    let mut text = String::new();
+    if let Some(preset) = planned.preset {
+        text += &format!(
+            "\nThe preset `{}` decides beside your rules: `countersign rules explain --preset {0}` says how. It allows no \
+             tool of an MCP server",
+            preset.name()
+        );
+    }
+    if planned.asks_in == Where::Edits {
+        text += &format!(
+            "\nAn edit of a file of the project is asked about in {}, and everything else that is asked about in the \
+             inbox: `-- --ask inbox` asks there about edits, too",
+            client.title()
+        );
+    }
+    if rules.is_none() {
+        let rules = context.directories.config().join("rules.toml");
+        text += &format!(
+            "\nEvery call is asked about, as there are no rules: install with `--preset developer`, or write \
+             rules into {}, which count once you run `countersign rules accept`",
+            rules.display()
+        );
+    }
+    if planned.is_silent && client.takes_explicit_allow() {
+        text += &format!(
+            "\nA call that the rules allow is still left to {client}'s own rules, which may ask about it; install with \
+             `--allow grant` to let the rules answer for them, too"
+        );
+    }
+    if rules.is_some_and(Rules::needs_accepting) {
+        text += "\nThe rules were changed since you accepted them, and the stricter of both decides: `countersign rules \
+                 accept` shows the difference.";
+    }
+    text
+}
+
+/// What the user still has to do.
+fn next(
+    place: &Configuration,
+    installation: &Installation,
+    changed: bool,
+    context: &Context,
+) -> String {
+    let restart = "Sessions that are open do not have the hook yet: start them again.".to_owned();
+    let Some(how) = place.client.trusted_by().filter(|_| !place.managed) else {
+        return restart;
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_trusted = installation.trust(context.directories.home(), &here);
+    match is_trusted {
+        Ok(Trust::Given) => restart,
+        _ => format!(
+            "The hook is off: {} runs every tool without asking{} until you trust the hook: {how}. Do so after each \
+             change.",
+            place.client.title(),
+            if changed { ", as the entry has changed," } else { "" }
+        ),
+    }
+}

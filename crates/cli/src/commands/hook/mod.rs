@@ -1,0 +1,155 @@
+//! `countersign hook`: one payload in, one answer out.
+//!
+//! Stdin is read to its end, also beyond the size that is used. A client whose pipe is closed early may take that for a
+//! hook that has failed, and run the tool.
+
+mod canary;
+pub(crate) mod cli;
+mod doctor;
+mod exit;
+pub(crate) mod install;
+mod live;
+pub(crate) mod options;
+pub(crate) mod place;
+mod root;
+mod rules;
+mod settings;
+mod start;
+mod store;
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use countersign::ToolMiddlewareExt as _;
+use countersign::error::with_causes;
+use countersign_cli::config::{Directories, linked_places};
+use countersign_cli::hook::{
+    Client, EditedFiles, Environment, Hook, HookReply, Installation, ProjectSettings,
+};
+
+use crate::Context;
+use crate::output::{CommandError, CommandOutput};
+use cli::HookCommand;
+use exit::Exit;
+use options::{Allow, Answering, Where};
+use rules::RuleSources;
+use store::LazyStore;
+
+/// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
+const MAX_KEPT: u64 = 8 << 20;
+
+impl cli::HookArgs {
+    /// Runs a command that answers no payload.
+    pub(crate) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
+        match self.command {
+            HookCommand::Install(install) => install.run(context),
+            HookCommand::Uninstall(place) => place.uninstall(context),
+            HookCommand::Doctor(doctor) => doctor.run(context),
+            HookCommand::Answer(_) => {
+                Err(CommandError::Usage("a payload is answered by a process of its own".to_owned()))
+            }
+        }
+    }
+}
+
+/// Answers the payload on stdin, and ends the process.
+pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path>) -> ! {
+    let limit = answering.limit.unwrap_or_else(|| client.shortest_limit());
+    let start = start::start(limit, answering.shell);
+    // The client's time began before this process did, and ends when the client has read the answer.
+    let margin = (limit / 10).clamp(Duration::from_secs(2), Duration::from_secs(10)).min(limit / 3);
+    let exit = Exit::guarded(client, answering.event.clone(), start + limit - margin / 2);
+    let last = start + limit - margin;
+    let until = answering
+        .wait
+        .and_then(|wait| Instant::now().checked_add(wait))
+        .map_or(last, |it| it.min(last));
+    match decided(client, answering, config, until, &exit) {
+        Ok(reply) => exit.end(&reply),
+        Err(problem) => exit.deny(&format!("countersign cannot decide: {problem}")),
+    }
+}
+
+fn decided(
+    client: Client,
+    answering: &Answering,
+    config: Option<&Path>,
+    until: Instant,
+    exit: &Exit,
+) -> Result<HookReply, String> {
+    // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
+    let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
+    let mut hook = Hook::new(client)
+        .explicit_allow(answering.allow == Allow::Grant)
+        .asking_in_client(answering.asks_in() != Where::Inbox);
+    if let Some(event) = &answering.event {
+        hook = hook.event(event);
+    }
+    if hook.is_report(&payload) {
+        exit.only_reports();
+    }
+    // Nothing of the environment is a setting: it is the client's, and a project can set it (rule P1).
+    let settings = &answering.settings;
+    let directories = settings.directories().map_err(|error| with_causes(&error))?;
+    if canary::is_in(&payload, directories.state()) {
+        let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
+        return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
+    }
+    let file = config;
+    let config = settings.config(&directories, file).map_err(|error| with_causes(&error))?;
+    let url = settings.store().map_err(|error| with_causes(&error))?;
+    hook = hook.principal(config.principal()).noting_in(directories.state().join("allowed"));
+    hook = config.inbox_url(&directories).into_iter().fold(hook, Hook::inbox);
+    let call = hook.directory(&payload);
+    let root = match &answering.root {
+        Some(root) => root.clone(),
+        None => {
+            let root = root::of(client, call.as_deref(), directories.home())?;
+            hook = root.doubt.into_iter().fold(hook, |hook, why| hook.doubt("root", why));
+            root.directory
+        }
+    };
+    let home = settings.expected_home(&directories, &root);
+    hook = hook.servers(client.servers(directories.home(), call.as_deref().unwrap_or(&root)));
+    hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
+    let mut own = config.own_places(&directories, file, url.as_ref());
+    own.extend(linked_places(&root));
+    let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
+    own.extend(entries.map(|entry| entry.own_place(&root)));
+    let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
+    let set = (&config, url.as_ref());
+    if answering.asks_in() == Where::Edits {
+        hook = hook.only_about_edits(EditedFiles::within(&root).home(&home).protect(own.clone()));
+    }
+    let sources = RuleSources { files: &answering.rules, preset: answering.preset };
+    let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
+    if let Some(rules) = rules {
+        hook = hook.layered(rules.into_layer()).unknown_by_name(true);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+}
+
+/// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.
+fn environment(
+    client: Client,
+    directories: &Directories,
+    home: &Path,
+    call: Option<&Path>,
+) -> Result<Environment, String> {
+    let set = call.map(|call| ProjectSettings::new(client, call, home).of_commands());
+    let found = Environment::of(std::env::vars_os().chain(set.unwrap_or_default()), home);
+    let record = Environment::record_in(directories.state(), client);
+    found.without_recorded(&record).map_err(|error| with_causes(&error))
+}
+
+/// Reads all of stdin, and keeps at most this much of it.
+fn payload() -> std::io::Result<Vec<u8>> {
+    let mut stdin = std::io::stdin().lock();
+    let mut payload = Vec::new();
+    stdin.by_ref().take(MAX_KEPT).read_to_end(&mut payload)?;
+    std::io::copy(&mut stdin, &mut std::io::sink())?;
+    Ok(payload)
+}

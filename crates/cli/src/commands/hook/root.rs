@@ -1,0 +1,68 @@
+//! The root of the project, which paths in rules are relative to.
+
+use std::path::{Path, PathBuf};
+
+use countersign_cli::hook::Client;
+
+/// The root, and why it may be another one.
+pub(super) struct Root {
+    pub(super) directory: PathBuf,
+    pub(super) doubt: Option<String>,
+}
+
+/// The directory of the session, where a client runs its hooks in another one; otherwise the current directory.
+///
+/// Claude Code runs them in the directory that a command has changed to. Paths in rules would mean other files after
+/// each `cd`, so that a rule about `secrets/` could be left behind. It names the project in a variable, which a file of
+/// the project can set as well: `/` as a root would make every path one of the project. So the variable counts only
+/// where it has the directory of the call within it, and is no place that has more than one project: a home, or a folder
+/// above the repository of the call that is no repository.
+pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Root, String> {
+    let current = std::env::current_dir().map_err(|error| error.to_string())?;
+    // A client may name it through a link, and then writes its paths so.
+    let named = call.filter(|call| call.is_absolute() && real(call) == current);
+    let current = named.map_or(current, Path::to_owned);
+    let Some(variable) = client.root_variable() else {
+        return Ok(Root { directory: current, doubt: None });
+    };
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let Some(named) = named.filter(|path| path.is_absolute()) else {
+        return Ok(Root { directory: current, doubt: None });
+    };
+    let (project, within) = (real(&named), real(call.unwrap_or(&current)));
+    let is_wide = project.parent().is_none() || has_home(&project, home);
+    let own = repository(&within).filter(|own| *own != project && own.starts_with(&project));
+    let own = own.filter(|_| !is_repository(&project));
+    if !is_wide && own.is_none() && within.starts_with(&project) {
+        return Ok(Root { directory: named, doubt: None });
+    }
+    let doubt = (project != real(&current)).then(|| {
+        format!(
+            "`{variable}` is {}, which is not known to be the project of the call",
+            named.display()
+        )
+    });
+    Ok(Root { directory: own.filter(|_| !is_wide).map_or(current, Path::to_owned), doubt })
+}
+
+/// The repository that a directory is in.
+fn repository(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|folder| is_repository(folder))
+}
+
+fn is_repository(directory: &Path) -> bool {
+    directory.join(".git").symlink_metadata().is_ok()
+}
+
+/// Returns `true` if a directory is a home, or has one within it.
+fn has_home(directory: &Path, home: &Path) -> bool {
+    let is_one_of = |paths: &[&str], path: &Path| paths.iter().any(|it| path == Path::new(it));
+    real(home).starts_with(directory)
+        || is_one_of(&["/root", "/home", "/Users"], directory)
+        || directory.parent().is_some_and(|parent| is_one_of(&["/home", "/Users"], parent))
+}
+
+/// A path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,52 @@
+//! The rules that decide about the calls of a hook.
+//!
+//! Rules of the user and not of the project, since an agent can write files in the project.
+
+use std::path::{Path, PathBuf};
+
+use countersign::error::with_causes;
+use countersign_cli::config::{Config, Directories, StoreUrl};
+use countersign_rules::{CallCounts, Rules, RulesError};
+
+use crate::accepted::accepted_rules;
+use crate::preset_name::PresetName;
+
+/// Where the rules of a hook come from.
+#[derive(Clone, Copy)]
+pub(super) struct RuleSources<'a> {
+    pub(super) files: &'a [PathBuf],
+    pub(super) preset: Option<PresetName>,
+}
+
+/// The rules in these files, or else in `rules.toml` of the user's configuration directory, with those of the preset. `None` when there are none:
+/// then every call is asked about. A file that was there at an earlier call and is gone is an error. `own` are the places
+/// that no tool may write unasked.
+pub(super) fn load(
+    sources: RuleSources<'_>,
+    (config, url): (&Config, Option<&StoreUrl>),
+    directories: &Directories,
+    root: &Path,
+    own: &[PathBuf],
+    counts: impl CallCounts,
+) -> Result<Option<Rules>, String> {
+    let of_user = directories.config().join("rules.toml");
+    let problem = |error: RulesError| with_causes(&error);
+    let accepted = accepted_rules(directories);
+    let files = match sources.files {
+        [] if accepted.is_there(&of_user).map_err(problem)? => vec![of_user],
+        [] if sources.preset.is_none() => return Ok(None),
+        files => files.to_vec(),
+    };
+    let rules = Rules::builder().root(root).counts(counts).home(directories.home());
+    let mut rules = config.for_rules(rules, directories, url).accepted(accepted);
+    if let Some(preset) = sources.preset {
+        rules = rules.preset(preset.preset());
+    }
+    for place in own {
+        rules = rules.protect(place);
+    }
+    for file in files {
+        rules = rules.file(file);
+    }
+    rules.load().map(Some).map_err(problem)
+}

@@ -1,0 +1,211 @@
+//! What the person wants: by the options of the command, or else by a question on the terminal, or else by what is there.
+
+use std::fs;
+use std::path::PathBuf;
+
+use countersign_cli::hook::Client;
+
+use super::cli::{ChosenPreset, InitArgs, Switch};
+use super::found::InitFindings;
+use crate::Context;
+use crate::hook::install::granting;
+use crate::hook::options::Allow;
+use crate::output::CommandError;
+use crate::paths::shown;
+use crate::preset_name::PresetName;
+use crate::terminal;
+
+/// All that `init` has to know.
+pub(super) struct Choices {
+    pub(super) clients: Vec<Client>,
+    pub(super) rules: RulesChoice,
+    pub(super) allow: Option<Allow>,
+    pub(super) has_journal: bool,
+    pub(super) has_inbox: bool,
+    pub(super) guards: bool,
+}
+
+/// Which rules decide.
+pub(super) enum RulesChoice {
+    /// The file is written, with this preset.
+    Written(PresetName),
+    /// The file of the user stays, and the entries name this preset beside it.
+    Kept(Option<PresetName>),
+    /// There are no rules.
+    None,
+}
+
+impl Choices {
+    pub(super) fn made(
+        args: &InitArgs,
+        found: &InitFindings,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
+        let asks = !args.yes && terminal::is_there();
+        if asks {
+            println!("{}\n", greeting(found, context));
+        }
+        let clients = clients(found, asks)?;
+        let rules = rules(args, asks, context)?;
+        let is_switched = |switch: Option<Switch>| switch.map(|it| it == Switch::On);
+        let asked = |given: Option<Switch>, is_now: bool, question: &str| match is_switched(given) {
+            Some(on) => Ok(on),
+            None if is_now || !asks => Ok(is_now),
+            None => terminal::yes_or_no(question).map(Option::unwrap_or_default),
+        };
+        let allow = match args.allow {
+            None if asks => allow(&clients)?,
+            given => given,
+        };
+        Ok(Self {
+            allow,
+            has_journal: asked(args.journal, context.config.journal.enabled, JOURNAL)?,
+            has_inbox: asked(args.inbox, context.config.inbox.listen.is_some(), INBOX)?,
+            guards: match is_switched(args.guard) {
+                Some(on) => on,
+                None if asks && found.mcp.iter().any(|it| !it.open.is_empty()) => {
+                    terminal::yes_or_no(&guard(found))?.unwrap_or_default()
+                }
+                None => false,
+            },
+            clients,
+            rules,
+        })
+    }
+}
+
+const JOURNAL: &str = "\
+Keep a journal of decisions for 30 days? It has the arguments of calls but for secrets, is readable by you alone, and later \
+`countersign rules propose` finds in it which rules would save you questions";
+
+const INBOX: &str = "\
+Do you want to answer on a page in the browser, too? Then it gets the address http://127.0.0.1:8788/, which agents are told";
+
+fn greeting(found: &InitFindings, context: &Context) -> String {
+    let agents: Vec<_> = found.agents.iter().map(|it| it.client.title()).collect();
+    let mut text = "Countersign decides about each tool call of your coding agents, by your rules, and asks you about the rest. \
+                    Nothing is changed before you have seen it and said yes."
+        .to_owned();
+    if !agents.is_empty() {
+        text += &format!("\n\nFound: {}", agents.join(", "));
+    }
+    for file in &found.mcp {
+        let (path, servers) = (shown(&file.path, context), file.open.join(", "));
+        text += &match file.has_more {
+            true => format!(
+                "\nFound: MCP servers of {} in {path}, which has comments: `countersign guard --help` says what to write there",
+                file.title
+            ),
+            false => format!("\nFound: MCP servers of {} in {path}: {servers}", file.title),
+        };
+    }
+    text
+}
+
+/// The agents that get the hook. One that was never tested has to be named.
+fn clients(found: &InitFindings, asks: bool) -> Result<Vec<Client>, CommandError> {
+    let mut chosen = Vec::new();
+    for agent in &found.agents {
+        let client = agent.client;
+        let is_wanted = match (agent.is_named, asks, client.tested_version()) {
+            (true, ..) => true,
+            (false, false, tested) => tested.is_some(),
+            (false, true, Some(_)) => {
+                terminal::yes_or_no(&format!("Protect {}?", client.title()))?.unwrap_or_default()
+            }
+            (false, true, None) => {
+                let question = format!(
+                    "Protect {}? It was not tested: what is known of it comes from its documentation",
+                    client.title()
+                );
+                terminal::yes_or_no(&question)?.unwrap_or_default()
+            }
+        };
+        if is_wanted {
+            chosen.push(client);
+        }
+    }
+    Ok(chosen)
+}
+
+/// The file of the user's rules.
+pub(super) fn rules_file(context: &Context) -> PathBuf {
+    context.directories.config().join("rules.toml")
+}
+
+fn rules(args: &InitArgs, asks: bool, context: &Context) -> Result<RulesChoice, CommandError> {
+    let file = rules_file(context);
+    let there = match fs::read_to_string(&file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(CommandError::Store(format!("{}: {error}", file.display()))),
+    };
+    let Some(there) = there else {
+        return match args.preset {
+            Some(preset) => Ok(written(preset)),
+            None if asks => {
+                println!("{PRESETS}");
+                let name = terminal::choice("Preset", &["developer", "reader", "none"])?;
+                Ok(written(match name {
+                    "developer" => ChosenPreset::Developer,
+                    "reader" => ChosenPreset::Reader,
+                    _ => ChosenPreset::None,
+                }))
+            }
+            None => Err(CommandError::Usage(
+                "there are no rules yet: name `--preset developer`, `--preset reader` or `--preset none`; \
+                 `countersign init --help` says what they allow"
+                    .to_owned(),
+            )),
+        };
+    };
+    let own = there.parse::<toml::Table>().ok();
+    let own = own.as_ref().and_then(|it| it.get("preset")?.as_str());
+    let named = args.preset.and_then(named).filter(|preset| own != Some(preset.name()));
+    Ok(RulesChoice::Kept(named))
+}
+
+const PRESETS: &str = "\
+You have no rules yet. A preset comes with the program, and your own rules count beside it:
+  developer  reading, building, testing and formatting the project runs unasked; edits, and what leaves the project, are asked about
+  reader     reading in the project runs unasked
+  none       every call is asked about";
+
+fn named(preset: ChosenPreset) -> Option<PresetName> {
+    match preset {
+        ChosenPreset::Developer => Some(PresetName::Developer),
+        ChosenPreset::Reader => Some(PresetName::Reader),
+        ChosenPreset::None => None,
+    }
+}
+
+fn written(preset: ChosenPreset) -> RulesChoice {
+    named(preset).map_or(RulesChoice::None, RulesChoice::Written)
+}
+
+/// Asks once for all agents that have such an answer.
+fn allow(clients: &[Client]) -> Result<Option<Allow>, CommandError> {
+    let with: Vec<_> = clients.iter().filter(|it| it.takes_explicit_allow()).collect();
+    let Some(first) = with.first() else { return Ok(None) };
+    let question = match with.as_slice() {
+        [_] => granting(**first),
+        _ => {
+            let all: Vec<_> = with.iter().map(|it| it.title()).collect();
+            format!(
+                "May a call that the rules allow run without a question of {}? Otherwise their own rules may still ask",
+                all.join(" or ")
+            )
+        }
+    };
+    let yes = terminal::yes_or_no(&question)?;
+    Ok(yes.map(|yes| if yes { Allow::Grant } else { Allow::Silent }))
+}
+
+fn guard(found: &InitFindings) -> String {
+    let with = found.mcp.iter().filter(|it| !it.open.is_empty());
+    let titles: Vec<_> = with.map(|it| it.title).collect();
+    format!(
+        "Put a guard in front of the MCP servers of {}? Each call is asked about then, and the tools have to be accepted once",
+        titles.join(" and ")
+    )
+}

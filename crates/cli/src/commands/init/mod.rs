@@ -1,0 +1,146 @@
+//! `countersign init`: from an installed program to protected coding agents, and back.
+//!
+//! Each step is a command of its own as well: rules are a file, `hook install` writes the entry of an agent, and the
+//! configuration is a file. What is here is the way from one to the next: what is found, what is asked, what would change,
+//! and a record by which `--undo` takes it back.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `found` | the agents and MCP clients of this user |
+//! | `servers` | MCP servers in the configuration of their clients, and the guard in front of them |
+//! | `cli` | the command line |
+//! | `choices` | what the person wants, by options or by questions |
+//! | `steps` | the changes that follow, as texts that can be shown before anything is written |
+//! | `record` | what was changed, and the files as they were before |
+//! | `undo` | the way back |
+
+mod choices;
+pub(crate) mod cli;
+mod found;
+mod record;
+mod servers;
+mod steps;
+mod undo;
+
+use countersign_cli::hook::Client;
+use serde_json::{Value, json};
+
+use crate::Context;
+use crate::output::{CommandError, CommandOutput};
+use crate::terminal;
+use choices::Choices;
+use cli::InitArgs;
+use found::InitFindings;
+use record::InitRecord;
+use steps::InitStep;
+
+impl InitArgs {
+    pub(crate) async fn run(&self, context: &Context) -> Result<CommandOutput, CommandError> {
+        if self.undo {
+            return undo::run(context);
+        }
+        if !self.yes && !self.dry_run && !terminal::is_there() {
+            let problem = "`init` asks on a terminal: run it by hand, or with `--yes` and the options that you want";
+            return Err(CommandError::Usage(problem.to_owned()));
+        }
+        let found = InitFindings::look(context, &self.client);
+        if found.agents.is_empty() && found.mcp.is_empty() {
+            return Ok(nothing_found());
+        }
+        let choices = Choices::made(self, &found, context)?;
+        let steps = steps::planned(&choices, &found, context)?;
+        if self.dry_run {
+            return Ok(shown(&steps, context));
+        }
+        if steps.iter().all(|step| !step.changes()) {
+            let text =
+                format!("Everything is as you have chosen already.\n{}", next(&steps, context));
+            return Ok(CommandOutput::of(0, lines(&steps)).for_people(text));
+        }
+        if !self.yes && !Self::agreed(&steps, context)? {
+            return Err(CommandError::Usage("nothing was changed".to_owned()));
+        }
+        let mut record = InitRecord::read(context)?;
+        for step in steps.iter().filter(|step| step.changes()) {
+            step.make(&mut record, context)?;
+        }
+        // `asks review` waits for the first ask then, in place of finding no store.
+        context.config.open_store(&context.directories, None).await?;
+        let mut text: Vec<_> = steps.iter().map(|step| step.done(context)).collect();
+        text.push(next(&steps, context));
+        Ok(CommandOutput::of(0, lines(&steps)).for_people(text.join("\n")))
+    }
+
+    fn agreed(steps: &[InitStep], context: &Context) -> Result<bool, CommandError> {
+        let mut text = String::from("\nThese files would be changed:\n");
+        for step in steps.iter().filter(|step| step.changes()) {
+            text += &format!("\n{}\n", step.summary(context));
+        }
+        text +=
+            "\nThe files as they are now are kept, and `countersign init --undo` puts them back.";
+        loop {
+            let answer = terminal::asked(&format!(
+                "{text}\nMake these changes? (y/n, d shows the differences):"
+            ))?;
+            match answer.to_lowercase().as_str() {
+                "y" | "yes" => return Ok(true),
+                "n" | "no" => return Ok(false),
+                "d" => text = differences(steps, context),
+                _ => text = String::new(),
+            }
+        }
+    }
+}
+
+fn nothing_found() -> CommandOutput {
+    let known: Vec<_> = Client::ALL.iter().map(|it| format!("{} (`{it}`)", it.title())).collect();
+    let text = format!(
+        "No coding agent was found: neither its program nor its settings. Known are {}. `countersign init --client CLIENT` \
+         configures one that is somewhere else, and `countersign guard --help` says how an MCP server is guarded",
+        known.join(", ")
+    );
+    CommandOutput::new(3, json!({"found": []})).for_people(text)
+}
+
+fn lines(steps: &[InitStep]) -> Vec<Value> {
+    steps.iter().map(InitStep::line).collect()
+}
+
+fn differences(steps: &[InitStep], context: &Context) -> String {
+    let changing = steps.iter().filter(|step| step.changes());
+    changing.map(|step| step.difference(context)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn shown(steps: &[InitStep], context: &Context) -> CommandOutput {
+    let text = differences(steps, context);
+    let text = if text.is_empty() { "nothing would be changed".to_owned() } else { text };
+    CommandOutput::of(0, lines(steps)).for_people(text)
+}
+
+/// What a person does now.
+fn next(steps: &[InitStep], context: &Context) -> String {
+    let hooks: Vec<_> = steps.iter().filter_map(InitStep::hook).collect();
+    let mut text = String::new();
+    for (hook, changed) in &hooks {
+        text += &format!("\n{}: {}", hook.client().title(), hook.next(*changed, context));
+    }
+    let inbox = context.config.inbox.listen.is_some() || steps.iter().any(InitStep::has_inbox);
+    let inbox = if inbox {
+        "`countersign inbox` (a page)"
+    } else {
+        "`countersign inbox` (a page, once it runs)"
+    };
+    text += &format!(
+        "\n\nA call that is asked about waits for you: `countersign asks review` (on a terminal) or {inbox}."
+    );
+    if let Some((hook, _)) = hooks.first() {
+        text += &format!(
+            "\n`countersign hook doctor {} --live` proves that the agent obeys.",
+            hook.client()
+        );
+    }
+    if steps.iter().any(InitStep::is_of_servers) {
+        text += "\nThe tools of a guarded server have to be accepted once: start its client, and run `countersign pins list`.";
+    }
+    text.trim_start().to_owned()
+}

@@ -1,0 +1,123 @@
+//! MCP servers in the configuration of clients that have no hooks, and the guard in front of them.
+//!
+//! A client starts a server by the words in its configuration. With the guard in front, it starts the guard, which starts
+//! the server by the same words. Nothing else of the entry is changed, so that its environment stays what it was.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+/// A client: its name for people, where its file is below the home directory on Linux and on macOS, and the key of the
+/// servers.
+struct McpClient(&'static str, &'static str, &'static str, &'static str);
+
+const CLIENTS: &[McpClient] = &[
+    McpClient(
+        "Claude Desktop",
+        ".config/Claude/claude_desktop_config.json",
+        "Library/Application Support/Claude/claude_desktop_config.json",
+        "mcpServers",
+    ),
+    McpClient("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers"),
+    McpClient(
+        "VS Code",
+        ".config/Code/User/mcp.json",
+        "Library/Application Support/Code/User/mcp.json",
+        "servers",
+    ),
+    McpClient(
+        "Windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        ".codeium/windsurf/mcp_config.json",
+        "mcpServers",
+    ),
+    McpClient("Zed", ".config/zed/settings.json", ".config/zed/settings.json", "context_servers"),
+];
+
+/// The configuration of an MCP client, with servers that the client starts.
+pub(super) struct McpFile {
+    pub(super) title: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) key: &'static str,
+    pub(super) text: String,
+    /// The servers without a guard.
+    pub(super) open: Vec<String>,
+    /// `true` if the file cannot be changed without loss, as it has comments.
+    pub(super) has_more: bool,
+}
+
+/// The files of this user that name servers.
+pub(super) fn of_user(home: &Path) -> Vec<McpFile> {
+    let files = CLIENTS.iter().filter_map(|McpClient(title, linux, mac, key)| {
+        let path = home.join(if cfg!(target_os = "macos") { mac } else { linux });
+        let text = std::fs::read_to_string(&path).ok()?;
+        let value = serde_json::from_str::<Value>(&text);
+        let has_more = value.is_err();
+        let value = value.unwrap_or_default();
+        let servers = value.get(*key).and_then(Value::as_object);
+        let open =
+            servers.into_iter().flatten().filter(|(_, it)| it.as_object().is_some_and(is_open));
+        let open: Vec<_> = open.map(|(name, _)| name.clone()).collect();
+        let is_one = !open.is_empty() || has_more && text.contains(key);
+        is_one.then_some(McpFile { title, path, key, text, open, has_more })
+    });
+    files.collect()
+}
+
+/// Whether a client starts the server itself, without a guard.
+fn is_open(server: &Map<String, Value>) -> bool {
+    server.get("command").is_some_and(Value::is_string) && behind(server).is_none()
+}
+
+/// The words behind a guard of this program.
+fn behind(server: &Map<String, Value>) -> Option<Vec<Value>> {
+    let program = Path::new(server.get("command")?.as_str()?).file_name()?.to_str()?;
+    let args = server.get("args")?.as_array()?;
+    let is_guard = program.starts_with("countersign") && args.first()? == "guard";
+    let at = args.iter().position(|word| word == "--").filter(|_| is_guard)?;
+    Some(args.get(at + 1..)?.to_vec())
+}
+
+/// The file with a guard in front of each server; `None` where there is none without one.
+pub(super) fn guarded(text: &str, key: &str, program: &str) -> Option<String> {
+    changed(text, key, |name, server| {
+        if !is_open(server) {
+            return;
+        }
+        let own = server.get("command").cloned().unwrap_or_default();
+        let args = server.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
+        let front = ["guard", "--name", name, "--"].map(Value::from);
+        let words: Vec<_> = front.into_iter().chain([own]).chain(args).collect();
+        server.insert("command".to_owned(), json!(program));
+        server.insert("args".to_owned(), Value::Array(words));
+    })
+}
+
+/// The file without guards; `None` where there is none.
+pub(super) fn unguarded(text: &str, key: &str) -> Option<String> {
+    changed(text, key, |_, server| {
+        let Some(words) = behind(server) else { return };
+        let Some((command, args)) = words.split_first() else { return };
+        server.insert("command".to_owned(), command.clone());
+        match args {
+            [] => drop(server.remove("args")),
+            args => drop(server.insert("args".to_owned(), args.to_vec().into())),
+        }
+    })
+}
+
+fn changed(
+    text: &str,
+    key: &str,
+    mut change: impl FnMut(&str, &mut Map<String, Value>),
+) -> Option<String> {
+    let before: Value = serde_json::from_str(text).ok()?;
+    let mut after = before.clone();
+    for (name, server) in after.get_mut(key)?.as_object_mut()? {
+        if let Some(server) = server.as_object_mut() {
+            change(name, server);
+        }
+    }
+    let text = serde_json::to_string_pretty(&after).ok()? + "\n";
+    (after != before).then_some(text)
+}

@@ -1,0 +1,267 @@
+//! The changes that follow from the choices. Each is planned as a text, so that it is shown as what will be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use countersign::decision::{Preview, PreviewContent};
+use countersign::show;
+use countersign_cli::config::{replace_file, write_private};
+use countersign_cli::hook::Client;
+use countersign_rules::Rules;
+use serde_json::{Value, json};
+
+use super::choices::{Choices, RulesChoice, rules_file};
+use super::found::InitFindings;
+use super::record::{FileOwner, InitRecord};
+use super::servers;
+use crate::Context;
+use crate::accepted::accepted_rules;
+use crate::hook::install::{Install, PlannedHook};
+use crate::output::CommandError;
+use crate::paths::shown;
+use crate::terminal;
+
+/// One change of one file.
+pub(super) struct InitStep {
+    path: PathBuf,
+    before: Option<String>,
+    after: String,
+    /// What the change does, for people.
+    says: String,
+    owner: FileOwner,
+    hook: Option<PlannedHook>,
+}
+
+/// The rules that are written for a preset.
+fn rules_text(preset: &str) -> String {
+    format!(
+        r#"# Your rules. `countersign rules check` tests them, and `countersign rules explain` says how they decide.
+# If you change them so that they may allow more, the change counts once you have run `countersign rules accept`.
+version = 2
+preset = "{preset}"
+
+# A rule of your own: the strictest rule wins, in any order.
+#
+# [[rule]]
+# id = "production"
+# deny = "shell"
+# where.any_path = "**/production/**"
+# reason = "production is out of reach"
+
+[test]
+allow = "shell: ls"
+deny = "shell: rm -rf /"
+"#
+    )
+}
+
+/// All steps, also those that change nothing.
+pub(super) fn planned(
+    choices: &Choices,
+    found: &InitFindings,
+    context: &Context,
+) -> Result<Vec<InitStep>, CommandError> {
+    let mut steps = Vec::new();
+    let file = rules_file(context);
+    if let RulesChoice::Written(preset) = &choices.rules {
+        let text = rules_text(preset.name());
+        let loads = Rules::builder().text("rules.toml", text.clone()).load();
+        loads.map_err(|error| CommandError::Store(error.to_string()))?;
+        let says = format!("your rules, with the preset `{}`", preset.name());
+        steps.push(InitStep::text(file.clone(), text, says, FileOwner::Rules)?);
+    }
+    steps.extend(configuration(choices, context)?);
+    for client in &choices.clients {
+        steps.push(hook(*client, choices, context)?);
+    }
+    let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
+    for file in found.mcp.iter().filter(|_| choices.guards) {
+        if let Some(text) = servers::guarded(&file.text, file.key, &program.to_string_lossy()) {
+            let says = format!(
+                "a guard in front of the MCP servers of {}: {}",
+                file.title,
+                file.open.join(", ")
+            );
+            let owner = FileOwner::Servers(file.key.to_owned());
+            steps.push(InitStep::text(file.path.clone(), text, says, owner)?);
+        }
+    }
+    Ok(steps)
+}
+
+/// The configuration with the tables that it lacks. Whatever is there stays, as a person has written it.
+fn configuration(choices: &Choices, context: &Context) -> Result<Option<InitStep>, CommandError> {
+    let default = || context.directories.config().join("config.toml");
+    let path = context.config_file.clone().unwrap_or_else(default);
+    let before = read(&path)?;
+    let text = before.clone().unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let mut added = String::new();
+    let mut says = Vec::new();
+    let wanted = [
+        (
+            "journal",
+            choices.has_journal && !context.config.journal.enabled,
+            "[journal]\nenabled = true\n",
+            "a journal of decisions",
+        ),
+        (
+            "inbox",
+            choices.has_inbox && context.config.inbox.listen.is_none(),
+            "[inbox]\nlisten = \"127.0.0.1:8788\"\n",
+            "an address for the inbox",
+        ),
+    ];
+    for (name, is_wanted, lines, what) in wanted {
+        if is_wanted && table.contains_key(name) {
+            return Err(CommandError::Usage(format!(
+                "`{}` has a table `[{name}]` of yours: write `{}` into it, and run `countersign init` again",
+                path.display(),
+                lines.lines().nth(1).unwrap_or_default()
+            )));
+        }
+        if is_wanted {
+            added += &format!("\n{lines}");
+            says.push(what);
+        }
+    }
+    if added.is_empty() {
+        return Ok(None);
+    }
+    let begins = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let after = format!("{text}{begins}{added}").trim_start_matches('\n').to_owned();
+    let says = format!("your configuration, with {}", says.join(" and "));
+    InitStep::text(path, after, says, FileOwner::Configuration).map(Some)
+}
+
+/// The entry of an agent.
+fn hook(client: Client, choices: &Choices, context: &Context) -> Result<InitStep, CommandError> {
+    let file = rules_file(context).to_string_lossy().into_owned();
+    let mut options = Vec::new();
+    let (is_to_come, preset) = match choices.rules {
+        RulesChoice::Written(_) => (true, None),
+        RulesChoice::Kept(preset) => (false, preset),
+        RulesChoice::None => (false, None),
+    };
+    if is_to_come {
+        options.extend(["--rules".to_owned(), file]);
+    }
+    if !matches!(choices.rules, RulesChoice::None) && client.asks() {
+        options.extend(["--ask".to_owned(), "edits".to_owned()]);
+    }
+    let allow = choices.allow.filter(|_| client.takes_explicit_allow());
+    let install = Install::of_user(client, options).preset(preset).allow(allow);
+    let mut planned = install.rules_to_come(is_to_come).plan(context)?;
+    // The record has the file as it was, and no other user can read it there.
+    planned.installation = planned.installation.without_copy();
+    let problem = |error: &dyn std::error::Error| CommandError::Store(error.to_string());
+    let after = planned.installation.planned().map_err(|error| problem(&error))?;
+    let path = planned.installation.path().to_owned();
+    let says = format!("the hook of {}, before each tool call", client.title());
+    let owner = FileOwner::Hook(client.name().to_owned());
+    let step = InitStep::text(path, after, says, owner)?;
+    Ok(InitStep { hook: Some(planned), ..step })
+}
+
+fn read(path: &Path) -> Result<Option<String>, CommandError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CommandError::Store(format!("{}: {error}", path.display()))),
+    }
+}
+
+impl InitStep {
+    fn text(
+        path: PathBuf,
+        after: String,
+        says: String,
+        owner: FileOwner,
+    ) -> Result<Self, CommandError> {
+        let before = read(&path)?;
+        Ok(Self { path, before, after, says, owner, hook: None })
+    }
+
+    /// Whether the file would become another one.
+    pub(super) fn changes(&self) -> bool {
+        self.before.as_ref() != Some(&self.after)
+    }
+
+    /// The hook, and whether its entry would be changed.
+    pub(super) fn hook(&self) -> Option<(&PlannedHook, bool)> {
+        self.hook.as_ref().map(|hook| (hook, self.changes()))
+    }
+
+    pub(super) fn has_inbox(&self) -> bool {
+        matches!(self.owner, FileOwner::Configuration) && self.after.contains("[inbox]")
+    }
+
+    pub(super) fn is_of_servers(&self) -> bool {
+        matches!(self.owner, FileOwner::Servers(_))
+    }
+
+    /// Makes the change. It is recorded first, with the file as it was.
+    pub(super) fn make(
+        &self,
+        record: &mut InitRecord,
+        context: &Context,
+    ) -> Result<(), CommandError> {
+        if let Some(hook) = &self.hook {
+            record.begin(&hook.environment_file(), FileOwner::Environment, None)?;
+            record.begin(&self.path, self.owner.clone(), Some(&self.after))?;
+            hook.install()?;
+            return Ok(());
+        }
+        record.begin(&self.path, self.owner.clone(), Some(&self.after))?;
+        match self.before {
+            Some(_) => replace_file(&self.path, &self.after).map_err(|error| {
+                CommandError::Store(format!("{}: {error}", self.path.display()))
+            })?,
+            None => write_private(&self.path, &self.after)?,
+        }
+        let accepted = accepted_rules(&context.directories);
+        // The person has just seen the text, and said yes to it. Without one, `rules accept` is left to do.
+        if self.owner == FileOwner::Rules
+            && terminal::is_there()
+            && accepted.accepted(&self.path).is_ok_and(|it| it.is_some())
+        {
+            let done = accepted.accept(&self.path, Some(&self.after));
+            done.map_err(|error| CommandError::Store(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn summary(&self, context: &Context) -> String {
+        let new = if self.before.is_none() { " (new)" } else { "" };
+        let head = format!("{}{new}\n  {}", shown(&self.path, context), self.says);
+        let Some(hook) = &self.hook else { return head };
+        let words: Vec<_> = hook.words().iter().map(|word| show::escape(word)).collect();
+        format!("{head}: {}", words.join(" "))
+    }
+
+    pub(super) fn done(&self, context: &Context) -> String {
+        let path = shown(&self.path, context);
+        match self.changes() {
+            true => format!("Wrote {path}: {}", self.says),
+            false => format!("{path} has it already: {}", self.says),
+        }
+    }
+
+    pub(super) fn difference(&self, context: &Context) -> String {
+        let path = shown(&self.path, context);
+        let preview = Preview::diff(&path, self.before.as_deref(), self.after.as_str());
+        let lines = match preview.content() {
+            PreviewContent::Diff { lines, .. } => lines.iter().map(|it| show::escape(it)).collect(),
+            _ => Vec::new(),
+        };
+        format!("{path}\n{}", lines.join("\n"))
+    }
+
+    pub(super) fn line(&self) -> Value {
+        json!({
+            "file": self.path, "what": self.says, "changed": self.changes(),
+            "client": self.hook.as_ref().map(|it| it.client().name()),
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! `countersign init --undo`: each file becomes what it was.
+//!
+//! | the file now | what is done |
+//! |---|---|
+//! | as it was before | nothing |
+//! | as `init` wrote it | the file becomes what it was, to the byte; one that was new is removed, with the folders that were made for it |
+//! | edited since | the hook or the guard is removed from it, and the rest stays; other files stay as they are |
+//! | gone | nothing |
+//!
+//! The last two are said, with where the file as it was is kept.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use countersign::show::escape;
+use countersign_cli::config::replace_file;
+use countersign_cli::hook::{Client, Installation};
+use serde_json::json;
+
+use super::record::{ChangedFile, FileOwner, InitRecord, digest};
+use super::servers;
+use crate::Context;
+use crate::accepted::accepted_rules;
+use crate::output::{CommandError, CommandOutput};
+use crate::paths::shown;
+
+/// How a change was taken back.
+struct Undone {
+    text: String,
+    is_exact: bool,
+}
+
+impl Undone {
+    fn exact(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_exact: true }
+    }
+
+    fn left(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_exact: false }
+    }
+}
+
+pub(super) fn run(context: &Context) -> Result<CommandOutput, CommandError> {
+    let mut record = InitRecord::read(context)?;
+    if record.files.is_empty() {
+        let text = "There is nothing to take back: `init` has changed nothing. `countersign hook uninstall CLIENT` removes a \
+                    hook that was installed by itself";
+        return Ok(CommandOutput::of(0, Vec::new()).for_people(text));
+    }
+    let (mut lines, mut texts, mut is_exact) = (Vec::new(), Vec::new(), true);
+    // The last change first. Each is dropped from the record when it is done, so that a crash continues here.
+    while let Some(file) = record.files.last().cloned() {
+        let undone = taken_back(&file, &record, context)?;
+        is_exact &= undone.is_exact;
+        lines.push(json!({"file": file.path, "exact": undone.is_exact, "what": undone.text}));
+        if file.owner != FileOwner::Environment {
+            texts.push(format!("{}: {}", shown(&file.path, context), undone.text));
+        }
+        if undone.is_exact
+            && let Some(copy) = &file.before
+        {
+            removed(&record.copy(copy))?;
+        }
+        record.files.pop();
+        record.save()?;
+    }
+    texts.push(match is_exact {
+        true => {
+            "Everything is as it was before `init`. Asks and grants stay in the store.".to_owned()
+        }
+        false => {
+            "The other files are as they were before `init`. Asks and grants stay in the store."
+                .to_owned()
+        }
+    });
+    let status = if is_exact { 0 } else { 3 };
+    Ok(CommandOutput::of(status, lines).for_people(texts.join("\n")))
+}
+
+fn taken_back(
+    file: &ChangedFile,
+    record: &InitRecord,
+    context: &Context,
+) -> Result<Undone, CommandError> {
+    let failed =
+        |error: io::Error| CommandError::Store(format!("{}: {error}", file.path.display()));
+    let text = |path: &Path| match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    let now = text(&file.path)?;
+    let before = match &file.before {
+        Some(name) => match text(&record.copy(name))? {
+            Some(text) => Some(text),
+            None => return Ok(Undone::left("not taken back, as the copy of it is gone")),
+        },
+        None => None,
+    };
+    if now == before {
+        return Ok(Undone::exact("as it was"));
+    }
+    let is_ours = !file.edited
+        && match &file.after {
+            Some(after) => now.as_deref().map(|it| digest(it.as_bytes())).as_ref() == Some(after),
+            None => true,
+        };
+    if !is_ours {
+        return edited(file, now.as_deref(), record, context);
+    }
+    let undone = match &before {
+        Some(before) => {
+            replace_file(&file.path, before).map_err(failed)?;
+            Undone::exact("as it was")
+        }
+        None => {
+            removed(&file.path)?;
+            file.folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+            Undone::exact("removed, as it was not there")
+        }
+    };
+    if file.owner == FileOwner::Rules && before.is_none() {
+        forget_rules(&file.path, context)?;
+    }
+    Ok(undone)
+}
+
+/// The rules are gone because a person wants it: the next hook does not wait for them.
+fn forget_rules(path: &Path, context: &Context) -> Result<(), CommandError> {
+    let accepted = accepted_rules(&context.directories);
+    let failed = |error: io::Error| CommandError::Store(error.to_string());
+    match accepted.accepted(path).map_err(failed)? {
+        Some(_) => accepted.accept(path, None).map_err(failed),
+        None => Ok(()),
+    }
+}
+
+/// Takes back what can be, of a file that was edited since.
+fn edited(
+    file: &ChangedFile,
+    now: Option<&str>,
+    record: &InitRecord,
+    context: &Context,
+) -> Result<Undone, CommandError> {
+    let kept = match &file.before {
+        Some(copy) => {
+            let copy = escape(&shown(&record.copy(copy), context));
+            format!("; the file as it was before `init` is {copy}")
+        }
+        None => "; there was no such file before `init`".to_owned(),
+    };
+    let Some(now) = now else {
+        return Ok(Undone::left(format!("not put back, as it was removed since{kept}")));
+    };
+    let what = match &file.owner {
+        FileOwner::Hook(client) => {
+            let client: Client = client.parse().map_err(CommandError::Store)?;
+            let done = Installation::at(client, &file.path).uninstall();
+            done.map_err(|error| CommandError::Store(error.to_string()))?;
+            "it was edited since, so that only the hook was removed"
+        }
+        FileOwner::Servers(key) => match servers::unguarded(now, key) {
+            Some(text) => {
+                replace_file(&file.path, &text)
+                    .map_err(|error| CommandError::Store(error.to_string()))?;
+                "it was edited since, so that only the guards were removed"
+            }
+            None => "it was edited since, and has no guard any more",
+        },
+        FileOwner::Rules | FileOwner::Configuration | FileOwner::Environment => {
+            "not taken back, as it was edited since"
+        }
+    };
+    Ok(Undone::left(format!("{what}{kept}")))
+}
+
+fn removed(path: &Path) -> Result<(), CommandError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CommandError::Store(format!("{}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,418 @@
+//! An ASK of a hook: its call is parked, decided by a person, and its approval spent once.
+//!
+//! A hook is a new process for each call, so all that it knows of earlier calls is in the ledger. The life of one ask:
+//!
+//! | what happens | the ask | the call |
+//! |---|---|---|
+//! | the first call | parked, number 1 | waits for as long as the client waits |
+//! | no one answers in time | stays pending | denied: call again when it is approved |
+//! | an equal call comes | joined | waits for the same answer |
+//! | approved | claimed, once | runs |
+//! | denied | closed, after the denial was told | denied |
+//! | the client did not wait | [closed](super::unapproved), when the report of the call shows it | ran |
+//! | an equal call after that | a new ask, number 2 | is asked about anew |
+//!
+//! A late answer thereby is of use (the model calls again and finds it) and an approval is of use once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::allowed::AllowedCalls;
+use super::in_client;
+use super::key::{self, CallKey, HOOK};
+use super::reasons::{is_of_previews, reasons};
+use crate::config::account;
+use crate::hook::judging::edits::EditedFiles;
+use crate::hook::judging::stack::{CallStack, ID, StackRuling};
+use crate::hook::judging::vocabulary::Normal;
+use crate::hook::reply::HookReply;
+use countersign::args::Args;
+use countersign::decision::Question;
+use countersign::deferred::Answer;
+use countersign::deferred::metadata::GRANT_PATTERNS;
+use countersign::error::with_causes;
+use countersign::ledger::{
+    Ask, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk, Record,
+};
+use countersign::turn::SuspendedTurn;
+
+/// How long a claim lasts without an event that the call has ended. An hour, as nothing renews it; the client's event
+/// may come later, and then still counts.
+///
+/// The hook process is gone when the tool runs, so no one can renew the claim.
+const LEASE: Duration = Duration::from_secs(3600);
+
+/// How many asks of a session are looked at for a person's no to the same call under other questions.
+const LOOKED_AT: u32 = 1000;
+
+/// How often the layers may ask again about an approved call, for example when an edit raises another question.
+const MAX_ROUNDS: usize = 4;
+
+/// Payloads up to this size are stored with the ask; of longer ones only the size.
+const MAX_STORED: usize = 64 << 10;
+
+/// One call that is asked about.
+pub(crate) struct Asking<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) stack: CallStack<'a>,
+    pub(crate) principal: Option<&'a str>,
+    /// The address of the inbox, which the model may pass on.
+    pub(crate) inbox: Option<&'a str>,
+    pub(crate) until: Instant,
+    /// Whether no layer has counted the call, so that it can only use an ask that is open.
+    pub(crate) uncounted: bool,
+    /// Where the client's own questions are noted, if the client is to ask.
+    pub(crate) in_client: Option<&'a AllowedCalls>,
+    /// The files whose edits are all that the client may ask about, if that is so.
+    pub(crate) edits: Option<&'a EditedFiles>,
+}
+
+/// How asking has ended, unless the call is denied.
+pub(crate) enum AskingEnd {
+    /// The call may run, with these arguments in the client's names if they have changed.
+    Run(Option<Map<String, Value>>),
+    /// The client asks.
+    InClient(HookReply),
+    /// No open ask is for this call, or another call has used it: the layers have to decide again. The run is the one
+    /// that was counted for the ask that was used.
+    Again { used: Option<String> },
+}
+
+/// The ask that counts now for a call.
+enum CurrentAsk {
+    There(Box<Record>),
+    /// The next one would be asked for a call that was not counted.
+    Uncounted,
+    /// The client asks in its place.
+    InClient(HookReply),
+}
+
+/// The state of an ask, as far as it matters to the call that waits.
+enum AskResult {
+    /// The ask is approved, and the approval is not spent yet.
+    Approved(Box<Record>),
+    /// The call is denied with this text for the model.
+    Denied(String),
+    /// The ask is over without an answer for this call: the next equal call is asked about.
+    Over,
+}
+
+impl Asking<'_> {
+    /// Asks until the call may run. The error is the reason of a denial.
+    ///
+    /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may
+    /// have edited. An edit that raises another question ends this approval and begins another ask.
+    pub(crate) async fn answered(&self, mut pending: SuspendedTurn) -> Result<AskingEnd, String> {
+        let mut counted = !self.uncounted;
+        for _ in 0..MAX_ROUNDS {
+            let (key, ask) = self.key(&pending)?;
+            let record = match self.current(&key, &ask, counted).await? {
+                CurrentAsk::There(record) => record,
+                CurrentAsk::Uncounted => return Ok(AskingEnd::Again { used: None }),
+                CurrentAsk::InClient(reply) => return Ok(AskingEnd::InClient(reply)),
+            };
+            match self.answer(&record).await? {
+                AskResult::Denied(message) => return Err(message),
+                AskResult::Over => return Ok(AskingEnd::Again { used: counted_run(&record) }),
+                AskResult::Approved(approved) => {
+                    let decision = approved.decision.as_ref();
+                    let edited = match decision.map(|it| &it.answer) {
+                        Some(Answer::Approve { args: Some(args) }) => {
+                            Some(self.edited(args, approved.ask.args(), &pending))
+                        }
+                        _ => None,
+                    };
+                    let by = decision.map(|it| it.by_line()).unwrap_or_default();
+                    match self.stack.approved(pending, edited, &by).await? {
+                        StackRuling::Allow(args) => {
+                            return Ok(match self.spend(&approved, &args).await? {
+                                Some(args) => AskingEnd::Run(args),
+                                None => AskingEnd::Again { used: counted_run(&approved) },
+                            });
+                        }
+                        // Another question is asked now, for example about edited arguments, so this approval is void.
+                        StackRuling::Ask(again) => {
+                            self.ledger.close(approved.ask.id()).await.map_err(store)?;
+                            (pending, counted) = (*again, true);
+                        }
+                    }
+                }
+            }
+        }
+        Err("this call was asked about too often".to_owned())
+    }
+
+    /// The arguments that a person has edited, in the words of the call that runs with them.
+    fn edited(&self, edited: &Args, asked: &Args, pending: &SuspendedTurn) -> Args {
+        match pending.requests().get(ID) {
+            Some(own) => self.stack.normal.in_own_words(edited, asked, own.args()),
+            None => edited.clone(),
+        }
+    }
+
+    /// The key of the call, and the ask without its number.
+    fn key(&self, pending: &SuspendedTurn) -> Result<(CallKey, Ask), String> {
+        let (call, normal) = (self.stack.call, self.stack.normal);
+        let requests = pending.requests();
+        let asked = requests.get(ID).ok_or("the question about this call is missing")?;
+        if requests.is_blocked(ID) {
+            return Err("this call is blocked: no person can approve it here".to_owned());
+        }
+        let questions = requests.questions(ID).to_vec();
+        let key = CallKey::new(call, normal, asked.args(), &questions, self.principal);
+        let ask = Ask::new("", "", normal.shown())
+            .with_args(asked.args().clone())
+            .with_questions(with_origin(questions, &self.stack, asked.args()));
+        Ok((key, ask))
+    }
+
+    /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
+    async fn current(&self, key: &CallKey, ask: &Ask, counted: bool) -> Result<CurrentAsk, String> {
+        let number = |n| key.ask(n, ask.tool());
+        let series = AskSeries::new(self.ledger, &number).without_ends();
+        let last = series.last().await.map_err(store)?;
+        if let Some(open) = last.open() {
+            return Ok(CurrentAsk::There(Box::new(open.clone())));
+        }
+        if !counted {
+            return Ok(CurrentAsk::Uncounted);
+        }
+        let history = series.note(&last).await.map_err(store)?;
+        let history = history.and_then(|told| history_question(last.number(), &told));
+        let new = number(last.number().saturating_add(1))
+            .with_args(ask.args().clone())
+            .with_questions(ask.questions().iter().cloned());
+        let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
+        let series = series.denied_at(self.denied_otherwise(key, ask).await?);
+        if let Some(granted) = series.granted(&last, &new).await.map_err(store)? {
+            return Ok(CurrentAsk::There(Box::new(granted)));
+        }
+        if let Some(text) = series.refused(&last).await.map_err(store)? {
+            return Err(text);
+        }
+        if let Some(notes) = self.in_client
+            // The client cannot be told to ask about other arguments than its own.
+            && matches!(self.stack.normal.restore(self.stack.call, ask.args()), Ok(None))
+            && in_client::may_ask(self.stack.call.client, ask.questions())
+            && self.is_for_the_client(ask)
+            && let Some(reply) =
+                in_client::ask(notes, self.stack.call, ask.args(), ask.questions())
+        {
+            return Ok(CurrentAsk::InClient(reply));
+        }
+        match series.next(&last, new, history).await.map_err(store)? {
+            NextAsk::Parked(record) | NextAsk::Granted(record) | NextAsk::Open(record) => {
+                Ok(CurrentAsk::There(record))
+            }
+            NextAsk::Denied(text) => Err(text),
+        }
+    }
+
+    /// Whether the client may ask about such a call at all. Where it may about edits alone, a rule of the user that asks, and
+    /// the hook's own doubts, are for the inbox.
+    fn is_for_the_client(&self, ask: &Ask) -> bool {
+        let Normal { tool, server, .. } = self.stack.normal;
+        let is_default = |question: &Question| {
+            let is_rule = question.layer() == "rules" && question.key() == "default";
+            let is_origin = question.layer() == "hook" && question.metadata().contains_key("hook");
+            is_rule || is_origin || is_of_previews(question)
+        };
+        self.edits.is_none_or(|edits| {
+            server.is_none()
+                && ask.questions().iter().all(is_default)
+                && edits.has(tool, ask.args())
+        })
+    }
+
+    /// When a person denied this call in its session, if that was the last answer to it under whichever questions.
+    async fn denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<Option<Millis>, String> {
+        let asks = self.ledger.list_run(&key.run, LOOKED_AT).await.map_err(store)?;
+        let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
+        let args = compared(ask);
+        let mut answered = asks.records.iter().filter(|record| {
+            let by_person = record.decision.as_ref().is_some_and(|it| it.grant.is_none());
+            by_person && record.ask.tool() == ask.tool() && compared(&record.ask) == args
+        });
+        let last = answered.next().filter(|record| record.is_denied());
+        Ok(last.and_then(|record| record.decision.as_ref()).map(|decision| decision.at))
+    }
+
+    /// Waits for an answer until the time is over.
+    async fn answer(&self, record: &Record) -> Result<AskResult, String> {
+        let (id, run) = (record.ask.id(), record.ask.run());
+        let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
+        loop {
+            let Some(record) = self.ledger.get(id).await.map_err(store)? else {
+                return Err(format!("the ask {id} is no longer in the store"));
+            };
+            match (record.state, record.decision.as_ref().map(|it| &it.answer)) {
+                (AskState::Pending, _) => {}
+                (AskState::Decided, Some(Answer::Approve { .. })) => {
+                    return Ok(AskResult::Approved(Box::new(record)));
+                }
+                (AskState::Decided, Some(Answer::Deny { message })) => {
+                    let message = message.clone();
+                    // The denial is delivered: the next equal call is asked about anew.
+                    self.ledger.close(id).await.map_err(store)?;
+                    return Ok(AskResult::Denied(message));
+                }
+                (AskState::Decided, Some(Answer::Result { value })) => {
+                    let message = format!(
+                        "the call was answered with a result instead of being run: {value}"
+                    );
+                    self.ledger.close(id).await.map_err(store)?;
+                    return Ok(AskResult::Denied(message));
+                }
+                (AskState::Closed, _) if record.ran_unapproved().is_some() => {
+                    let message = "the client ran this call, or an equal one, without its approval; nothing more runs \
+                                   by this ask";
+                    return Ok(AskResult::Denied(message.to_owned()));
+                }
+                _ => return Ok(AskResult::Over),
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, self.ledger.wait_for_change(run, place)).await {
+                Ok(changed) => place = changed.map_err(store)?,
+                Err(_) => return self.too_late(&record).await,
+            }
+        }
+    }
+
+    /// The time is over without an answer.
+    ///
+    /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
+    /// could let it run.
+    async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
+        let (id, call) = (record.ask.id(), self.stack.call);
+        let reasons = reasons(record.ask.questions());
+        if call.session.is_none() {
+            // Later calls have nothing by which to find this ask, so a late answer would have no effect.
+            self.ledger.cancel(id, HOOK).await.map_err(store)?;
+            return Ok(AskResult::Denied(format!(
+                "no person approved this call in time: {reasons}"
+            )));
+        }
+        let place = self.inbox.map(|url| format!(" at {url}#ask={id}")).unwrap_or_default();
+        Ok(AskResult::Denied(format!(
+            "this call waits for approval {id} ({reasons}). A person answers it in `countersign inbox`{place}, or on a \
+             terminal with `countersign asks review`: tell them so. Go on with work that does not need it, and call again with the same \
+             arguments when they have approved it"
+        )))
+    }
+
+    /// Spends an approval: the claim is recorded before the client is answered. `None` when another call was first.
+    ///
+    /// The arguments are restored before the claim: a change that the client cannot take must not use the approval up.
+    async fn spend(
+        &self,
+        approved: &Record,
+        args: &Args,
+    ) -> Result<Option<Option<Map<String, Value>>>, String> {
+        let call = self.stack.call;
+        let changed = self.stack.normal.restore(call, args)?;
+        let worker = key::worker(call, changed.as_ref().unwrap_or(&call.args));
+        match self.ledger.claim(approved.ask.id(), &worker, LEASE).await.map_err(store)? {
+            Claimed::Claimed { .. } => Ok(Some(changed)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// These questions, and where the call comes from.
+pub(crate) fn with_origin(
+    questions: Vec<Question>,
+    stack: &CallStack<'_>,
+    args: &Args,
+) -> impl Iterator<Item = Question> {
+    let origin = origin(stack, args, &questions);
+    questions.into_iter().chain(origin)
+}
+
+/// Where the call comes from, as a question of the hook itself, which carries the client's payload.
+///
+/// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
+/// and is not sent to the tool. A grant for a class of calls that the layers propose answers it as well: the class is about
+/// what is called, and this question about where.
+fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<Question> {
+    let call = stack.call;
+    let for_people = stack.normal.for_people;
+    let words = for_people.iter().find(|name| args.str(name).is_some());
+    let words = words.map(|name| format!("; `{name}` is in the model's words, and not compared"));
+    let words = words.unwrap_or_default();
+    let directory = call.directory.display();
+    let agent = call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
+    let payload = match call.payload.len() {
+        short if short <= MAX_STORED => json!(call.payload),
+        long => json!(format!("{long} bytes")),
+    };
+    let normal = stack.normal;
+    let is_own = normal.is_known && normal.server.is_none();
+    let caller = json!({
+        "name": call.client.spec().title, "kind": is_own.then_some(&normal.tool),
+        "directory": call.directory, "home": account::home().map(|home| home.to_string_lossy().into_owned()), "agent": call.agent,
+    });
+    let about = json!({
+        "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,
+        "directory": call.directory, "payload": payload, "run": stack.run,
+    });
+    let mut metadata = json!({
+        "caller": caller, "hook": about, "grantable": true, "for_people": for_people,
+        "on_record": ["hook.payload"],
+    });
+    let mut classes = questions.first().map(Question::grant_patterns).unwrap_or_default();
+    for other in questions {
+        let named = other.grant_patterns();
+        classes.retain(|class| named.contains(class));
+    }
+    if let Some(metadata) = metadata.as_object_mut().filter(|_| !classes.is_empty()) {
+        metadata.insert(GRANT_PATTERNS.to_owned(), json!(classes));
+    }
+    serde_json::from_value(json!({
+        "layer": "hook",
+        // A grant holds for calls of the same directory.
+        "key": format!("origin {directory}"),
+        "reason": format!("{}{agent} calls `{}` in {directory}{words}", call.client, call.tool.escape_debug()),
+        "metadata": metadata,
+    }))
+    .ok()
+}
+
+/// The number of the last ask of equal calls, 0 where there is none.
+pub(crate) async fn last(ledger: &Ledger, key: &CallKey, tool: &str) -> Result<u64, LedgerError> {
+    let number = |n| key.ask(n, tool);
+    Ok(AskSeries::new(ledger, &number).last().await?.number())
+}
+
+/// How equal calls have ended, as a question of the hook.
+fn history_question(number: u64, told: &str) -> Option<Question> {
+    // Only the library makes questions; their stored form is public.
+    let question = json!({"layer": HOOK, "key": format!("before {}", number + 1), "reason": told});
+    serde_json::from_value(question).ok()
+}
+
+/// Where the call of an ask comes from, as [`origin`] has recorded it.
+pub(crate) fn about(record: &Record) -> Option<&Value> {
+    record.ask.questions().iter().find_map(|it| it.metadata().get("hook"))
+}
+
+/// The run whose call was counted for an ask.
+fn counted_run(record: &Record) -> Option<String> {
+    Some(about(record)?.get("run")?.as_str()?.to_owned())
+}
+
+/// Whether an ask is pending, or has an answer that was not delivered to any call.
+pub(crate) fn is_open(record: &Record) -> bool {
+    matches!(record.state, AskState::Pending | AskState::Decided)
+}
+
+/// The reason of a denial when the store fails.
+///
+/// Fails closed: no store, no approval (rule D1).
+#[expect(clippy::needless_pass_by_value, reason = "it is the function of `map_err`")]
+fn store(error: LedgerError) -> String {
+    format!(
+        "this call needs an approval, and the store of approvals cannot be used: {}",
+        with_causes(&error)
+    )
+}

@@ -1,0 +1,120 @@
+//! The end of a call or a session, as the client reports it.
+//!
+//! An event after a call is a report and not a question: the tool has run. So nothing here denies, and every problem is
+//! a remark on stderr. What is reported is matched with a claim, first by all of the call (id and arguments), then by
+//! the id alone: where only the id fits, the client has run something else than was approved, which is recorded and
+//! said. A call without a claim, and that was not allowed as it ran, [ran unapproved](super::unapproved).
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::in_client;
+use super::key::{self, HOOK};
+use super::unapproved::{EndedCall, Reporting};
+use crate::hook::clients::Client;
+use crate::hook::judging::vocabulary;
+use crate::hook::payload::{Ending, HookCall};
+use countersign::error::{BoxError, with_causes};
+use countersign::ledger::{AskState, Ledger, Record, Settled};
+
+/// How many asks of a session are looked through, newest first.
+const MAX_LISTED: u32 = 1000;
+
+/// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
+/// remark: an event after a call decides nothing.
+///
+/// A call that was allowed as it ran has neither a claim nor an ask, and the store is not opened for it.
+pub(crate) async fn after(
+    hook: &Reporting<'_>,
+    call: &HookCall,
+    how: Ending,
+    store: impl Future<Output = Result<Ledger, BoxError>>,
+) -> Result<(), String> {
+    if hook.allowed.is_some_and(|allowed| allowed.take(call)) {
+        return Ok(());
+    }
+    let ledger = store.await.map_err(|error| with_causes(&*error))?;
+    if let Some(asked) = hook.allowed.and_then(|notes| in_client::asked(notes, call)) {
+        let ledger = match &call.session {
+            Some(session) => ledger.session(key::run(call.client, session)),
+            None => ledger,
+        };
+        let normal = vocabulary::normal(call, hook.names);
+        return in_client::approved(&ledger, call, &normal, hook.principal, asked, how).await;
+    }
+    let (ledger, asks) = match &call.session {
+        Some(session) => {
+            let asks = asks(&ledger, call.client, session).await?;
+            (ledger.session(key::run(call.client, session)), asks)
+        }
+        None => (ledger, Vec::new()),
+    };
+    let worker = key::worker(call, &call.args);
+    // The claim with the same id, or else with the same arguments. The oldest first: calls end in their order.
+    let same_id = |record: &&Record| {
+        call.id.is_some()
+            && record.claim.as_ref().is_some_and(|it| is_same_call(&it.worker, &worker))
+    };
+    let same = |record: &&Record| record.claim.as_ref().is_some_and(|it| it.worker == worker);
+    let claimed = || asks.iter().rev().filter(|it| is_claimed(it));
+    let found = claimed().find(same).or_else(|| claimed().find(same_id));
+    let Some(record) = found else {
+        // A call that has an id may be reported twice.
+        let is_known = asks.iter().any(|it| same_id(&it) && it.state == AskState::Executed);
+        let call = EndedCall { hook, ledger: &ledger, call, how, asks: &asks };
+        return if is_known { Ok(()) } else { call.look().await };
+    };
+    let as_approved = same(&record);
+    let outcome = json!({"ended": how.as_str(), "as_approved": as_approved});
+    let settled = ledger.settle(record.ask.id(), record.token, outcome).await;
+    match settled.map_err(|error| with_causes(&error))? {
+        Settled::Settled { .. } if as_approved => Ok(()),
+        Settled::Settled { .. } => Err(format!(
+            "{} ran {} with other arguments than were approved as {}",
+            call.client,
+            record.ask.tool(),
+            record.ask.id()
+        )),
+        other => Err(format!("the end of {} was not recorded: {other:?}", record.ask.id())),
+    }
+}
+
+/// Returns `true` if two workers are the same call: the client and the id of the call are equal.
+fn is_same_call(one: &str, other: &str) -> bool {
+    let call = |worker: &str| worker.rsplit_once(' ').map(|(call, _)| call.to_owned());
+    call(one) == call(other)
+}
+
+/// Ends the leases of all calls of a session whose end was not seen, so that their outcome is unknown.
+///
+/// Ending the lease and claiming once makes the ledger record that the outcome is unknown, which otherwise happens an
+/// hour later, when a person looks.
+pub(crate) async fn session(
+    client: Client,
+    session: &str,
+    store: impl Future<Output = Result<Ledger, BoxError>>,
+) -> Result<(), String> {
+    let ledger = store.await.map_err(|error| with_causes(&*error))?;
+    for record in asks(&ledger, client, session).await? {
+        if record.state == AskState::Claimed {
+            let (id, token) = (record.ask.id(), record.token);
+            ledger.renew(id, token, Duration::ZERO).await.map_err(|error| with_causes(&error))?;
+            // A claim that comes after the lease records that the outcome is unknown, and starts nothing.
+            ledger.claim(id, HOOK, Duration::ZERO).await.map_err(|error| with_causes(&error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The asks of a session, newest first.
+async fn asks(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
+    let run = key::run(client, session);
+    let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| with_causes(&error))?;
+    Ok(listed.records)
+}
+
+/// Returns `true` if an ask was claimed, and has no outcome.
+fn is_claimed(record: &Record) -> bool {
+    matches!(record.state, AskState::Claimed | AskState::Unknown)
+}

@@ -1,0 +1,14 @@
+//! The reasons for which a call is asked about, as one text.
+
+use countersign::decision::Question;
+
+/// The reasons of questions, for a model or a client: all but those of previews, which only a surface can show.
+pub(crate) fn reasons(questions: &[Question]) -> String {
+    let said = questions.iter().filter(|question| !is_of_previews(question));
+    said.map(Question::reason).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a question only shows what the call would do.
+pub(crate) fn is_of_previews(question: &Question) -> bool {
+    question.key() == "preview" && !question.previews().is_empty()
+}

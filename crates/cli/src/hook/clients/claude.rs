@@ -1,0 +1,161 @@
+//! Claude Code.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use countersign_rules::readings::tools;
+use serde_json::{Value, json};
+
+use super::answers::{ALLOWED, allowed_with, decided, denied, group, seconds};
+use super::files::{InstallError, Trust, switched_off};
+use super::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
+use super::spec::{
+    AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
+    PlaceForm, ProjectForm, ToolForm, TrustCheck, WrittenForm,
+};
+use super::{front_matter, plugins};
+
+pub(super) static CLAUDE: ClientSpec = ClientSpec {
+    name: "claude",
+    program: "claude",
+    title: "Claude Code",
+    tested: Some(tools::CLAUDE.version),
+    shortest_limit: Duration::from_secs(60),
+    payload: PAYLOAD,
+    tools: ToolForm {
+        known: |tool, _| tools::CLAUDE.get(tool),
+        mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
+        servers: None,
+        shell_directory: None,
+        for_people: &["description"],
+        types_unasked: false,
+        changes: ChangeForm::Replace,
+        fetches_prompt: false,
+    },
+    answers: AnswerForm {
+        deny: denied,
+        allow: |args, explicit| match args {
+            Some(args) => Some(allowed_with(args)),
+            None => explicit.then(|| decided("allow", ALLOWED)),
+        },
+        allow_is_explicit: true,
+        ask: Some(|reason| decided("ask", reason)),
+    },
+    place: PlaceForm {
+        variable: Some("CLAUDE_CONFIG_DIR"),
+        folder: ".claude",
+        file: "settings.json",
+        project: ".claude/settings.json",
+        machine: Some((
+            "etc/claude-code/managed-settings.json",
+            "Library/Application Support/ClaudeCode/managed-settings.json",
+        )),
+        levels: 1,
+    },
+    written: WrittenForm::Entries(EntryForm {
+        events: &["PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"],
+        entry,
+        version: None,
+        switch: None,
+    }),
+    trust,
+    trusted_by: None,
+    others: OtherForm {
+        json: |user, project| files(user, project).into(),
+        toml: |_, _| Vec::new(),
+        events: &["PreToolUse", "PermissionRequest"],
+        project_events: &[
+            "PreToolUse",
+            "PermissionRequest",
+            "SessionStart",
+            "Setup",
+            "CwdChanged",
+            "FileChanged",
+        ],
+        named,
+    },
+    project: ProjectForm {
+        files: SETTINGS,
+        borrowed: &[],
+        commands_have_more: false,
+        variables: &[
+            "CLAUDE_CONFIG_DIR",
+            "CLAUDE_PROJECT_DIR",
+            "CLAUDE_CODE_SIMPLE",
+            "CLAUDE_CODE_SAFE_MODE",
+        ],
+        root_variable: Some("CLAUDE_PROJECT_DIR"),
+    },
+    live: LiveForm {
+        before: &["-p"],
+        after: &["--allowedTools", "Bash"],
+        trusts: None,
+        opens_window: false,
+    },
+};
+
+/// The payloads of Claude Code, which other clients have taken over.
+pub(super) const PAYLOAD: PayloadForm = PayloadForm {
+    event: &["hook_event_name"],
+    before: "PreToolUse",
+    after: &["PostToolUse", "PostToolUseFailure"],
+    end: "SessionEnd",
+    session: "session_id",
+    tool: "tool_name",
+    args: "tool_input",
+    call: Some("tool_use_id"),
+    unnamed: None,
+    args_as_text: false,
+};
+
+/// The settings of a project.
+pub(super) const SETTINGS: &[SettingsFile] = &[
+    (".claude/settings.json", SettingsForm::Json(KEYS)),
+    (".claude/settings.local.json", SettingsForm::Json(KEYS)),
+];
+
+const KEYS: &FileSettings = &FileSettings {
+    variables: &[&["env"]],
+    switches: &[(&["disableAllHooks"], SettingSwitch::Is(true))],
+};
+
+/// With `onFailure: block` a hook that is too late blocks the call, too. Other clients have no such field, and let the
+/// call run, which is why [`Hook::answer`](crate::hook::Hook::answer) always ends in time.
+fn entry(event: &str, command: &str, limit: Duration) -> Value {
+    let hook = json!({"type": "command", "command": command, "timeout": seconds(limit)});
+    match event {
+        "PreToolUse" => group(
+            Some("*"),
+            &json!({
+                "type": "command", "command": command, "timeout": seconds(limit), "onFailure": "block",
+            }),
+        ),
+        "SessionEnd" => group(None, &hook),
+        _ => group(Some("*"), &hook),
+    }
+}
+
+fn files(user: &Path, project: &Path) -> [PathBuf; 3] {
+    let project = project.join(".claude");
+    [user.to_owned(), project.join("settings.json"), project.join("settings.local.json")]
+}
+
+fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
+    switched_off(&check.files(files(check.user, check.directory)), "/disableAllHooks")
+}
+
+/// Skills, agents and commands whose front matter has hooks, and plugins.
+fn named(user: &Path, project: &Path) -> Vec<(PathBuf, String)> {
+    let user = user.parent().unwrap_or(user);
+    let folders = [user.to_owned(), project.join(".claude")];
+    let of_skills =
+        folders.iter().flat_map(|it| ["skills", "agents", "commands"].map(|name| it.join(name)));
+    let of_skills = front_matter::with_hooks(of_skills).into_iter();
+    let mut found: Vec<_> =
+        of_skills.map(|file| (file, "the hooks of its front matter".to_owned())).collect();
+    let installed = plugins::json(&user.join("plugins/installed_plugins.json"));
+    for file in plugins::settings(&folders) {
+        plugins::enabled(&file, "enabledPlugins", &plugins::json(&file), &installed, &mut found);
+    }
+    found
+}

@@ -1,0 +1,162 @@
+//! The files of a client, and what they say about the hook that is installed.
+//!
+//! An entry that is there may still never be called: each client has a switch that turns hooks off, and Codex calls a
+//! hook only after a person has trusted exactly this entry. What a client stores about that is read here and never
+//! written: trust is the user's to give.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use countersign::error::BoxError;
+use serde_json::{Map, Value, json};
+
+use super::jsonc;
+
+/// Why a client's configuration was not changed; it is as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}`: {problem}", path.display())]
+pub struct InstallError {
+    path: PathBuf,
+    problem: BoxError,
+}
+
+impl InstallError {
+    pub(crate) fn new(path: &Path, problem: impl Into<BoxError>) -> Self {
+        Self { path: path.to_owned(), problem: problem.into() }
+    }
+
+    /// The error with what to do about it.
+    pub(crate) fn and(self, more: &str) -> Self {
+        let problem = format!("{}: {more}", self.problem);
+        Self { problem: problem.into(), ..self }
+    }
+}
+
+impl From<InstallError> for std::io::Error {
+    fn from(error: InstallError) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<std::io::Error> for InstallError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Path::new(""), error)
+    }
+}
+
+/// An entry of this program for one event.
+pub(crate) struct HookEntry<'a> {
+    /// The position of its group in the list of the event.
+    pub(crate) group: usize,
+    /// Its position in the group.
+    pub(crate) hook: usize,
+    pub(crate) matcher: Option<&'a str>,
+    /// The group around it, in clients that have groups.
+    pub(crate) around: Option<&'a Map<String, Value>>,
+    pub(crate) value: &'a Value,
+}
+
+/// The trust of a client in the hook that is installed, as far as its own files say.
+///
+/// ```
+/// use countersign_cli::hook::{Client, Installation, Trust};
+///
+/// # let home = tempfile::tempdir().unwrap();
+/// let claude = Installation::of_user(Client::Claude, home.path());
+/// claude.install()?;
+/// assert_eq!(claude.trust(home.path(), home.path())?, Trust::Given);
+/// // Codex calls no hook that a person has not trusted.
+/// let codex = Installation::of_user(Client::Codex, home.path());
+/// codex.install()?;
+/// assert!(matches!(codex.trust(home.path(), home.path())?, Trust::Missing(_)));
+/// # Ok::<(), countersign_cli::hook::InstallError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// Nothing in the client's files keeps it from calling the hook.
+    Given,
+    /// The client does not call the hook, for this reason, which says what to do.
+    Missing(String),
+}
+
+impl Trust {
+    pub(crate) fn missing(reason: impl Into<String>) -> Self {
+        Self::Missing(reason.into())
+    }
+}
+
+/// Returns whether one of these files has a switch that turns all hooks off.
+pub(crate) fn switched_off(files: &[PathBuf], switch: &str) -> Result<Trust, InstallError> {
+    for file in files {
+        if json_of(file)?.pointer(switch) == Some(&json!(true)) {
+            let name = switch.trim_start_matches('/');
+            return Ok(Trust::missing(format!(
+                "`{name}` in {} turns all hooks off",
+                file.display()
+            )));
+        }
+    }
+    Ok(Trust::Given)
+}
+
+/// A JSON file that a client reads; nothing where there is none.
+pub(crate) fn json_of(file: &Path) -> Result<Value, InstallError> {
+    match read(file)? {
+        // Clients allow comments in files that are not changed here.
+        Some(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
+        None => Ok(Value::Null),
+    }
+}
+
+pub(crate) fn read(file: &Path) -> Result<Option<String>, InstallError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(InstallError::new(file, error)),
+    }
+}
+
+/// The files of a folder with one of these endings, in the order of their names.
+pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path());
+    let has = |path: &PathBuf| {
+        path.extension().and_then(|it| it.to_str()).is_some_and(|it| endings.contains(&it))
+    };
+    let mut files: Vec<_> = entries.filter(has).collect();
+    files.sort();
+    files
+}
+
+/// The folders in which clients look for settings of a project: this one, and those above it up to the project's root.
+pub(crate) fn folders<'a>(directory: &'a Path, home: &Path) -> Vec<&'a Path> {
+    let mut found = Vec::new();
+    for folder in directory.ancestors().take_while(|folder| *folder != home) {
+        found.push(folder);
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    found
+}
+
+/// The names in tables of these keys, in the files of these paths that are there; `None` where one of them cannot be read.
+pub(crate) fn names_in(
+    files: impl IntoIterator<Item = PathBuf>,
+    keys: &[&str],
+) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for file in files {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(_) => return None,
+        };
+        let value = jsonc::parsed(&text)?;
+        let tables = keys.iter().filter_map(|key| value.get(key)?.as_object());
+        found.extend(tables.flat_map(|table| table.keys().cloned()));
+    }
+    found.sort();
+    found.dedup();
+    Some(found)
+}

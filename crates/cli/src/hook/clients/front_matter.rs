@@ -1,0 +1,77 @@
+//! Hooks in the front matter of Markdown files: Claude Code runs those of a skill, an agent or a command while it is used.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// How many files and folders are looked at.
+const MAX_ENTRIES: usize = 4_096;
+
+/// How deep folders are looked at.
+const MAX_DEPTH: usize = 8;
+
+/// How much of a file is read.
+const MAX_READ: u64 = 64 * 1024;
+
+/// The Markdown files in these folders that bring hooks, sorted.
+pub(super) fn with_hooks(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let (mut found, mut left) = (Vec::new(), MAX_ENTRIES);
+    let mut open: Vec<_> = folders.into_iter().map(|folder| (folder, 1)).collect();
+    while let Some((folder, depth)) = open.pop() {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for path in entries.map(|it| it.path()).take(left) {
+            left -= 1;
+            if path.is_dir() && depth < MAX_DEPTH {
+                open.push((path, depth + 1));
+            } else if path.extension().is_some_and(|it| it.eq_ignore_ascii_case("md"))
+                && brings_hooks(&path)
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn brings_hooks(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(file).and_then(|file| file.take(MAX_READ).read_to_end(&mut start));
+    read.is_ok() && has_hooks(&String::from_utf8_lossy(&start))
+}
+
+/// Returns `true` if the front matter has the key `hooks`, at the start of a line or in a mapping between braces.
+fn has_hooks(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let Some(front) = text.strip_prefix("---") else { return false };
+    let front = front.split("\n---").next().unwrap_or_default();
+    let is_key = |at: usize, name: &str| {
+        let (before, after) = front.split_at_checked(at).unwrap_or_default();
+        let before = before.trim_end_matches(['"', '\'']);
+        let after = after.get(name.len()..).unwrap_or_default();
+        let begins = before.ends_with('\n') || before.trim_end().ends_with(['{', ',', '?']);
+        begins && after.trim_start_matches(['"', '\'']).trim_start().starts_with(':')
+    };
+    front.match_indices("hooks").any(|(at, name)| is_key(at, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_hooks;
+
+    #[test]
+    fn hooks_are_a_key_of_the_front_matter() {
+        for text in [
+            "---\nhooks:\n",
+            "\u{feff}---\r\nname: x\r\n'hooks' : {}\r\n---\r\n",
+            "---\n{\"name\": \"x\", \"hooks\": {}}\n---\n",
+        ] {
+            assert!(has_hooks(text), "{text}");
+        }
+        for text in
+            ["---\nname: x\n---\nhooks:\n", "hooks:\n", "---\na: about hooks: none\n---", "---"]
+        {
+            assert!(!has_hooks(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The entries of the clients that are configured by JSON.
+//!
+//! Entries of this program are recognized by their command (`…/countersign… hook <client>`), in whatever form they were
+//! written, so that an installation replaces that of an earlier version, and an uninstallation finds both. Hooks of
+//! others, in the same list or the same group, are kept.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::hook::clients::Client;
+use crate::hook::clients::files::HookEntry;
+use crate::hook::clients::spec::EntryForm;
+use countersign_shell::{Commands, Dialect};
+
+/// How an entry says that a person had switched hooks off before, for the removal.
+const WERE_OFF: &str = "asks before each tool call; hooks were switched off before";
+
+/// Returns `true` if the entries say that a person had switched hooks off before they were added.
+pub(super) fn were_off(settings: &Value, client: Client) -> bool {
+    find(settings, client).is_some_and(|it| it.value.get("description") == Some(&json!(WERE_OFF)))
+}
+
+/// Adds the entries. Tools are matched by what stands for all of them, so that new tools are seen, too. Gives whether
+/// hooks were switched off.
+///
+/// Where a client has a switch for all hooks, they are switched on, as without it the entries would be read and never
+/// called. `were_off` says that an earlier installation has done so.
+pub(super) fn add(
+    settings: &mut Value,
+    client: Client,
+    form: &EntryForm,
+    limit: Duration,
+    were_off: bool,
+    words: &dyn Fn(&str) -> Vec<String>,
+) -> Result<bool, String> {
+    let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
+    if let Some(version) = form.version {
+        fields.entry("version").or_insert(json!(version));
+    }
+    let mut are_off = false;
+    if let Some((table, field)) = form.switch {
+        let config = fields.entry(table).or_insert_with(|| json!({}));
+        let config = config.as_object_mut().ok_or_else(|| format!("`{table}` is not an object"))?;
+        let before = config.insert(field.to_owned(), json!(true));
+        are_off = before == Some(json!(false));
+    }
+    let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
+    let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
+    for event in form.events {
+        let list = hooks.entry((*event).to_owned()).or_insert_with(|| json!([]));
+        let list = list.as_array_mut().ok_or_else(|| format!("`hooks.{event}` is not a list"))?;
+        let command = match *event == client.spec().payload.before {
+            true => guarded(&words(event)),
+            false => shell(&words(event)),
+        };
+        let mut entry = (form.entry)(event, &command, limit);
+        let hook = entry.pointer_mut("/hooks/0").and_then(Value::as_object_mut);
+        if let Some(hook) = hook.filter(|_| are_off || were_off) {
+            hook.insert("description".to_owned(), json!(WERE_OFF));
+        }
+        // First, so that no other hook has changed the call before.
+        list.insert(0, entry);
+    }
+    Ok(are_off)
+}
+
+/// Switches hooks off again, as they were before the entries were added.
+pub(super) fn switch_off(settings: &mut Value, form: &EntryForm) {
+    if let Some((table, field)) = form.switch
+        && let Some(config) = settings.get_mut(table).and_then(Value::as_object_mut)
+    {
+        config.insert(field.to_owned(), json!(false));
+    }
+}
+
+/// Removes the entries of this program, and the lists and objects that are empty then.
+pub(super) fn remove(settings: &mut Value, client: Client) -> Result<(), String> {
+    let Some(hooks) = settings.get_mut("hooks") else { return Ok(()) };
+    let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
+    let mut emptied = Vec::new();
+    for (event, list) in hooks.iter_mut() {
+        let Some(list) = list.as_array_mut() else { continue };
+        let before = list.len();
+        for group in list.iter_mut() {
+            if let Some(commands) = group.get_mut("hooks").and_then(Value::as_array_mut) {
+                commands.retain(|hook| !is_ours(hook, client));
+            }
+        }
+        list.retain(|group| match group.get("hooks").and_then(Value::as_array) {
+            Some(commands) => !commands.is_empty(),
+            None => !is_ours(group, client),
+        });
+        if list.is_empty() && before > 0 {
+            emptied.push(event.clone());
+        }
+    }
+    for event in emptied {
+        hooks.remove(&event);
+    }
+    if hooks.is_empty() {
+        settings.as_object_mut().map(|fields| fields.remove("hooks"));
+    }
+    Ok(())
+}
+
+/// Returns `true` if any event has an entry of this program.
+pub(super) fn is_in(settings: &Value, client: Client) -> bool {
+    let lists = settings.get("hooks").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    let mut groups = lists.filter_map(Value::as_array).flatten();
+    groups.any(|group| match group.get("hooks").and_then(Value::as_array) {
+        Some(hooks) => hooks.iter().any(|hook| is_ours(hook, client)),
+        None => is_ours(group, client),
+    })
+}
+
+/// The first entry of this program for the event before a tool.
+pub(super) fn find(settings: &Value, client: Client) -> Option<HookEntry<'_>> {
+    find_in(settings, client, client.spec().payload.before)
+}
+
+/// The first entry of this program for this event.
+pub(super) fn find_in<'a>(
+    settings: &'a Value,
+    client: Client,
+    event: &str,
+) -> Option<HookEntry<'a>> {
+    let groups = settings.pointer(&format!("/hooks/{event}"))?.as_array()?;
+    groups.iter().enumerate().find_map(|(at, group)| {
+        let matcher = group.get("matcher").and_then(Value::as_str);
+        let of = |hook, around, value| HookEntry { group: at, hook, matcher, around, value };
+        match group.get("hooks").and_then(Value::as_array) {
+            Some(hooks) => hooks
+                .iter()
+                .enumerate()
+                .find(|(_, it)| is_ours(it, client))
+                .map(|(n, it)| of(n, group.as_object(), it)),
+            None => is_ours(group, client).then(|| of(0, None, group)),
+        }
+    })
+}
+
+/// The program that an entry runs, by the word before `hook`, and the words behind it; `None` where its command cannot be
+/// read.
+pub(super) fn words(entry: &Value) -> Option<Vec<String>> {
+    let command = ["command", "bash"].iter().find_map(|name| entry.get(name)?.as_str())?;
+    let commands = Commands::parse(command, Dialect::Sh).ok()?;
+    let words = commands.simple_commands().next()?.words();
+    let words: Option<Vec<_>> = words.iter().map(|word| word.literal()).collect();
+    let words = words?;
+    let at = words.iter().position(|word| *word == "hook")?;
+    let words = words.get(at.checked_sub(1)?..)?;
+    Some(words.iter().map(|word| (*word).to_owned()).collect())
+}
+
+/// Returns `true` if the text of a file of its own has nothing left.
+pub(super) fn is_bare(text: &str) -> bool {
+    let value: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    value.keys().all(|name| name == "version")
+}
+
+/// Returns `true` if a hook runs this program for this client, with or without the guard of [`guarded`].
+///
+/// A directory named `countersign` is not enough: the last part of the program has to be, and the words `hook <client>`
+/// have to follow.
+pub(super) fn is_ours(hook: &Value, client: Client) -> bool {
+    let command = ["command", "bash"].iter().find_map(|name| hook.get(*name)?.as_str());
+    command.is_some_and(|command| {
+        let hook = format!(" hook {client}");
+        let Some((program, rest)) = command.split_once(&hook) else { return false };
+        let program =
+            program.trim_matches('\'').rsplit(['/', '\\', ' ']).next().unwrap_or_default();
+        program.starts_with("countersign") && (rest.is_empty() || rest.starts_with(' '))
+    })
+}
+
+/// The command before a tool call: a shell that makes a denial of every end of the hook but an answer.
+///
+/// Most clients run the tool when the hook is killed, or its program is missing or cannot be started, which the program
+/// itself cannot prevent. Status 2 with a line on stderr is a denial in all of them. A time limit that has passed, and
+/// a shell that is killed, are still left to the client.
+fn guarded(words: &[String]) -> String {
+    if !cfg!(unix) {
+        return shell(words);
+    }
+    let guard = ["/bin/sh", "-c", GUARD, "countersign"].map(str::to_owned);
+    shell(&guard.into_iter().chain(words.iter().cloned()).collect::<Vec<_>>())
+}
+
+/// The hook is told the shell's id, since the client's time began with the shell. The shell has its absolute path, as a
+/// project may set `PATH`.
+const GUARD: &str = r#""$@" --shell $$ || { s=$?; [ $s = 2 ] || echo "countersign has failed (status $s), so the call is denied" >&2; exit 2; }"#;
+
+/// The words as one line for a shell.
+///
+/// Quoted by single quotes, in which a shell reads nothing; a quote itself is `'\''`.
+fn shell(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:=,+".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,69 @@
+//! Replaces files of the user, with a copy of what was there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Installed;
+use crate::config::replace_file;
+use crate::hook::clients::files::InstallError;
+
+/// Replaces a file in one step. The copy is made before, if one is wanted, and is never removed.
+pub(super) fn replace(path: &Path, text: &str, copies: bool) -> Result<Installed, InstallError> {
+    let error = |error: io::Error| InstallError::new(path, error);
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let before = match fs::read(&real) {
+        Ok(before) => Some(before),
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => None,
+        Err(problem) => return Err(error(problem)),
+    };
+    if before.as_deref() == Some(text.as_bytes()) {
+        return Ok(Installed { changed: false, backup: None, switched: false });
+    }
+    let backup = before.filter(|_| copies).map(|_| copy(&real)).transpose().map_err(error)?;
+    replace_file(&real, text).map_err(error)?;
+    Ok(Installed { changed: true, backup, switched: false })
+}
+
+/// Removes a file, after a copy was made.
+pub(super) fn remove(path: &Path) -> Result<Installed, InstallError> {
+    let error = |error: io::Error| InstallError::new(path, error);
+    let backup = copy(path).map_err(error)?;
+    fs::remove_file(path).map_err(error)?;
+    Ok(Installed { changed: true, backup: Some(backup), switched: false })
+}
+
+/// Puts a copy back in the place of the file, in one step.
+pub(super) fn restore(path: &Path, backup: &Path) -> Result<Installed, InstallError> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    fs::rename(backup, real).map_err(|error| InstallError::new(path, error))?;
+    Ok(Installed { changed: true, backup: None, switched: false })
+}
+
+/// The copies that were made of a file, the newest first: their names have the time.
+pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let begins = format!(".{}.", real.file_name().unwrap_or_default().to_string_lossy());
+    let is_backup = |it: &PathBuf| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with(&begins) && name.ends_with(".backup")
+    };
+    let Some(folder) = real.parent() else { return Ok(Vec::new()) };
+    let entries = fs::read_dir(folder).map_err(|error| InstallError::new(path, error))?;
+    let mut found: Vec<PathBuf> = entries.flatten().map(|it| it.path()).filter(is_backup).collect();
+    found.sort();
+    found.reverse();
+    Ok(found)
+}
+
+fn copy(path: &Path) -> io::Result<PathBuf> {
+    let backup = beside(path, "backup");
+    fs::copy(path, &backup)?;
+    Ok(backup)
+}
+
+/// A name beside a file that no other file has.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!(".{name}.{}.{what}", uuid::Uuid::now_v7()))
+}

@@ -1,0 +1,348 @@
+//! Files of a project that act before the hook does, or switch it off.
+//!
+//! A hook is a process in the environment of its client. What a project puts there (`LD_PRELOAD`, `PATH`) acts before the
+//! first line of the hook, which therefore cannot judge it, and other variables change what allowed commands do. Each
+//! client has files of its own for that, and a terminal of an editor gives its environment to every client.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use countersign::show::escape;
+use serde_json::Value;
+
+use crate::hook::clients::files::folders;
+use crate::hook::clients::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
+use crate::hook::clients::{Client, jsonc};
+use crate::hook::judging::environment::Environment;
+
+/// Files that a terminal around any client takes settings from.
+const AROUND: &[SettingsFile] = &[
+    (".vscode/settings.json", SettingsForm::Json(EDITOR)),
+    (".devcontainer/devcontainer.json", SettingsForm::Json(CONTAINER)),
+    (".devcontainer.json", SettingsForm::Json(CONTAINER)),
+    ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
+    ("mise.toml", SettingsForm::Toml(MISE)),
+    ("mise.*.toml", SettingsForm::Toml(MISE)),
+    (".mise.toml", SettingsForm::Toml(MISE)),
+    (".mise.*.toml", SettingsForm::Toml(MISE)),
+    ("mise/*.toml", SettingsForm::Toml(MISE)),
+    (".mise/*.toml", SettingsForm::Toml(MISE)),
+    (".config/mise.toml", SettingsForm::Toml(MISE)),
+    (".config/mise.*.toml", SettingsForm::Toml(MISE)),
+    (".config/mise/*.toml", SettingsForm::Toml(MISE)),
+    (".config/mise/conf.d/*.toml", SettingsForm::Toml(MISE)),
+    (".envrc", SettingsForm::Script),
+];
+
+const EDITOR: &FileSettings = &FileSettings {
+    variables: &[
+        &["terminal.integrated.env.linux"],
+        &["terminal.integrated.env.osx"],
+        &["terminal.integrated.env.windows"],
+        &["claudeCode.environmentVariables"],
+    ],
+    switches: &[
+        (&["terminal.integrated.profiles.linux"], SettingSwitch::Any),
+        (&["terminal.integrated.profiles.osx"], SettingSwitch::Any),
+        (&["terminal.integrated.profiles.windows"], SettingSwitch::Any),
+        (&["terminal.integrated.automationProfile.linux"], SettingSwitch::Any),
+        (&["terminal.integrated.automationProfile.osx"], SettingSwitch::Any),
+    ],
+};
+const WORKSPACE: &FileSettings = &FileSettings {
+    variables: &[
+        &["settings", "terminal.integrated.env.linux"],
+        &["settings", "terminal.integrated.env.osx"],
+        &["settings", "terminal.integrated.env.windows"],
+        &["settings", "claudeCode.environmentVariables"],
+    ],
+    switches: &[
+        (&["settings", "terminal.integrated.profiles.linux"], SettingSwitch::Any),
+        (&["settings", "terminal.integrated.profiles.osx"], SettingSwitch::Any),
+        (&["settings", "terminal.integrated.profiles.windows"], SettingSwitch::Any),
+        (&["settings", "terminal.integrated.automationProfile.linux"], SettingSwitch::Any),
+        (&["settings", "terminal.integrated.automationProfile.osx"], SettingSwitch::Any),
+    ],
+};
+const CONTAINER: &FileSettings =
+    &FileSettings { variables: &[&["remoteEnv"], &["containerEnv"]], switches: &[] };
+const MISE: &FileSettings = &FileSettings {
+    variables: &[&["env"]],
+    switches: &[
+        (&["env", "_", "path"], SettingSwitch::Loads),
+        (&["env", "_", "file"], SettingSwitch::Loads),
+        (&["env", "_", "source"], SettingSwitch::Loads),
+        (&["env", "mise", "path"], SettingSwitch::Loads),
+        (&["env", "mise", "file"], SettingSwitch::Loads),
+        (&["env", "mise", "source"], SettingSwitch::Loads),
+        (&["env_file"], SettingSwitch::Loads),
+        (&["env_path"], SettingSwitch::Loads),
+        (&["dotenv"], SettingSwitch::Loads),
+        (&["hooks"], SettingSwitch::Loads),
+    ],
+};
+
+/// The settings of a project that act before the hook of a client, or on what it allows: those of a directory, and of the
+/// directories above it up to the project's root.
+///
+/// ```
+/// use countersign_cli::hook::{Client, ProjectSettings};
+///
+/// # let project = tempfile::tempdir().unwrap();
+/// std::fs::write(project.path().join(".env"), "LD_PRELOAD=./x.so\n")?;
+/// let home = std::path::Path::new("/u/ann");
+/// let of = |client| ProjectSettings::new(client, project.path(), home);
+/// assert!(of(Client::Gemini).problems()[0].contains("`LD_PRELOAD`"));
+/// assert!(of(Client::Codex).problems().is_empty(), "it does not read this file");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ProjectSettings {
+    client: Client,
+    is_managed: bool,
+    directory: PathBuf,
+    home: PathBuf,
+}
+
+impl ProjectSettings {
+    /// The settings that a client takes from this directory. `home` is the home directory of the user, which is no project.
+    #[must_use]
+    pub fn new(client: Client, directory: &Path, home: &Path) -> Self {
+        Self { client, is_managed: false, directory: directory.to_owned(), home: home.to_owned() }
+    }
+
+    /// Sets whether the hook is in the file of the machine: a project cannot switch off all hooks of the machine, but it
+    /// may name one of them.
+    #[must_use]
+    pub fn managed(mut self, is_managed: bool) -> Self {
+        self.is_managed = is_managed;
+        self
+    }
+
+    /// The variables that the client gives to commands and that do not reach its hooks.
+    #[must_use]
+    pub fn of_commands(&self) -> Vec<(OsString, OsString)> {
+        let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let form = &self.client.spec().project;
+        let mut found = Vec::new();
+        for folder in folders(&self.directory, &self.home) {
+            for (name, form_of_file) in form.files {
+                let Ok(text) = std::fs::read_to_string(folder.join(name)) else { continue };
+                let parsed = parsed(&text, *form_of_file);
+                let mut set = parsed.map(|it| it.variables(*form_of_file)).unwrap_or_default();
+                set.retain(|(name, _)| form.commands_have_more || !is_plain(name));
+                found.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+            }
+        }
+        found
+    }
+
+    /// The settings that are known to be a problem, each in a sentence.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let files = self.files().into_iter();
+        let read = |(file, form): (PathBuf, _)| read(&file, form, self.is_managed, &self.home);
+        files.filter_map(read).flatten().collect()
+    }
+
+    /// The scripts that do something unknown: direnv runs them before the client starts.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<String> {
+        let files = self.files().into_iter();
+        let scripts = files.filter(|(_, form)| matches!(form, SettingsForm::Script));
+        let scripts = scripts.filter_map(|(file, _)| {
+            let text = std::fs::read_to_string(&file).ok()?;
+            let line = text.lines().map(str::trim).find(|line| !is_assignment(line))?;
+            let (file, line) = (file.display(), escape(line));
+            Some(format!("{file} runs `{line}`, and which variables that sets is not known"))
+        });
+        scripts.collect()
+    }
+
+    /// The files that are there of which the client, or what is around it, takes settings.
+    fn files(&self) -> Vec<(PathBuf, SettingsForm)> {
+        let form = &self.client.spec().project;
+        let mut found = Vec::new();
+        for folder in folders(&self.directory, &self.home) {
+            for (name, form) in form.borrowed.iter().chain(form.files).chain(AROUND) {
+                found.extend(named(&folder.join(name)).into_iter().map(|file| (file, *form)));
+            }
+        }
+        found
+    }
+}
+
+/// True if a line of a script is a plain assignment, as [`lines`] reads it, or does nothing.
+fn is_assignment(line: &str) -> bool {
+    let text = line.strip_prefix("export ").unwrap_or(line);
+    let is_plain = text.split_once('=').is_some_and(|(name, value)| {
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !value.contains(['`', ';', '&', '|', '<', '>', '\\'])
+            && !value.contains("$(")
+    });
+    line.is_empty() || line.starts_with('#') || is_plain
+}
+
+/// The files that a path stands for, whose name may have a `*`; those are sorted.
+fn named(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some((front, back)) = name.and_then(|name| name.split_once('*')) else {
+        return vec![path.to_owned()];
+    };
+    let entries = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let mut found: Vec<_> = entries.into_iter().flatten().flatten().map(|it| it.path()).collect();
+    found.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let rest = name.and_then(|name| name.strip_prefix(front));
+        rest.is_some_and(|rest| rest.ends_with(back)) && path.is_file()
+    });
+    found.sort();
+    found
+}
+
+/// The problems of one file; `None` where there is none.
+fn read(file: &Path, form: SettingsForm, is_managed: bool, home: &Path) -> Option<Vec<String>> {
+    let shown = file.display();
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
+    };
+    // A client may read more than we do.
+    let Some(parsed) = parsed(&text, form) else {
+        return Some(vec![format!("{shown} cannot be read, so that its settings are not known")]);
+    };
+    let mut found = variables(&shown.to_string(), parsed.variables(form), home);
+    let (FileContent::Value(value), SettingsForm::Json(wanted) | SettingsForm::Toml(wanted)) =
+        (&parsed, form)
+    else {
+        return Some(found);
+    };
+    for (keys, switch) in wanted.switches {
+        let is_on = at(value, keys).into_iter().any(|value| match switch {
+            SettingSwitch::Is(wanted) => value == wanted,
+            SettingSwitch::Has(name) => {
+                value.as_array().is_some_and(|it| it.iter().any(|it| it == name))
+            }
+            SettingSwitch::Any | SettingSwitch::Loads => {
+                !matches!(value, Value::Null | Value::Bool(false))
+            }
+        });
+        if is_on && !(is_managed && matches!(switch, SettingSwitch::Is(_))) {
+            let effect = match switch {
+                SettingSwitch::Any => {
+                    "which decides in what shell a client or a command runs, and what that reads first"
+                }
+                SettingSwitch::Loads => {
+                    "which brings files of the project into the shell around the client"
+                }
+                SettingSwitch::Is(_) | SettingSwitch::Has(_) => "which turns hooks off",
+            };
+            found.push(format!("{shown} has `{}`, {effect}", keys.join(".")));
+        }
+    }
+    Some(found)
+}
+
+/// The settings of a file.
+enum FileContent {
+    Value(Value),
+    Lines(Vec<(String, String)>),
+}
+
+impl FileContent {
+    /// The variables that the file sets.
+    fn variables(&self, form: SettingsForm) -> Vec<(String, String)> {
+        match (self, form) {
+            (Self::Lines(lines), _) => lines.clone(),
+            (Self::Value(value), SettingsForm::Json(wanted) | SettingsForm::Toml(wanted)) => {
+                wanted.variables.iter().flat_map(|keys| at(value, keys)).flat_map(pairs).collect()
+            }
+            (Self::Value(_), SettingsForm::Lines | SettingsForm::Script) => Vec::new(),
+        }
+    }
+}
+
+fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
+    match form {
+        SettingsForm::Lines | SettingsForm::Script => Some(FileContent::Lines(lines(text))),
+        SettingsForm::Json(_) => jsonc::parsed(text).map(FileContent::Value),
+        SettingsForm::Toml(_) => {
+            let table = text.parse::<toml::Table>().ok()?;
+            serde_json::to_value(table).ok().map(FileContent::Value)
+        }
+    }
+}
+
+/// The values at these keys: several where a table on the way is one of a list.
+fn at<'a>(value: &'a Value, keys: &[&str]) -> Vec<&'a Value> {
+    keys.iter().fold(vec![value], |values, key| {
+        let tables = values.into_iter().flat_map(|value| match value {
+            Value::Array(items) => items.iter().collect(),
+            value => vec![value],
+        });
+        tables.filter_map(|table| table.get(key)).collect()
+    })
+}
+
+/// The variables of a table, or of a list of tables and of objects with `name` and `value`.
+fn pairs(set: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match set {
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+        }
+        Value::Array(entries) => entries
+            .iter()
+            .flat_map(|it| {
+                let named = it.get("name").zip(it.get("value"));
+                let named = named.map(|(name, value)| (text(name), text(value)));
+                named.into_iter().chain(pairs(it)).collect::<Vec<_>>()
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The variables of a file of `NAME=value` lines.
+fn lines(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("export ").trim());
+    let set =
+        lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(['=', ':']));
+    set.map(|(name, value)| {
+        let value = value.trim().trim_matches(['"', '\'', '`']);
+        (name.trim().to_owned(), value.to_owned())
+    })
+    .collect()
+}
+
+/// Which of these variables act before the hook or on what it allows.
+fn variables(file: &str, set: Vec<(String, String)>, home: &Path) -> Vec<String> {
+    let of_clients = Client::ALL.into_iter().flat_map(|client| client.spec().project.variables);
+    let of_clients: Vec<_> = of_clients.chain(&["PATH"]).collect();
+    let of_client = |name: &str| of_clients.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let mut found = Vec::new();
+    for (name, _) in set.iter().filter(|(name, _)| of_client(name)) {
+        found.push(format!(
+            "{file} sets `{}`, by which a client may find other programs or another configuration",
+            name.escape_debug()
+        ));
+    }
+    let set = set.into_iter().map(|(name, value)| (name.into(), value.into()));
+    for name in Environment::of(set, home).names() {
+        let name = name.escape_debug();
+        found.push(format!("{file} sets `{name}`, which changes what programs run, load or ask"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn lines_of_variables_are_read_with_quotes_and_exports() {
+        let found = lines("# A=1\nexport B='two'\n C = \"3\"\nD\n");
+        assert_eq!(found, [("B".into(), "two".into()), ("C".into(), "3".into())]);
+    }
+}

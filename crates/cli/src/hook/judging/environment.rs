@@ -1,0 +1,215 @@
+//! The environment that a client hands on to the hook, and to the commands that it runs.
+//!
+//! It is the client's, and a project can set it: Claude Code takes `env` of a project's settings, and Gemini CLI loads a
+//! project's `.env`. `GIT_EXTERNAL_DIFF` makes of `git diff`, which rules allow, a command that runs any program. So a
+//! variable that is known to change what a program does raises a question where it concerns the call, unless it was
+//! there, with the same value, when the hook was installed.
+//!
+//! The environment of before is a private file of digests, as values may be secrets. The table of variables is that of
+//! the module [`shell`](countersign_shell), which also judges the assignments in front of commands.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::config::ConfigError;
+use crate::hook::clients::Client;
+use crate::hook::digest::digest;
+use countersign::args::Args;
+use countersign_shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
+
+/// How many variables a question names.
+const MAX_NAMED: usize = 4;
+
+/// The variables of an environment that change what programs do.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign_cli::hook::Environment;
+///
+/// let home = Path::new("/u/ann");
+/// let named = [("GIT_SSH", "./ssh"), ("LANG", "C"), ("HOME", "/u/ann"), ("PAGER", "less -R")];
+/// let found = Environment::of(named.map(|(name, value)| (name.into(), value.into())), home);
+/// assert_eq!(found.names().collect::<Vec<_>>(), ["GIT_SSH"]);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    variables: Vec<Variable>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Variable {
+    name: String,
+    /// Of the name and the value.
+    digest: String,
+    acts: ActingVariable,
+}
+
+/// Why a call is asked about because of its environment.
+pub(crate) struct EnvironmentDoubt {
+    pub(crate) reason: String,
+    /// The names and the digests of the values, to which an approval is bound.
+    pub(crate) pins: Vec<(String, String)>,
+}
+
+impl Environment {
+    /// The variables of this process. `home` is the home directory of the user.
+    #[must_use]
+    pub fn of_process(home: &Path) -> Self {
+        Self::of(std::env::vars_os(), home)
+    }
+
+    /// The variables among these, in the order of their names. The usual values of `HOME`, `XDG_CONFIG_HOME` and
+    /// `XDG_DATA_HOME` for this home directory change nothing.
+    #[must_use]
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>, home: &Path) -> Self {
+        let usual = [
+            ("HOME", home.to_owned()),
+            ("XDG_CONFIG_HOME", home.join(".config")),
+            ("XDG_DATA_HOME", home.join(".local").join("share")),
+        ];
+        let mut found = Vec::new();
+        for (name, value) in variables {
+            if usual.iter().any(|(usual, path)| name == *usual && value == path.as_os_str()) {
+                continue;
+            }
+            let (name, text) = (name.to_string_lossy(), value.to_string_lossy());
+            if let Some(acts) = ActingVariable::find(&name, &text) {
+                let digest = digest(json!(["variable", name, value.as_encoded_bytes()]));
+                found.push(Variable { name: name.into_owned(), digest, acts });
+            }
+        }
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Self { variables: found }
+    }
+
+    /// The names of the variables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|it| it.name.as_str())
+    }
+
+    /// The file in the user's state directory in which the environment is recorded when the hook of a client is
+    /// installed.
+    #[must_use]
+    pub fn record_in(state: &Path, client: Client) -> PathBuf {
+        state.join("environment").join(client.name())
+    }
+
+    /// Records the environment in a file that only this user can read or write: later it is no reason to ask.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the file cannot be written, or others could change it.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign_cli::hook::{Client, Environment};
+    ///
+    /// # let state = tempfile::tempdir().unwrap();
+    /// let now = |value: &str| Environment::of([("GIT_SSH".into(), value.into())], Path::new("/u/ann"));
+    /// let record = Environment::record_in(state.path(), Client::Codex);
+    /// now("ssh -4").record(&record)?;
+    /// assert_eq!(now("ssh -4").without_recorded(&record)?.names().count(), 0);
+    /// assert_eq!(now("./evil").without_recorded(&record)?.names().count(), 1);
+    /// # Ok::<(), countersign_cli::config::ConfigError>(())
+    /// ```
+    pub fn record(&self, file: &Path) -> Result<(), ConfigError> {
+        let lines: String =
+            self.variables.iter().map(|it| format!("{} {}\n", it.digest, it.name)).collect();
+        crate::config::write_private(file, &lines)
+    }
+
+    /// Removes what was recorded, for a hook that is removed.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the file cannot be removed. That there is none is no error.
+    ///
+    /// ```
+    /// use countersign_cli::hook::{Client, Environment};
+    ///
+    /// # let state = tempfile::tempdir().unwrap();
+    /// let record = Environment::record_in(state.path(), Client::Codex);
+    /// Environment::default().record(&record)?;
+    /// Environment::forget(&record)?;
+    /// assert!(!record.exists() && Environment::forget(&record).is_ok());
+    /// # Ok::<(), countersign_cli::config::ConfigError>(())
+    /// ```
+    pub fn forget(file: &Path) -> Result<(), ConfigError> {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(ConfigError::File { path: file.to_owned(), problem: error.into() })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// This environment without the variables that a file has recorded, with the same values. Without the file, nothing
+    /// is recorded.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the file cannot be read, or others could have changed it.
+    pub fn without_recorded(mut self, file: &Path) -> Result<Self, ConfigError> {
+        if self.variables.is_empty() {
+            return Ok(self);
+        }
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self),
+            Err(error) => {
+                return Err(ConfigError::File { path: file.to_owned(), problem: error.into() });
+            }
+        };
+        crate::config::check_private(file)?;
+        let known: BTreeSet<&str> =
+            text.lines().filter_map(|line| line.split(' ').next()).collect();
+        self.variables.retain(|it| !known.contains(it.digest.as_str()));
+        Ok(self)
+    }
+
+    /// Why a call has to be asked about, by the tool and the arguments of the common vocabulary: a variable concerns a
+    /// program that the call runs.
+    pub(crate) fn doubt(
+        &self,
+        tool: &str,
+        args: &Args,
+        directory: &Path,
+    ) -> Option<EnvironmentDoubt> {
+        if self.variables.is_empty() {
+            return None;
+        }
+        let mut found: Vec<&Variable> = self.variables.iter().collect();
+        match (tool, args.str("command")) {
+            ("shell", Some(command)) => {
+                // Which programs run is known from the text alone.
+                let judge = Classifier::new(Workspace::lexical(directory), Preset::Developer)
+                    .with_search_path(SearchPath::unchecked());
+                let judgement = judge.judge(command, Dialect::Bash);
+                found.retain(|it| it.acts.concerns(&judgement));
+            }
+            ("shell" | "shell_input", _) => {}
+            // Clients search by running ripgrep.
+            ("search_files" | "find_files", _) => found.retain(|it| it.acts.acts_on("rg")),
+            _ => found.clear(),
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let mut names: Vec<_> = found
+            .iter()
+            .take(MAX_NAMED)
+            .map(|it| format!("`{}`", it.name.escape_debug()))
+            .collect();
+        if found.len() > MAX_NAMED {
+            names.push(format!("{} more", found.len() - MAX_NAMED));
+        }
+        let names = names.join(", ");
+        let reason = format!(
+            "the environment has {names}, which may change what this call does, and had not when the hook was installed"
+        );
+        let pins = found.iter().map(|it| (it.name.clone(), it.digest.clone())).collect();
+        Some(EnvironmentDoubt { reason, pins })
+    }
+}

@@ -1,0 +1,13 @@
+//! Reads a call, and decides whether it may run: its tool and arguments in one vocabulary for all clients, the hook's own doubts
+//! about it, and the layers that decide.
+
+mod applying;
+mod change;
+pub(super) mod edits;
+pub(super) mod environment;
+mod file_text;
+mod patterns;
+mod prompts;
+mod shells;
+pub(super) mod stack;
+pub(super) mod vocabulary;

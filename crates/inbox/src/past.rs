@@ -1,0 +1,72 @@
+//! The settled asks, as this process read them last.
+//!
+//! The two locks have two purposes. `reading` is held for the whole reading, so that ten requests at once read the
+//! store once; `read` is held for a moment and never over an `await`. After the first lock the cache is looked at
+//! again, as the one before may have filled it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use countersign::ledger::{AskState, Ledger, LedgerError, Record};
+
+/// The number of the newest asks that are searched. Older ones are in the export of the log.
+pub(super) const LOOK_THROUGH: u32 = 10_000;
+/// A reading is used for this many times as long as it took, and at most for [`OLDEST`].
+///
+/// A store that needs a second for the history is read at most a fifth of the time, and a quick one is read nearly each
+/// time.
+const WORTH: u32 = 4;
+const OLDEST: Duration = Duration::from_secs(5);
+
+/// The settled ones among the newest asks, the latest change first.
+#[derive(Default)]
+pub(super) struct SettledAsks {
+    pub(super) records: Vec<Arc<Record>>,
+    /// `true` if there are older asks, which were not searched.
+    pub(super) older: bool,
+}
+
+/// Reads settled asks, once for all requests that want them at the same time.
+#[derive(Default)]
+pub(super) struct Past {
+    reading: tokio::sync::Mutex<()>,
+    read: Mutex<Option<(Arc<SettledAsks>, Instant)>>,
+}
+
+impl Past {
+    /// Makes the next request read the asks again.
+    pub(super) fn forget(&self) {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn at_hand(&self) -> Option<Arc<SettledAsks>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(it, _)| Arc::clone(it))
+    }
+
+    pub(super) async fn settled(&self, ledger: &Ledger) -> Result<Arc<SettledAsks>, LedgerError> {
+        if let Some(settled) = self.at_hand() {
+            return Ok(settled);
+        }
+        let _one = self.reading.lock().await;
+        if let Some(settled) = self.at_hand() {
+            return Ok(settled);
+        }
+        let begun = Instant::now();
+        let listed = ledger.list(None, LOOK_THROUGH).await?;
+        let older = listed.records.len() + listed.refused.len() >= LOOK_THROUGH as usize;
+        let settled = listed.records.into_iter().filter(|it| it.state != AskState::Pending);
+        let mut records: Vec<_> = settled.map(Arc::new).collect();
+        records.sort_by(|a, b| order(b).cmp(&order(a)));
+        let settled = Arc::new(SettledAsks { records, older });
+        let until = Instant::now() + (begun.elapsed() * WORTH).min(OLDEST);
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Arc::clone(&settled), until));
+        Ok(settled)
+    }
+}
+
+/// The position of a settled ask in the history.
+pub(super) fn order(record: &Record) -> (i64, &str) {
+    (record.changed_at, record.ask.id())
+}

@@ -1,0 +1,11 @@
+//! The client's side: the connection to a server of other people, and its tools as a toolset.
+
+pub(crate) mod announcements;
+pub(crate) mod child;
+pub(crate) mod connection;
+pub(crate) mod hints;
+pub(crate) mod launch;
+pub(crate) mod programs;
+pub(crate) mod progress;
+pub(crate) mod subscriber;
+pub(crate) mod toolset;

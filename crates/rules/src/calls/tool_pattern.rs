@@ -1,0 +1,144 @@
+//! Patterns over the identity of a tool: the MCP server or the toolset it belongs to, and its name.
+//!
+//! | pattern | a tool of this program | of a toolset `files` | of an MCP server `docs` |
+//! |---|---|---|---|
+//! | `search` | matches | matches | only in a rule that asks or denies |
+//! | `set:files/search` | – | matches | – |
+//! | `mcp:docs/search` | – | – | matches |
+//! | `*` | matches | matches | only in a rule that asks or denies |
+//!
+//! A tool of a coding agent that the table of its tools does not have is named with the client, `claude:Skill`, and
+//! literally: `*` in a rule that allows is not about it, and so no rule allows a tool that a later version of the client
+//! brings.
+//!
+//! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
+//! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
+//! conditions, is refused with a pointer to `where`.
+
+use super::call::RuleCall;
+use super::glob::{Glob, MAX_PATTERN, is_pattern};
+use crate::readings::tools::client_of;
+
+/// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`, each part of which may have `*` and `?`, or
+/// `CLIENT:name`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolPattern {
+    source: ToolOrigin,
+    name: Glob,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ToolOrigin {
+    /// None is named.
+    Any,
+    Toolset(Glob),
+    Server(Glob),
+    /// A coding agent, by its name.
+    Client(&'static str),
+}
+
+impl ToolPattern {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_PATTERN {
+            return Err(format!("a pattern has at most {MAX_PATTERN} bytes"));
+        }
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return Err("a tool is named by `name`, `set:ID/name` or `mcp:SERVER/name`".into());
+        }
+        let (source, name) = match text.split_once(':') {
+            Some((kind @ ("mcp" | "set"), rest)) => match rest.split_once('/') {
+                Some((source, name)) if !source.is_empty() && !name.is_empty() => match kind {
+                    "mcp" => (ToolOrigin::Server(Glob::new(source)), name),
+                    _ => (ToolOrigin::Toolset(Glob::new(source)), name),
+                },
+                _ => {
+                    return Err(format!(
+                        "`{text}` has no tool: write `{kind}:{rest}/*` for all tools"
+                    ));
+                }
+            },
+            Some((client, name)) if client_of(client).is_some() => {
+                if is_pattern(name) || name.is_empty() {
+                    return Err(format!(
+                        "`{text}`: a tool of a client is named literally, such as `claude:Skill`"
+                    ));
+                }
+                (client_of(client).map_or(ToolOrigin::Any, |it| ToolOrigin::Client(it.name)), name)
+            }
+            Some(_) => {
+                return Err(format!(
+                    "`{text}` names no tool: conditions on arguments belong into `where`"
+                ));
+            }
+            None => (ToolOrigin::Any, text),
+        };
+        if name.contains(['(', ')']) {
+            return Err(format!(
+                "`{text}` names no tool: conditions on arguments belong into `where`"
+            ));
+        }
+        Ok(Self { source, name: Glob::new(name), text: text.to_owned() })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns `true` if there may be a tool of this MCP server that matches.
+    pub(crate) fn is_of_server(&self, server: &str, allows: bool) -> bool {
+        match &self.source {
+            ToolOrigin::Any => !allows,
+            ToolOrigin::Toolset(_) | ToolOrigin::Client(_) => false,
+            ToolOrigin::Server(servers) => servers.matches(server),
+        }
+    }
+
+    /// The client and the name of its tool, for a tool that is named with its client.
+    pub(crate) fn of_client(&self) -> Option<(&'static str, &str)> {
+        match &self.source {
+            ToolOrigin::Client(client) => Some((client, self.name.text())),
+            _ => None,
+        }
+    }
+
+    /// The name, if only one tool name matches.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        self.name.literal()
+    }
+
+    /// The name, if only one tool name matches, of any toolset or server.
+    pub(crate) fn plain_name(&self) -> Option<&str> {
+        (self.source == ToolOrigin::Any).then(|| self.literal()).flatten()
+    }
+
+    pub(crate) fn is_every_tool(&self) -> bool {
+        self.name.text() == "*"
+    }
+
+    /// Returns `true` if the pattern speaks about the tool of a call. A pattern without a source, in a rule that
+    /// allows, is not about tools of MCP servers: a server names its tools as it likes.
+    pub(crate) fn matches(&self, call: &RuleCall<'_>, allows: bool) -> bool {
+        let source = match &self.source {
+            ToolOrigin::Any => {
+                !allows || call.server_name().is_none() && call.unknown_of().is_none()
+            }
+            ToolOrigin::Toolset(set) => {
+                let is_named = call.toolset_id().is_some_and(|id| set.matches(id));
+                is_named && !(allows && call.unknown_of().is_some())
+            }
+            ToolOrigin::Client(client) => call.unknown_of() == Some(*client),
+            ToolOrigin::Server(server) => call.server_name().is_some_and(|name| {
+                if allows { server.matches(name) } else { server.matches_folded(name) }
+            }),
+        };
+        let named = |name: &str| {
+            if allows { self.name.matches(name) } else { self.name.matches_folded(name) }
+        };
+        source && (named(call.tool) || call.own_name().is_some_and(named))
+    }
+
+    pub(crate) fn is_literal(&self) -> bool {
+        !is_pattern(self.name.text())
+    }
+}

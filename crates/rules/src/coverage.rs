@@ -1,0 +1,223 @@
+//! Looks at the tests of a file for what they show about its rules: a rule that none of them makes speak, a test that
+//! passes by the default alone, and names that no test and no tool has.
+//!
+//! A misspelt condition is silent, and a call that no rule speaks about is asked about. So a test that wants a question
+//! passes, and the rule behind it does nothing:
+//!
+//! ```toml
+//! [[rule]]
+//! id = "large"
+//! ask = "pay"
+//! where.amonut = "> 1000"
+//!
+//! [test]
+//! ask = "pay: {amount: 2000}"   # passes, also without the rule
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::evaluation::evaluate;
+use super::ruling::Layer;
+use crate::calls::engine::Engine;
+use crate::calls::tool_pattern::ToolPattern;
+use crate::format::example::Example;
+use crate::format::rule::Rule;
+use crate::format::rule_file::RuleFile;
+use crate::format::rule_set::RuleSet;
+use crate::matching::condition::{Condition, FieldPath};
+use crate::readings::tools::{common_names, is_common};
+use countersign::decision::ToolDecision;
+
+/// The names of arguments that the tools of the common vocabulary have.
+const COMMON_FIELDS: &[&str] = &[
+    "command", "path", "url", "pattern", "content", "query", "patch", "prompt", "agent", "workdir",
+];
+
+/// One thing that was found, with the rule or the line that it is about.
+pub(super) struct CoverageFinding<'a> {
+    pub(super) rule: Option<&'a Rule>,
+    pub(super) line: usize,
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+}
+
+/// The findings that the tests of a file show about it, by the engine that they run with.
+pub(super) fn findings<'a>(file: &'a RuleFile, tests: &Engine) -> Vec<CoverageFinding<'a>> {
+    let mut found = Vec::new();
+    let spoken = spoken(file, tests, &mut found);
+    let of_rule = |rule: &'a Rule, kind, text| CoverageFinding {
+        rule: Some(rule),
+        line: rule.line,
+        kind,
+        text,
+    };
+    for rule in &file.rules {
+        if !file.examples.is_empty() && !spoken.contains(&rule.id) {
+            let text = "no test makes this rule speak: add a call to `[test]` that it is about";
+            found.push(of_rule(rule, "untested", text.to_owned()));
+        }
+        let named = misspelt_fields(file, rule).into_iter().chain(misspelt_tools(file, rule));
+        found.extend(named.map(|text| of_rule(rule, "misspelt", text)));
+        found.extend(of_servers(file, rule).map(|text| of_rule(rule, "no-server", text)));
+    }
+    found
+}
+
+/// The rules that some test makes speak. Tests that pass by the default alone are found on the way.
+fn spoken<'a>(
+    file: &'a RuleFile,
+    tests: &Engine,
+    found: &mut Vec<CoverageFinding<'a>>,
+) -> BTreeSet<Arc<str>> {
+    let mut tested = file.clone();
+    tested.widens = true;
+    let set = RuleSet::new(vec![tested]);
+    let mut spoken = BTreeSet::new();
+    let mut by_default: Vec<(&Example, Vec<Arc<str>>)> = Vec::new();
+    for example in &file.examples {
+        let (ruling, near) = evaluate(&set, tests, &example.call(), true);
+        let own =
+            ruling.spoke.iter().filter(|it| !matches!(it.layer, Layer::Default | Layer::Floor));
+        spoken.extend(own.map(|it| Arc::clone(&it.rule)));
+        let defaults = ruling.winners().all(|it| it.layer == Layer::Default);
+        if example.wanted == ToolDecision::Ask && defaults {
+            // A rule that allows and is silent shows where it ends; one that asks has missed the call.
+            let asks = near.iter().filter(|miss| miss.decision != ToolDecision::Allow);
+            let asks: Vec<_> = asks.map(|miss| Arc::clone(&miss.rule)).collect();
+            let tool = example.call().tool();
+            let mut names = file.rules.iter().flat_map(|rule| &rule.tools);
+            let is_other = near.is_empty() && names.all(|it| it.literal() != Some(tool));
+            if is_other || !asks.is_empty() {
+                by_default.push((example, asks));
+            }
+        }
+    }
+    for (example, asks) in by_default {
+        // A rule that speaks elsewhere is not meant here.
+        if !asks.is_empty() && asks.iter().all(|rule| spoken.contains(rule)) {
+            continue;
+        }
+        let before = file.text.get(..example.span.start).unwrap_or_default();
+        found.push(CoverageFinding {
+            rule: None,
+            line: before.matches('\n').count() + 1,
+            kind: "by-default",
+            text: format!(
+                "the test `{}` passes by the default alone: no rule speaks about the call",
+                example.text
+            ),
+        });
+    }
+    spoken
+}
+
+/// The fields of conditions and reasons that no call of the rule's tools in a test has, where another one may be meant.
+fn misspelt_fields(file: &RuleFile, rule: &Rule) -> Vec<String> {
+    let allows = rule.effect == ToolDecision::Allow;
+    let is_about = |example: &&Example| {
+        rule.tools.iter().any(|pattern| pattern.matches(&example.call(), allows))
+    };
+    let calls: Vec<&Example> = file.examples.iter().filter(is_about).collect();
+    let has = |path: &[String]| calls.iter().any(|call| has_field(&call.args, path));
+    let exceptions = rule.exceptions.iter().flatten();
+    let conditions: Vec<&Condition> =
+        rule.whole.iter().chain(&rule.commands).chain(exceptions).collect();
+    let mut found = Vec::new();
+    for condition in &conditions {
+        let FieldPath::Named(path) = &condition.field else { continue };
+        let is_unknown = |first: &&String| !has(path) && !COMMON_FIELDS.contains(&first.as_str());
+        let Some(first) = path.first().filter(is_unknown) else { continue };
+        let there = calls.iter().flat_map(|call| call.args.keys()).map(String::as_str);
+        let common = COMMON_FIELDS.iter().copied();
+        if let Some(meant) = near(there.chain(common), first) {
+            found.push(format!("no test has the field `{first}`: is `{meant}` meant?"));
+        }
+    }
+    let fields = |path: &[String]| {
+        conditions.iter().any(|it| matches!(&it.field, FieldPath::Named(own) if own == path))
+    };
+    for name in rule.reason.as_deref().map(placeholders).unwrap_or_default() {
+        let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+        let known = matches!(name, "tool" | "part") || fields(&path) || has(&path);
+        if !known && !calls.is_empty() {
+            let text = "`reason` has `{NAME}`, and no test of the rule's tools has such a field";
+            found.push(text.replace("NAME", name));
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// The names in braces of a reason.
+fn placeholders(reason: &str) -> Vec<&str> {
+    let parts = reason.split('{').skip(1);
+    parts.filter_map(|part| part.split_once('}').map(|(name, _)| name)).collect()
+}
+
+fn has_field(args: &Map<String, Value>, path: &[String]) -> bool {
+    let mut at: Option<&Value> = None;
+    for (depth, name) in path.iter().enumerate() {
+        at = match (depth, at) {
+            (0, _) => args.get(name),
+            (_, Some(Value::Object(map))) => map.get(name),
+            (_, Some(Value::Array(items))) => name.parse().ok().and_then(|at: usize| items.get(at)),
+            _ => None,
+        };
+    }
+    at.is_some()
+}
+
+/// The names of tools that no door has, where one of the common vocabulary or of an MCP server is meant.
+fn misspelt_tools(file: &RuleFile, rule: &Rule) -> Vec<String> {
+    let tested = |name: &str| {
+        file.examples.iter().any(|example| example.call().tool() == name && example.tool == name)
+    };
+    let mut found = Vec::new();
+    for name in rule.tools.iter().filter_map(ToolPattern::plain_name) {
+        if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|it| it.split_once("__"))
+        {
+            found.push(format!("`{name}` is a client's name: write `mcp:{server}/{tool}`"));
+        } else if !is_common(name)
+            && !tested(name)
+            && let Some(meant) = near(common_names(), name)
+        {
+            found.push(format!(
+                "no door has a tool `{name}`: is `{meant}` meant? A tool of your own program is `set:ID/{name}`"
+            ));
+        }
+    }
+    found
+}
+
+/// The tools without a source in a rule that allows, in a file that has the tool as one of a server: such a rule is about
+/// none of a server's tools.
+fn of_servers<'a>(file: &'a RuleFile, rule: &'a Rule) -> impl Iterator<Item = String> + 'a {
+    let allows = rule.effect == ToolDecision::Allow;
+    let names = rule.tools.iter().filter_map(ToolPattern::plain_name).filter(move |_| allows);
+    names.filter_map(|name| {
+        let call = |example: &'a Example| (example.call(), example.tool.as_str());
+        let of_tests = file.examples.iter().map(call).find_map(|(call, written)| {
+            (call.tool() == name && written.starts_with("mcp:")).then_some(written)
+        });
+        let patterns = file.rules.iter().flat_map(|rule| &rule.tools).map(ToolPattern::text);
+        let of_rules = || {
+            let mut of_servers = patterns.filter(|text| text.starts_with("mcp:"));
+            of_servers.find(|text| text.rsplit_once('/').is_some_and(|(_, tool)| tool == name))
+        };
+        let meant = of_tests.or_else(of_rules)?;
+        Some(format!(
+            "in a rule that allows, `{name}` is about no tool of an MCP server: is `{meant}` meant?"
+        ))
+    })
+}
+
+/// The name that differs from a text in one letter, or in two of a long one.
+fn near<'n>(names: impl Iterator<Item = &'n str>, text: &str) -> Option<&'n str> {
+    let most = if text.len() < 6 { 1 } else { 2 };
+    let distance = |name: &str| strsim::damerau_levenshtein(name, text);
+    let close = names.filter(|name| *name != text && name.len() > 4 && distance(name) <= most);
+    close.min_by_key(|name| distance(name))
+}

@@ -1,0 +1,152 @@
+//! What a call of a shell carries beside its command, and no rule has looked at.
+//!
+//! A rule that allows by the command is silent about a call with such a field, and so is the default, unless the rule
+//! has a condition on the field itself: then its author has looked at it. Everything that is known to be harmless is in
+//! the table of [`shells`].
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::format::rule::Rule;
+use crate::matching::condition::FieldPath;
+use crate::matching::seen::Seen;
+use crate::readings::argument;
+use crate::readings::scheme::scheme;
+use crate::readings::shells;
+use crate::readings::shells::{DIRECTORIES, Doubt};
+use countersign::show::escape;
+use countersign_shell::lexically_normal;
+
+/// How many fields a question names. A call may have thousands.
+const MAX_NAMED: usize = 4;
+
+/// The names of arguments that mean the working directory in any tool.
+const OF_ANY_TOOL: &[&str] =
+    &["cwd", "workdir", "working_directory", "workingDirectory", "working_dir", "current_dir"];
+
+/// A field that no rule has looked at, and why that matters.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    name: String,
+    why: String,
+}
+
+/// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
+/// certain.
+pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
+    let Some(command) = seen.shell_field else { return directories(seen) };
+    let mut found = Vec::new();
+    let mut places: Vec<(&String, PathBuf)> = Vec::new();
+    for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
+        let why = if DIRECTORIES.contains(&name.as_str()) {
+            match place(seen, value).and_then(|place| is_there(seen, place)) {
+                Ok(place) => {
+                    places.extend(place.map(|place| (name, place)));
+                    None
+                }
+                Err(why) => Some(why),
+            }
+        } else if name == "paths" && is_of_patch(seen, command) {
+            None
+        } else {
+            shells::doubt(name, value).map(why)
+        };
+        found.extend(why.map(|why| Unread::new(name, seen.call.tool, why)));
+    }
+    // The tool starts in one of them, and it is not known in which.
+    if places.windows(2).any(|pair| matches!(pair, [(_, one), (_, other)] if one != other)) {
+        let why = "is one of several directories";
+        found.extend(places.iter().map(|(name, _)| Unread::new(name, seen.call.tool, why)));
+    }
+    found
+}
+
+/// The arguments that name the directory of any tool, where it may be another one.
+fn directories(seen: &Seen<'_>) -> Vec<Unread> {
+    let named = seen.call.args.iter().filter(|(name, _)| OF_ANY_TOOL.contains(&name.as_str()));
+    let doubts = named.filter_map(|(name, value)| {
+        let why = place(seen, value).err()?;
+        Some(Unread::new(name, seen.call.tool, why))
+    });
+    doubts.collect()
+}
+
+/// The directory, if it is there: a tool that does not find it, or has no such argument, may work in another one. One
+/// outside of the root is judged as that.
+fn is_there(seen: &Seen<'_>, place: Option<PathBuf>) -> Result<Option<PathBuf>, &'static str> {
+    let root = seen.places().root();
+    let is_missing = |place: &PathBuf| {
+        let below = *place != seen.base() && place.starts_with(root) && root.is_dir();
+        below && seen.places().looks() && !place.is_dir()
+    };
+    match &place {
+        Some(place) if is_missing(place) => Err("is no directory"),
+        _ => Ok(place),
+    }
+}
+
+impl Unread {
+    fn new(name: &str, tool: &str, why: &str) -> Self {
+        let why = format!("`{}` of `{}` {why}", escape(name), escape(tool));
+        Self { name: name.to_owned(), why }
+    }
+}
+
+fn why(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Unknown => "is an argument that is not known here",
+        Doubt::Value => "has a value that is not known here",
+        Doubt::Sandbox => "may switch the sandbox off",
+    }
+}
+
+/// The directory that a value of such a field means, if it means one. The error says why it may be another one.
+fn place(seen: &Seen<'_>, value: &Value) -> Result<Option<PathBuf>, &'static str> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) if !is_read_otherwise(text) => {
+            Ok(Some(lexically_normal(&seen.base().join(text))))
+        }
+        _ => Err("may be another directory than it seems to be"),
+    }
+}
+
+/// Whether a tool may read a text as another directory than its characters say: by expanding or decoding it, or by
+/// taking a link before a `..` literally.
+fn is_read_otherwise(text: &str) -> bool {
+    argument::is_expanded(text)
+        || text.starts_with('-')
+        || text.contains("://")
+        || scheme(text).is_some_and(|it| it.is_file())
+        || text.split(['/', '\\']).any(|part| part == "..")
+        || argument::has_codes(text)
+}
+
+/// Whether the command is a patch, to which the hook of an agent adds the paths that it changes.
+fn is_of_patch(seen: &Seen<'_>, command: &str) -> bool {
+    let text = seen.call.args.get(command).and_then(Value::as_str);
+    text.is_some_and(|text| text.contains("*** Begin Patch"))
+}
+
+/// Why a rule that allows is silent about a call with these fields: it has no condition on one of them. A condition of an
+/// exception does not count, as an exception never makes a rule allow more.
+pub(crate) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
+    let names = |unread: &Unread| {
+        rule.whole.iter().any(|condition| match &condition.field {
+            FieldPath::Named(path) => matches!(path.as_slice(), [name] if *name == unread.name),
+            FieldPath::AnyPath | FieldPath::Run => false,
+        })
+    };
+    unread.iter().find(|unread| !names(unread)).map(|unread| unread.why.clone())
+}
+
+/// The fields as one reason.
+pub(crate) fn reason(unread: &[Unread]) -> String {
+    let mut named: Vec<_> = unread.iter().take(MAX_NAMED).map(|it| it.why.clone()).collect();
+    if unread.len() > MAX_NAMED {
+        named.push(format!("and {} more", unread.len() - MAX_NAMED));
+    }
+    named.join("; ")
+}

@@ -1,0 +1,104 @@
+//! Files that a command copies or unpacks with the folder that holds them (rule R5).
+//!
+//! `cp -a pack/. .` and `tar -C pack -cf - . | tar -xf -` write files that no word names. So the folders that are copied
+//! are looked through, and where something protected is in them, or there are too many files to tell, a person is asked. An
+//! archive that the text did not make itself is not looked into.
+
+use std::path::Path;
+
+use crate::calls::command::CommandView;
+use crate::folders::reaches::{self, Flow, Reach};
+use crate::folders::sweeps::Sweep;
+use crate::folders::swept;
+use crate::matching::seen::Seen;
+use countersign_shell::Part;
+
+/// Whether a command copies or unpacks something protected out of a folder.
+pub(super) fn brings(
+    seen: &Seen<'_>,
+    view: &CommandView,
+    part: &Part,
+    is_protected: impl Fn(&Path) -> bool,
+) -> bool {
+    if !seen.places().looks() {
+        return false;
+    }
+    let sweeps: Vec<Sweep> = if copies(part) {
+        sources(seen, part)
+    } else if unpacks(part) {
+        view.parts().iter().filter(|it| packs(it)).flat_map(|it| sources(seen, it)).collect()
+    } else {
+        return false;
+    };
+    let files = swept::files(&sweeps, seen.places());
+    files.incomplete.is_some() || files.found.iter().any(|file| is_protected(file))
+}
+
+/// Whether a command copies whole folders.
+fn copies(part: &Part) -> bool {
+    let deep = |word: &String| {
+        let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        word.starts_with("--rec")
+            || word.starts_with("--arch")
+            || letters.is_some_and(|it| it.contains(['r', 'R', 'a']))
+    };
+    matches!(part.program_name(), "cp" | "gcp" | "rsync") && part.argv().iter().any(deep)
+}
+
+/// Whether a command makes an archive.
+fn packs(part: &Part) -> bool {
+    match part.program_name() {
+        "tar" | "gtar" | "bsdtar" => has_mode(part, 'c') || has_word(part, &["--create"]),
+        "zip" | "cpio" | "pax" => true,
+        "7z" | "7za" | "7zz" => has_word(part, &["a"]),
+        _ => false,
+    }
+}
+
+/// Whether a command unpacks an archive.
+fn unpacks(part: &Part) -> bool {
+    match part.program_name() {
+        "tar" | "gtar" | "bsdtar" => has_mode(part, 'x') || has_word(part, &["--extract", "--get"]),
+        "unzip" | "cpio" | "pax" => true,
+        "7z" | "7za" | "7zz" => has_word(part, &["e", "x"]),
+        _ => false,
+    }
+}
+
+fn has_word(part: &Part, words: &[&str]) -> bool {
+    part.argv().iter().skip(1).any(|word| words.contains(&word.as_str()))
+}
+
+/// Whether the letters of `tar` have a mode among them, with a dash or, as the first word, without.
+fn has_mode(part: &Part, mode: char) -> bool {
+    part.argv().iter().enumerate().skip(1).any(|(at, word)| {
+        let bundle = word.strip_prefix('-').or((at == 1).then_some(word.as_str()));
+        bundle.is_some_and(|letters| !letters.starts_with('-') && letters.contains(mode))
+    })
+}
+
+/// The folders that the words of a command name. One that holds the workspace is what is copied away.
+fn sources(seen: &Seen<'_>, part: &Part) -> Vec<Sweep> {
+    let root = seen.places().root();
+    let is_around = |word: &str| {
+        part.directories().iter().any(|directory| {
+            let places = seen.places().of(word, directory).unwrap_or_default();
+            places.iter().any(|place| root.starts_with(place))
+        })
+    };
+    // The last word of a copy is where it writes, and what is there already is not brought.
+    let last = part.argv().len() - usize::from(copies(part));
+    let read = reaches::read(part.argv(), Flow::default());
+    let otherwise = || Reach { links: true, ..Reach::default() };
+    // What is certainly left out is not brought, and a link is one to the same file unless the program follows it.
+    let reach = Reach { hidden: true, ignored: true, ..read.unwrap_or_else(otherwise) };
+    let words = part.argv().iter().take(last).skip(1);
+    let words = words.filter(|word| !is_around(word) && !reach.without.words.contains(word));
+    let of = |word: &String| Sweep {
+        folder: word.clone(),
+        directories: part.directories().to_vec(),
+        reach: reach.clone(),
+        is_known: true,
+    };
+    words.map(of).collect()
+}

@@ -1,0 +1,108 @@
+//! Where git works, and what it writes about itself: the questions `floor/git` (rule R5).
+//!
+//! A repository has settings that run programs. So a command that works in another one than that of the workspace is asked
+//! about, however it gets there: by a directory, an option or a variable.
+
+use std::path::{Path, PathBuf};
+
+use crate::calls::git_words::GitWords;
+use crate::matching::seen::Seen;
+use countersign_shell::{Part, setting_runs};
+
+/// Why a command is asked about.
+pub(crate) fn reasons(seen: &Seen<'_>, part: &Part, only_reads: bool) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    if part.program_name().eq_ignore_ascii_case("git") {
+        let words = GitWords::of(part);
+        if is_elsewhere(seen, part, &words.moves) {
+            found.push(
+                "uses a repository outside of the workspace, whose settings may run programs",
+            );
+        }
+        if !only_reads && writes_settings(&words) {
+            found.push("writes the settings of the repository, which may run programs");
+        }
+        if words.settings.iter().any(|setting| runs(setting)) {
+            found.push("has a setting that may run a program, or names more settings");
+        }
+    }
+    if moves_git(seen, part) {
+        found.push(
+            "makes git use a place outside of the workspace, whose settings may run programs",
+        );
+    }
+    found
+}
+
+/// Whether a setting may run a program. One that a variable holds may have any value: `--config-env=core.pager=X`.
+fn runs(setting: &str) -> bool {
+    let key = setting.split_once('=').map_or(setting, |(key, _)| key);
+    setting_runs(setting) || key.contains('$')
+}
+
+/// Whether a command of git writes its settings.
+fn writes_settings(words: &GitWords<'_>) -> bool {
+    let has = |known: &[&str]| words.rest.iter().any(|word| known.contains(&word.as_str()));
+    match words.sub {
+        Some("branch") => {
+            has(&["--track", "-t", "-u", "--edit-description", "--unset-upstream"])
+                || words
+                    .rest
+                    .iter()
+                    .any(|it| it.starts_with("--set-up") || it.starts_with("--track="))
+        }
+        Some("sparse-checkout") => !has(&["list", "check-rules"]),
+        Some(sub) => GIT_SETTINGS.contains(&sub) && !has(GIT_GETS),
+        None => false,
+    }
+}
+
+/// Sub-commands of git that write its settings, unless they are known to read.
+const GIT_SETTINGS: &[&str] =
+    &["config", "init", "remote", "submodule", "lfs", "maintenance", "scalar"];
+
+/// Words with which `git config` prints settings and changes none.
+const GIT_GETS: &[&str] =
+    &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "get", "list"];
+
+/// Whether `git` may work outside of the root, by a directory that it may start in or by an option.
+fn is_elsewhere(seen: &Seen<'_>, part: &Part, moves: &[&str]) -> bool {
+    let root = seen.places().root();
+    part.directories().iter().any(|directory| {
+        !directory.starts_with(root) || moves.iter().any(|it| is_outside(seen, it, directory))
+    })
+}
+
+fn is_outside(seen: &Seen<'_>, text: &str, directory: &Path) -> bool {
+    let outside = |place: &PathBuf| {
+        !place.starts_with(seen.places().root()) && *place != Path::new("/dev/null")
+    };
+    seen.places().of(text, directory).map_or(true, |places| places.iter().any(outside))
+}
+
+/// Variables that move git to another repository, or to other settings.
+const GIT_PLACES: &[&str] = &[
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_CONFIG",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+];
+
+/// Whether a variable moves git to another place, which is asked about as such.
+pub(super) fn is_place(variable: &str) -> bool {
+    GIT_PLACES.contains(&variable)
+}
+
+/// Whether a command sets such a variable to a place outside of the root: `GIT_DIR=/tmp/x git log`, `export GIT_DIR=/tmp/x`.
+fn moves_git(seen: &Seen<'_>, part: &Part) -> bool {
+    let set = part.assignments().iter().map(|it| (it.name(), it.value().text()));
+    let words = part.argv().iter().filter_map(|word| word.split_once('='));
+    set.chain(words).filter(|(name, _)| GIT_PLACES.contains(name)).any(|(_, value)| {
+        value.starts_with('$') && !value.starts_with("$PWD")
+            || part.directories().iter().any(|it| is_outside(seen, value, it))
+    })
+}

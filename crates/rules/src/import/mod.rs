@@ -1,0 +1,176 @@
+//! Imports the permission files of other agents.
+//!
+//! An import is a translation with a report: what can be said in a file of rules is written there, and what cannot is
+//! listed with the reason, so that nothing is silently allowed or lost. The result is a text to read and edit, and
+//! never loaded by itself.
+
+mod claude;
+mod codex;
+
+use std::cell::OnceCell;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use claude::import_claude;
+pub use codex::import_codex;
+
+use super::builder::RulesBuilder;
+use super::handle::Rules;
+use crate::calls::call::RuleCall;
+use crate::format::condition_format::RUNNERS;
+use countersign_shell::program_files::{is_interpreter, program_name};
+use countersign_shell::{ProgramExample, Programs};
+
+/// The shell, as hooks call it.
+const SHELL: &str = "shell";
+
+/// A file of rules made from another agent's file, and what it does not contain.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Imported {
+    /// The text of the file of rules. It loads, and is never milder than the original.
+    pub text: String,
+    /// The rules that were not carried over.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A rule of another agent that was not carried over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The rule as it is written there.
+    pub rule: String,
+    /// Why it was left out, and what to write instead.
+    pub why: String,
+    /// `true` if the rule has no effect there either.
+    pub dead: bool,
+}
+
+/// The classes of the forms of a program that are harmless: to look, to build and test, to write files that are named, to
+/// query a service.
+const HARMLESS: &[&str] = &["read-only", "project-build", "writes", "queries"];
+
+/// Collects rules as text.
+#[derive(Default)]
+struct Writer {
+    imported: Imported,
+    number: usize,
+    examples: OnceCell<Vec<ProgramExample>>,
+}
+
+impl Writer {
+    fn new(from: &str) -> Self {
+        let text = format!(
+            "# Imported from {from}, with the names of tools that `countersign hook` and `guard` have.\n\
+             # What no rule allows is asked about, also what the client does not ask about, such as reading.\n\
+             # A program is allowed in its harmless forms: for all forms, remove `where.command.is` of its rule.\n\
+             version = 1\n"
+        );
+        let imported = Imported { text, left_out: Vec::new() };
+        Self { imported, ..Self::default() }
+    }
+
+    fn rule(&mut self, effect: &str, tools: &[&str], lines: &[String], reason: &str) {
+        self.number += 1;
+        let text = &mut self.imported.text;
+        text.push_str(&format!(
+            "\n[[rule]]\nid = \"imported-{}\"\n{effect} = {}\n",
+            self.number,
+            list(tools)
+        ));
+        for line in lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        if effect != "allow" {
+            text.push_str(&format!("reason = {}\n", quoted(&reason.replace('{', "("))));
+        }
+    }
+
+    /// A rule that allows commands which begin with these words, in their harmless forms. The error says why there is
+    /// none.
+    fn allow_program(&mut self, words: &[&str]) -> Result<(), String> {
+        let runs = words.join(" ");
+        let all = || {
+            let line = format!("where.command.runs = {}", quoted(&runs));
+            format!("to allow all of them, write `{line}`")
+        };
+        let Some((program, operands)) = words.split_first() else {
+            return Err("names no program".to_owned());
+        };
+        if operands.is_empty() && is_runner(program) {
+            return Err("allows a program that runs any program in its arguments".to_owned());
+        }
+        if !Programs::built_in().names().any(|name| name == *program) {
+            return Err(format!(
+                "`{program}` is not described, so that its harmless forms are not known: {}",
+                all()
+            ));
+        }
+        let lines = [
+            format!("where.command.runs = {}", quoted(&runs)),
+            format!("where.command.is = {}", list(HARMLESS)),
+        ];
+        if !self.allows_some(&lines.join("\n"), &runs) {
+            return Err(format!("no form of `{runs}` is known to be harmless: {}", all()));
+        }
+        self.rule("allow", &[SHELL], &lines, "");
+        Ok(())
+    }
+
+    /// Returns `true` if a rule with these conditions allows some form of the commands that begin with these words,
+    /// of those that the table of programs has as examples. The rules themselves decide.
+    fn allows_some(&self, conditions: &str, runs: &str) -> bool {
+        let text = format!("version = 1\n[[rule]]\nid = 'a'\nallow = '{SHELL}'\n{conditions}\n");
+        let Ok(rules) = RulesBuilder::for_tests().text("tried", text).load() else { return false };
+        let begins = |command: &&str| {
+            command.strip_prefix(runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        let examples = self.examples.get_or_init(|| Programs::built_in().examples());
+        let examples = examples.iter().map(|it| it.command.as_str()).filter(begins);
+        std::iter::once(runs).chain(examples).any(|command| is_allowed(&rules, command))
+    }
+
+    fn left_out(&mut self, rule: &str, why: &str, dead: bool) {
+        self.imported.left_out.push(LeftOut { rule: rule.to_owned(), why: why.to_owned(), dead });
+    }
+}
+
+/// Returns `true` if a program runs programs or code that its arguments name.
+fn is_runner(program: &str) -> bool {
+    let name = program_name(program);
+    // The scripts of `awk` are checked.
+    RUNNERS.contains(&name) || !matches!(name, "awk" | "gawk") && is_interpreter(name)
+}
+
+fn is_allowed(rules: &Rules, command: &str) -> bool {
+    let args: Map<String, Value> = [("command".to_owned(), command.into())].into_iter().collect();
+    rules.decide(&RuleCall::new(SHELL, &args)).decision().is_allow()
+}
+
+/// A list of basic strings of TOML.
+pub(super) fn list(texts: &[&str]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A basic string of TOML.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Words that a rule can say a command begins with.
+pub(super) fn plain_words(words: &[&str]) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,%".contains(c);
+    !words.is_empty() && words.iter().all(|word| !word.is_empty() && word.chars().all(plain))
+}

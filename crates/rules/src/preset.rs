@@ -1,0 +1,41 @@
+//! The presets that come with this crate.
+//!
+//! A preset is a text in the format of files, with tests, and is read by the same reader. So what it allows can be
+//! looked at (`preset_text`), copied and edited, and there is no rule that only this crate could write.
+
+use countersign_shell::Preset;
+
+/// The root and the home directory that tests in files are run with.
+pub(super) const TEST_ROOT: &str = "/users/user/project";
+pub(super) const TEST_HOME: &str = "/users/user";
+
+/// The presets, by the names that files and options call them.
+pub(super) const NAMED: [(&str, Preset); 2] =
+    [("developer", Preset::Developer), ("reader", Preset::Reader)];
+
+/// The preset of this name.
+pub(super) fn named(name: &str) -> Option<Preset> {
+    NAMED.iter().find(|(known, _)| *known == name).map(|(_, preset)| *preset)
+}
+
+/// The name of a preset in files.
+pub(super) fn name_of(preset: Preset) -> &'static str {
+    NAMED.iter().find(|(_, known)| *known == preset).map_or("", |(name, _)| name)
+}
+
+/// The name and the text of a preset.
+///
+/// ```
+/// use countersign_rules::{Rules, preset_text};
+/// use countersign_shell::Preset;
+///
+/// let (name, text) = preset_text(Preset::Reader);
+/// assert!(Rules::builder().lexical().text(name, text).load().is_ok());
+/// ```
+#[must_use]
+pub fn preset_text(preset: Preset) -> (&'static str, &'static str) {
+    match preset {
+        Preset::Developer => ("preset developer", include_str!("presets/developer.toml")),
+        Preset::Reader => ("preset reader", include_str!("presets/reader.toml")),
+    }
+}

@@ -1,0 +1,563 @@
+//! The narrowest rules that would have allowed what people have approved again and again.
+//!
+//! A person who approves the same call for the third time wants a rule, and writes one that is too wide. Here rules are
+//! made from the approvals of a [journal](super::DecisionJournal), from the narrowest on, and each is tried: it is
+//! proposed if the rules with it would have allowed all of its calls, and together with every other call of the journal
+//! that it would have allowed, too.
+//!
+//! | approved | proposed |
+//! |---|---|
+//! | one call, again and again | exactly this call |
+//! | commands that begin with the same words | these words, with the fewest classes that cover them |
+//! | calls of one tool | its arguments, each with the values that were approved, or the folder of the paths |
+//!
+//! A rule is proposed only if it covers exactly what it says: where one value cannot be compared, the rule without this
+//! condition would be about every value. Such calls are listed with the reason, as are those that no rule can allow: an
+//! `ask` rule or the floor speaks, which are stricter. Nothing is written; a person reads, edits and puts the text into a
+//! file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::error::RulesError;
+use super::handle::Rules;
+use super::import::{list, plain_words, quoted};
+use super::journal::JournalEntry;
+use crate::calls::call::RuleCall;
+use crate::readings::shells::{is_for_people, is_known_shell};
+use crate::readings::tools::{OF_CLIENT, client_of, is_common};
+use countersign::decision::ToolDecision;
+use countersign::show;
+
+/// The classes of commands that a proposed rule may name.
+const CLASSES: &[&str] =
+    &["read-only", "project-build", "writes", "queries", "environment", "network", "runs-code"];
+
+/// The most values of one argument that are listed.
+const MAX_VALUES: usize = 8;
+
+/// A text that is longer is content, and no rule compares it.
+const MAX_TEXT: usize = 200;
+
+/// The most other calls that a proposal shows.
+const MAX_SHOWN: usize = 5;
+
+/// A rule that would have allowed approved calls.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ProposedRule {
+    /// The rule, as it is written in a file.
+    pub rule: String,
+    /// How many approvals it would have spared.
+    pub approvals: usize,
+    /// The different calls that were approved, for people.
+    pub calls: Vec<String>,
+    /// The other calls of the journal that it would have allowed: they were asked about, and not approved.
+    pub also: Vec<String>,
+}
+
+/// An approved call that no rule covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UncoveredCall {
+    /// The call, for people.
+    pub call: String,
+    /// How often it was approved.
+    pub approvals: usize,
+    /// Why no rule is proposed for it.
+    pub why: String,
+}
+
+/// The result of [`propose`]. As a text it is a file of rules with comments.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ProposedRules {
+    /// The rules, those that spare the most approvals first.
+    pub rules: Vec<ProposedRule>,
+    /// The calls that were approved again and again, and are not covered.
+    pub uncovered: Vec<UncoveredCall>,
+}
+
+/// The approvals of one call, at least one. Those of a command may be in several directories.
+struct ApprovedCall<'e> {
+    entry: &'e JournalEntry,
+    all: Vec<&'e JournalEntry>,
+}
+
+impl ApprovedCall<'_> {
+    fn times(&self) -> usize {
+        self.all.len()
+    }
+}
+
+/// Proposes rules for what was approved at least `least` times, and is asked about by the present rules. `with` loads the
+/// present rules together with another text of rules, which may be empty.
+///
+/// ```
+/// use countersign_rules::{JournalEntry, RuleCall, Rules, propose};
+/// use serde_json::json;
+///
+/// let with = |more: &str| Rules::builder().lexical().root("/src/shop").text("proposed", more).load();
+/// let rules = with("version = 1")?;
+/// let args = json!({"command": "git push origin topic"});
+/// let call = RuleCall::new("shell", args.as_object().unwrap());
+/// let approved = rules.journal_entry(&call, &rules.decide(&call)).of_approved(true);
+///
+/// let proposed = propose(&[approved.clone(), approved.clone(), approved], 3, with)?;
+/// assert!(proposed.rules[0].rule.contains(r#"where.command.equals = "git push origin topic""#));
+/// assert_eq!((proposed.rules[0].approvals, proposed.rules[0].also.len()), (3, 0));
+/// # Ok::<(), countersign_rules::RulesError>(())
+/// ```
+///
+/// # Errors
+/// [`RulesError`] if the present rules do not load.
+pub fn propose(
+    entries: &[JournalEntry],
+    least: usize,
+    with: impl Fn(&str) -> Result<Rules, RulesError>,
+) -> Result<ProposedRules, RulesError> {
+    let present = with(NOTHING)?;
+    let mut approved: BTreeMap<String, ApprovedCall<'_>> = BTreeMap::new();
+    let is_asked = |it: &JournalEntry| present.decide(&it.call()).decision() == ToolDecision::Ask;
+    for entry in entries.iter().filter(|it| it.approved && is_asked(it)) {
+        let call = approved.entry(shown(entry));
+        call.or_insert_with(|| ApprovedCall { entry, all: Vec::new() }).all.push(entry);
+    }
+    let mut proposing =
+        Proposing { entries, present: &present, with: &with, found: ProposedRules::default() };
+    let mut rest: BTreeMap<String, Vec<&ApprovedCall<'_>>> = BTreeMap::new();
+    for call in approved.values() {
+        match call.times() >= least {
+            true => proposing.exactly(call),
+            false => rest.entry(family(call.entry)).or_default().push(call),
+        }
+    }
+    for calls in rest.into_values() {
+        if calls.len() > 1 && calls.iter().map(|it| it.times()).sum::<usize>() >= least {
+            proposing.family(&calls);
+        }
+    }
+    let mut found = proposing.found;
+    found.rules.sort_by_key(|it| std::cmp::Reverse(it.approvals));
+    for (at, proposal) in found.rules.iter_mut().enumerate() {
+        proposal.rule = proposal.rule.replacen(ID, &format!("proposed-{}", at + 1), 1);
+    }
+    Ok(found)
+}
+
+/// A file without rules.
+const NOTHING: &str = "version = 1\n";
+/// The id of a rule that has no number yet.
+const ID: &str = "proposed-0";
+
+/// A rule as text, and the present rules together with it.
+type TriedRule = (String, Rules);
+
+struct Proposing<'a, W> {
+    entries: &'a [JournalEntry],
+    present: &'a Rules,
+    with: &'a W,
+    found: ProposedRules,
+}
+
+impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
+    /// Proposes a rule about one call that was approved often enough by itself.
+    fn exactly(&mut self, call: &ApprovedCall<'_>) {
+        let calls = [call];
+        let tried = match command(call.entry) {
+            Some(text) => self.tried(&calls, &[format!("where.command.equals = {}", quoted(text))]),
+            None => self.by_arguments(&calls),
+        };
+        self.add(&calls, tried);
+    }
+
+    /// Proposes a rule about different calls of one kind.
+    fn family(&mut self, calls: &[&ApprovedCall<'_>]) {
+        let words = calls.first().and_then(|it| command(it.entry)).map(first_words);
+        let tried = match words {
+            Some(words) if words.is_empty() => {
+                Err("the command does not begin with plain words".into())
+            }
+            Some(words) => self.by_words(calls, &words.join(" ")),
+            None => self.by_arguments(calls),
+        };
+        self.add(calls, tried);
+    }
+
+    fn add(&mut self, calls: &[&ApprovedCall<'_>], tried: Result<TriedRule, String>) {
+        let approvals = calls.iter().map(|it| it.times()).sum();
+        match tried {
+            Ok((rule, rules)) => {
+                let also = self.also(&rules);
+                let calls = calls.iter().map(|it| shown(it.entry)).collect();
+                self.found.rules.push(ProposedRule { rule, approvals, calls, also });
+            }
+            Err(why) => {
+                let all = calls.iter().map(|it| UncoveredCall {
+                    call: shown(it.entry),
+                    approvals: it.times(),
+                    why: why.clone(),
+                });
+                self.found.uncovered.extend(all);
+            }
+        }
+    }
+
+    /// The rule with these conditions, if the rules with it allow all of the calls; otherwise why not.
+    fn tried(
+        &self,
+        calls: &[&ApprovedCall<'_>],
+        conditions: &[String],
+    ) -> Result<TriedRule, String> {
+        let entry = calls.first().map(|it| it.entry).ok_or("there is no call")?;
+        let all = || calls.iter().flat_map(|it| &it.all);
+        if let Some(masked) = all().find(|it| it.masked) {
+            return Err(format!("a secret is masked in {}", shown(masked)));
+        }
+        if conditions.is_empty() {
+            return Err("it has no argument to compare, and a rule about the tool alone is about every call".into());
+        }
+        let tool = quoted(&literal(entry)?);
+        let rule = format!("[[rule]]\nid = \"{ID}\"\nallow = {tool}\n{}", conditions.join("\n"));
+        let rules =
+            (self.with)(&format!("{NOTHING}{rule}\n")).map_err(|error| error.to_string())?;
+        for entry in all() {
+            let ruling = rules.decide(&entry.call());
+            if ruling.decision() != ToolDecision::Allow {
+                return Err(format!("a rule that allows it would not be enough: {ruling}"));
+            }
+        }
+        Ok((rule, rules))
+    }
+
+    /// A rule about the first words of commands, with the fewest classes.
+    fn by_words(&self, calls: &[&ApprovedCall<'_>], words: &str) -> Result<TriedRule, String> {
+        let runs = format!("where.command.runs = {}", quoted(words));
+        let rule = |classes: &[&str]| {
+            let is = format!("where.command.is = {}", list(classes));
+            self.tried(calls, &[runs.clone(), is])
+        };
+        let mut classes = CLASSES.to_vec();
+        let Ok(mut narrowest) = rule(&classes) else {
+            // The effects of the command are in no class, such as changes of a repository.
+            return self.tried(calls, std::slice::from_ref(&runs));
+        };
+        for class in CLASSES {
+            let fewer: Vec<&str> = classes.iter().copied().filter(|it| it != class).collect();
+            if let Some(narrower) = (!fewer.is_empty()).then(|| rule(&fewer).ok()).flatten() {
+                (classes, narrowest) = (fewer, narrower);
+            }
+        }
+        Ok(narrowest)
+    }
+
+    /// A rule about the arguments of a tool: each has one of the values that were approved, and no other one is there.
+    fn by_arguments(&self, calls: &[&ApprovedCall<'_>]) -> Result<TriedRule, String> {
+        let entry = calls.first().map(|it| it.entry).ok_or("there is no call")?;
+        let (mut conditions, mut own) = (Vec::new(), BTreeSet::new());
+        own.extend(calls.iter().flat_map(|it| it.entry.args.keys()));
+        for name in &own {
+            conditions.push(condition(name, calls)?);
+        }
+        let same_tool = self.entries.iter().filter(|it| pattern(it) == pattern(entry));
+        let others: BTreeSet<&String> = same_tool.flat_map(|it| it.args.keys()).collect();
+        let none = others.difference(&own).map(|name| format!("{}.exists = false", field(name)));
+        conditions.extend(none);
+        self.tried(calls, &conditions)
+    }
+
+    /// The calls that were asked about and not approved, and that these rules allow.
+    fn also(&self, rules: &Rules) -> Vec<String> {
+        let approved = || self.entries.iter().filter(|it| it.approved);
+        let (calls, texts): (BTreeSet<_>, BTreeSet<_>) =
+            (approved().map(whole).collect(), approved().map(shown).collect());
+        let is_new = |entry: &&JournalEntry| {
+            !calls.contains(&whole(entry))
+                && self.present.decide(&entry.call()).decision() != ToolDecision::Allow
+                && rules.decide(&entry.call()).decision() == ToolDecision::Allow
+        };
+        // A call that is approved elsewhere, or with other arguments, is shown with what makes it another one.
+        let text = |entry: &JournalEntry| match shown(entry) {
+            short if texts.contains(&short) => shown_whole(entry),
+            short => short,
+        };
+        let also: BTreeSet<String> = self.entries.iter().filter(is_new).map(text).collect();
+        also.into_iter().collect()
+    }
+}
+
+/// The condition that an argument has one of the values that it has in these calls, or that a path is in their folder.
+/// The error says why no condition covers the values.
+fn condition(name: &str, calls: &[&ApprovedCall<'_>]) -> Result<String, String> {
+    let argument = || format!("the argument `{}`", show::escape(name));
+    let mut different: Vec<&Value> = Vec::new();
+    for call in calls {
+        let value = call.entry.args.get(name);
+        let value = value.ok_or_else(|| format!("{} is not in every call", argument()))?;
+        for value in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
+            let why = match value {
+                Value::Null | Value::Array(_) | Value::Object(_) => "a value that no rule compares",
+                Value::String(text) if text.len() > MAX_TEXT => {
+                    "a text that is too long to compare"
+                }
+                Value::String(text) if text.contains(char::is_control) => "a text of several lines",
+                _ => "",
+            };
+            if !why.is_empty() {
+                return Err(format!("{} has {why}", argument()));
+            }
+            if !different.contains(&value) {
+                different.push(value);
+            }
+        }
+    }
+    let are_texts = different.iter().all(|value| value.is_string());
+    if name == "path" && are_texts && different.len() > 2 {
+        let folder = folder(calls)?;
+        return Ok(format!("where.path.within = {}", quoted(&folder.to_string_lossy())));
+    }
+    if different.len() > MAX_VALUES {
+        return Err(format!("{} has more than {MAX_VALUES} values", argument()));
+    }
+    let written = different.iter().map(|value| match value {
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    });
+    let values = written.collect::<Vec<_>>().join(", ");
+    Ok(format!("{}.equals = [{values}]", field(name)))
+}
+
+/// The folder that the paths of all of these calls are in, if a rule about all of it is narrow enough.
+fn folder(calls: &[&ApprovedCall<'_>]) -> Result<PathBuf, String> {
+    let mut common: Option<PathBuf> = None;
+    for entry in calls.iter().flat_map(|it| &it.all) {
+        let value = entry.args.get("path");
+        let texts = value
+            .map_or(&[][..], |it| it.as_array().map_or(std::slice::from_ref(it), Vec::as_slice));
+        for text in texts.iter().filter_map(Value::as_str) {
+            let path = entry.directory.join(text);
+            let is_plain = path.components().all(|it| it != Component::ParentDir);
+            if !is_plain || text.starts_with('~') || text.contains(['$', '*', '?', '[', '{']) {
+                return Err(format!("`{}` may be read as another path", show::escape(text)));
+            }
+            let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+            common = Some(match common {
+                None => parent,
+                Some(common) => {
+                    let same = common.components().zip(parent.components());
+                    same.take_while(|(a, b)| a == b).map(|(component, _)| component).collect()
+                }
+            });
+        }
+    }
+    match common {
+        Some(folder) if !is_wide(&folder) => Ok(folder),
+        _ => Err(
+            "the paths have no folder in common, or only one that is as wide as a home directory"
+                .into(),
+        ),
+    }
+}
+
+/// Tells whether a folder is the root of the file system or a home directory, or holds one.
+fn is_wide(folder: &Path) -> bool {
+    let of_users = ["/home", "/Users", "/var/home"].map(Path::new);
+    let is_home = folder.parent().is_none_or(|parent| of_users.contains(&parent));
+    let holds = |home: &Path| home.starts_with(folder);
+    let own = std::env::home_dir();
+    is_home
+        || of_users.into_iter().any(holds)
+        || holds(Path::new("/root"))
+        || own.as_deref().is_some_and(holds)
+}
+
+/// The name of an argument behind `where`.
+fn field(name: &str) -> String {
+    match matches!(name, "path" | "url" | "amount" | "query") {
+        true => format!("where.{name}"),
+        false => {
+            format!("where.{}", quoted(&format!("/{}", name.replace('~', "~0").replace('/', "~1"))))
+        }
+    }
+}
+
+/// The text of the command, if the call is one of a shell.
+fn command(entry: &JournalEntry) -> Option<&str> {
+    let is_shell = entry.server.is_none() && is_known_shell(&entry.tool);
+    entry.args.get("command").filter(|_| is_shell)?.as_str()
+}
+
+/// Programs whose second word says what they do: a rule about the first one alone would be about everything.
+const MANY_COMMANDS: &[&str] = &[
+    "apt",
+    "aws",
+    "az",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "dart",
+    "deno",
+    "docker",
+    "dotnet",
+    "flutter",
+    "gcloud",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "jj",
+    "just",
+    "kubectl",
+    "make",
+    "mix",
+    "mvn",
+    "npm",
+    "pip",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rails",
+    "rustup",
+    "systemctl",
+    "terraform",
+    "uv",
+    "yarn",
+];
+
+/// The plain words that a command begins with: the program, and a sub-command.
+fn first_words(command: &str) -> Vec<&str> {
+    let words: Vec<&str> = command.split_whitespace().take(2).collect();
+    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    match words.as_slice() {
+        [program, second] if MANY_COMMANDS.contains(program) => {
+            let is_said = is_name(second) && !second.starts_with('-');
+            if is_said { vec![*program, *second] } else { Vec::new() }
+        }
+        [program, ..] if plain_words(&[*program]) => vec![*program],
+        _ => Vec::new(),
+    }
+}
+
+/// The common part of calls that one rule may be about: the tool, and the words of a command or the names of arguments.
+fn family(entry: &JournalEntry) -> String {
+    let words = command(entry).map(|text| first_words(text).join(" "));
+    let names: Option<Vec<&String>> = words.is_none().then(|| entry.args.keys().collect());
+    json!([pattern(entry), words, names]).to_string()
+}
+
+/// The tool as rules name it.
+fn pattern(entry: &JournalEntry) -> String {
+    let own = entry.own_name();
+    match (&entry.server, entry.toolset.as_deref()) {
+        (Some(server), _) => format!("mcp:{server}/{own}"),
+        (None, Some(toolset)) => match toolset.strip_prefix(OF_CLIENT) {
+            Some(client) => format!("{client}:{own}"),
+            None if client_of(toolset).is_some() && is_common(&entry.tool) => entry.tool.clone(),
+            None => format!("set:{toolset}/{own}"),
+        },
+        (None, None) => entry.tool.clone(),
+    }
+}
+
+/// The tool as rules name it, if the pattern is about this tool alone.
+fn literal(entry: &JournalEntry) -> Result<String, String> {
+    let pattern = pattern(entry);
+    if pattern.contains(['*', '?', '[']) {
+        return Err(format!(
+            "`{}` has a wildcard, so that a rule would be about other tools, too",
+            show::escape(&pattern)
+        ));
+    }
+    let none = Map::new();
+    let named = RuleCall::named(&pattern, &none);
+    let is_same = named.server_name() == entry.server.as_deref()
+        && [entry.own_name(), &entry.tool].contains(&named.tool());
+    match is_same {
+        true => Ok(pattern),
+        false => Err(format!("a rule reads `{}` as another tool", show::escape(&pattern))),
+    }
+}
+
+/// The call on one line: of a command only its text, as a rule compares it.
+fn shown(entry: &JournalEntry) -> String {
+    let text = match command(entry) {
+        Some(text) => text.to_owned(),
+        None => Value::Object(Map::clone(&entry.args)).to_string(),
+    };
+    show::escape(&format!("{}: {text}", pattern(entry)))
+}
+
+/// The call on one line, with its directory and all of its arguments.
+fn shown_whole(entry: &JournalEntry) -> String {
+    let others = command(entry).map(|_| {
+        let others = arguments(entry).filter(|(name, _)| *name != "command");
+        others.map(|(name, value)| format!(", {name} = {value}")).collect::<String>()
+    });
+    let (directory, others) = (entry.directory.display().to_string(), others.unwrap_or_default());
+    format!("{} (in {})", shown(entry), show::escape(&format!("{directory}{others}")))
+}
+
+/// All by which a call differs from another one.
+fn whole(entry: &JournalEntry) -> String {
+    let args: BTreeMap<_, _> = arguments(entry).collect();
+    json!([entry.server, entry.toolset, entry.own_name(), entry.tool, entry.directory, args])
+        .to_string()
+}
+
+/// The arguments, but for the words for people of a shell: a model words them anew each time.
+fn arguments(entry: &JournalEntry) -> impl Iterator<Item = (&String, &Value)> {
+    let is_shell = command(entry).is_some();
+    entry.args.iter().filter(move |(name, value)| !(is_shell && is_for_people(name, value)))
+}
+
+impl fmt::Display for ProposedRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("version = 1\n")?;
+        for it in &self.rules {
+            let (approvals, calls) = (it.approvals, show::counted(it.calls.len(), "call"));
+            writeln!(f, "\n# {approvals} approvals of {calls}:")?;
+            few(f, &it.calls)?;
+            match it.also.len() {
+                0 => writeln!(f, "# It would have allowed no other call of the journal.")?,
+                more => {
+                    let more = show::counted(more, "call");
+                    writeln!(
+                        f,
+                        "# It would ALSO have allowed {more} of the journal that no one has approved:"
+                    )?;
+                    few(f, &it.also)?;
+                }
+            }
+            writeln!(f, "{}", it.rule)?;
+        }
+        for it in &self.uncovered {
+            writeln!(
+                f,
+                "\n# No rule for {} ({} times): {}",
+                it.call,
+                it.approvals,
+                show::escape(&it.why)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The first of these calls as comments, and how many there are beside them.
+fn few(f: &mut fmt::Formatter<'_>, calls: &[String]) -> fmt::Result {
+    for call in calls.iter().take(MAX_SHOWN) {
+        let short: String = call.chars().take(MAX_TEXT).collect();
+        writeln!(f, "#   {short}")?;
+    }
+    match calls.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        Some(more) => writeln!(f, "#   and {more} more"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,58 @@
+//! The variables that a text sets itself: by `for`, by `while read`, and by an assignment.
+//!
+//! A variable of the environment may be a secret, and its value is never known here. A variable that the text sets is
+//! another matter: in `for f in a.rs b.rs; do wc -l "$f"; done` it is one word after the other, and the commands are
+//! judged with each. Where the value is not known, it is at least no secret of the environment, so that it may be
+//! printed; it is no path and no option that could be judged, and is asked about there.
+//!
+//! | set by | value | `cat "$f"` |
+//! |---|---|---|
+//! | `for f in a.rs` | `a.rs` | judged as `cat a.rs` |
+//! | `for f in *.rs` | the pattern, which stands for each of its files | judged as `cat *.rs` |
+//! | `find … \| while read -r f` | a part of a path in the workspace | asked; allowed for `wc`, which shows no content |
+//! | `for f in $(cmd)`, `read f` | text | asked |
+//!
+//! # What is not followed
+//!
+//! A name is bound once at a time, and the binding ends with the loop or the list: setting it again inside is asked about,
+//! since whether that happens is known only when it runs. Names that programs or shells give a meaning to (`PATH`,
+//! `HOME`, `path`, `http_proxy`) are asked about, too: the environment may have them, and then programs see the value.
+
+use crate::names::lists::names;
+use crate::syntax::commands::Word;
+
+/// The value of a variable.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    /// One word of the text. Unless it is `plain`, a shell may make other words from it where it is not quoted.
+    Word { word: Word, plain: bool },
+    /// A path in the workspace, or a part of one.
+    Line,
+    /// Anything but a secret of the environment.
+    Text,
+}
+
+/// A variable with its value.
+#[derive(Debug)]
+pub(super) struct Binding {
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    /// `true` if a word with the variable was judged.
+    pub(crate) used: bool,
+}
+
+/// Returns `true` if no program and no shell gives a meaning to a variable of this name.
+pub(super) fn is_free_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let begins = [
+        "npm_", "yarn_", "pnpm_", "bun_", "uv_", "ac_", "am_", "lt_", "zsh_", "dis_", "zcurses_",
+        "_",
+    ];
+    let lower = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(plain)
+        && !begins.iter().any(|beginning| name.starts_with(beginning))
+        && !name.ends_with("_proxy")
+        && !names("variables of shells").contains(&name);
+    let letter = name.len() == 1 && name.starts_with(|c: char| c.is_ascii_uppercase());
+    lower || letter || names("free variables").contains(&name)
+}

@@ -1,0 +1,190 @@
+//! Judges the directories that commands run in or change to.
+//!
+//! `cd` is followed twice: as a shell goes, by the path as it is written (`cd link/..` is the directory itself), and by
+//! what the path resolves to, as `cd -P` and programs do. Where the two differ, the commands after it may run in
+//! either, and paths are judged in both.
+//!
+//! A program that works in the repository of its directory (`git`, and what calls it) runs what that repository's
+//! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
+//! have another one, which anyone who can write there has made.
+
+use std::path::{Path, PathBuf};
+
+use super::judgement::Effect;
+use super::lists::MAX_DIRECTORIES;
+use super::simple::{Judging, Simple};
+use crate::places::links::lead_out;
+use crate::places::paths::{PathClass, place};
+use crate::places::repository::runs_programs;
+use crate::syntax::commands::{Word, WordKind};
+use crate::table::{Kind, Matched};
+
+impl Simple<'_> {
+    pub(crate) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.settings.workspace;
+        if word.kind == WordKind::Glob && !word.split {
+            return self.one_of_the_directories(judging, word);
+        }
+        let there =
+            word.literal().filter(|text| !text.is_empty() && *text != "-").and_then(|text| {
+                let places = self.here.iter().map(|here| workspace.places(text, here));
+                places.collect::<Option<Vec<_>>>()
+            });
+        match there {
+            Some(there)
+                if there.iter().flatten().all(|place| place.starts_with(workspace.root())) =>
+            {
+                // A shell goes by the path as it is written, `ShellTool` and `cd -P` by what it resolves to.
+                self.here = all_of(there).into();
+                self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
+            }
+            Some(there) => {
+                self.here = all_of(there).into();
+                self.ask(format!("works in `{}`, outside of the workspace", word.text));
+            }
+            None => {
+                if matches!(&*word.text, "-" | "~-" | "$OLDPWD" | "${OLDPWD}") {
+                    self.back(judging);
+                }
+                self.ask(format!("works in `{}`, which is known only when it runs", word.text));
+            }
+        }
+    }
+
+    /// Goes to the directory before, which may be each of those that the text was in: which of them it was depends on
+    /// what succeeded.
+    fn back(&mut self, judging: &Judging<'_>) {
+        let mut all = self.here.to_vec();
+        all.push(judging.settings.workspace.start().to_owned());
+        for place in judging.visited.iter().take(MAX_DIRECTORIES) {
+            if !all.contains(place) {
+                all.push(place.clone());
+            }
+        }
+        self.here = all.into();
+    }
+
+    /// The directory is one of those that a pattern matches now: the value of a loop's variable.
+    fn one_of_the_directories(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.settings.workspace;
+        let mut there = Vec::new();
+        for here in self.here.iter() {
+            let found = workspace.matches(&word.text, here).unwrap_or_default();
+            let places = found.iter().map(|path| workspace.places(&path.to_string_lossy(), here));
+            match places.collect::<Option<Vec<_>>>() {
+                Some(places) if !places.is_empty() => there.extend(places),
+                _ => {
+                    return self.ask(format!(
+                        "works in `{}`, which is known only when it runs",
+                        word.text
+                    ));
+                }
+            }
+        }
+        let inside = |place: &PathBuf| place.starts_with(workspace.root());
+        if !there.iter().flatten().all(inside) {
+            return self.ask(format!("works in `{}`, outside of the workspace", word.text));
+        }
+        self.here = all_of(there).into();
+        self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
+        if self.here.len() > MAX_DIRECTORIES {
+            self.ask("may run in too many directories");
+        }
+    }
+
+    pub(super) fn went(&mut self, matched: &Matched<'_, '_>) -> Option<Vec<PathBuf>> {
+        if matched.operands.is_empty() {
+            self.ask("goes to the home directory");
+        }
+        Some(self.here.to_vec())
+    }
+
+    /// Asks about a command that works in the repository of its directory, unless that is known to be the workspace's
+    /// own: the settings of another repository may run programs. Returns whether those of the workspace's own do.
+    pub(crate) fn repository(&mut self, judging: &Judging<'_>) -> bool {
+        let workspace = &judging.settings.workspace;
+        let known = |directory: &Path| {
+            directory == workspace.root()
+                || directory == workspace.start()
+                || workspace.is_no_repository(directory)
+        };
+        if !self.here.iter().all(|directory| known(directory)) {
+            self.ask("uses the repository of another directory, whose settings may run programs");
+        }
+        *judging.git_runs.get_or_init(|| runs_programs(workspace))
+    }
+
+    /// Asks about a program that may write where it works, in a folder that decides what runs or what is allowed.
+    pub(super) fn writes_here(&mut self, judging: &Judging<'_>, name: &str) {
+        let root = judging.settings.workspace.root();
+        if self.here.iter().any(|directory| place(directory, root) == PathClass::Protected) {
+            self.ask_every_time(format!(
+                "`{name}` may write in its folder, which decides what runs or what is allowed"
+            ));
+        }
+    }
+
+    /// Judges a database that is read. The program may write journals beside it, so that one in such a folder is asked
+    /// about.
+    pub(crate) fn database(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.path(judging, word, &Kind::Read);
+        let workspace = &judging.settings.workspace;
+        let places = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
+        let protected = |found: &PathBuf| place(found, workspace.root()) == PathClass::Protected;
+        if places.flatten().any(|found| protected(&found)) {
+            self.ask_every_time(format!(
+                "may write beside `{}`, in a folder that decides what runs or what is allowed",
+                word.text
+            ));
+        }
+    }
+
+    /// Asks about a program that follows links, if one of them leads out of the workspace.
+    pub(crate) fn followed(
+        &mut self,
+        judging: &Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+    ) {
+        if self.has_links_out(judging, matched) {
+            self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
+        }
+    }
+
+    /// Whether the paths that a program prints may be those of links that lead out of the workspace.
+    pub(super) fn prints_links(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
+        !matched.files && self.has_links_out(judging, matched)
+    }
+
+    /// Whether a link below the operands of a command, or below its directory if it has none, leads out.
+    fn has_links_out(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
+        let workspace = &judging.settings.workspace;
+        if !workspace.looks() {
+            return false;
+        }
+        let named = matched.operands.iter().filter(|one| {
+            matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
+        });
+        let mut bases: Vec<PathBuf> = Vec::new();
+        for here in self.here.iter() {
+            let texts = named.clone().filter_map(|one| one.word.literal());
+            let places = texts.filter_map(|text| workspace.places(text, here));
+            bases.extend(places.map(|[_, resolved]| resolved).filter(|place| place.is_dir()));
+        }
+        if bases.is_empty() {
+            bases.extend_from_slice(&self.here);
+        }
+        lead_out(workspace, bases, &judging.entries_left)
+    }
+}
+
+/// The directories, each of them once.
+fn all_of(places: Vec<[PathBuf; 2]>) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for place in places.into_iter().flatten() {
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    all
+}

@@ -1,0 +1,183 @@
+//! Environment variables that may be set for a command, printed by one, or be there when it runs. All lists are in
+//! `variables.txt`.
+//!
+//! A variable may name code that a program loads, a pager that it runs, or a server that it asks. There are too many to
+//! list the dangerous ones, so the harmless ones are listed: names that change how a program prints (`LANG`, `TZ`,
+//! `NO_COLOR`), with plain values of at most 200 bytes that are no paths.
+//!
+//! A variable that is there already cannot be judged so, as an environment has hundreds of names that no program knows.
+//! There the variables are listed that are known to change what a program runs, loads or asks, with the programs.
+//!
+//! The reverse holds for printing: a variable's value is a secret until its name is in the list of public ones (`PATH`,
+//! `HOME`).
+
+use super::judgement::{Effect, Judgement, Part};
+use crate::names::lists::{lists, names};
+
+/// Returns `true` if a command may run with this variable: only names that change no more than how a program prints.
+pub(super) fn may_be_set(name: &str, value: &str) -> bool {
+    // A path is refused for every variable, as it could name code to load.
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | ',' | '=' | ':' | '*' | '+' | '@' | ' ' | '/')
+    };
+    let path = value.starts_with(['/', '~', '.']) || value.contains("../") || value.contains("/.");
+    let zone = name == "TZ" && value.starts_with(':');
+    names("settable variables").contains(&name)
+        && value.len() <= 200
+        && value.chars().all(plain)
+        && !path
+        && !zone
+}
+
+/// Returns `true` if a variable names places of the workspace in which a build finds code: `PYTHONPATH=src`. A build
+/// runs the code of the workspace anyway, and no other program may be given such a variable.
+pub(super) fn names_workspace_code(name: &str, value: &str) -> bool {
+    let inside = |path: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        !path.is_empty()
+            && !path.starts_with(['/', '~', '-'])
+            && path.chars().all(plain)
+            && path.split('/').all(|part| part != "..")
+    };
+    names("variables of code").contains(&name) && value.len() <= 200 && value.split(':').all(inside)
+}
+
+/// Returns `true` if a variable has options for a compiler that only change its warnings and its optimisation.
+pub(super) fn has_harmless_flags(name: &str, value: &str) -> bool {
+    let known = |flag: &str| names("compiler flags").contains(&flag);
+    let lint =
+        |flag: &str| flag.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'));
+    let mut flags = value.split_whitespace();
+    while let Some(flag) = flags.next() {
+        let harmless = match flag {
+            "-D" | "-A" | "-W" => flags.next().is_some_and(lint),
+            "-C" => flags.next().is_some_and(known),
+            flag => known(flag) || flag.strip_prefix("-W").is_some_and(lint),
+        };
+        if !harmless {
+            return false;
+        }
+    }
+    names("variables of compilers").contains(&name)
+}
+
+/// Returns `true` if a variable has filters for Python's warnings that import nothing: `ignore::DeprecationWarning`.
+/// A category with a dot is a class of a module, which Python imports as it starts. A message between slashes may
+/// have colons of its own.
+fn has_harmless_filters(name: &str, value: &str) -> bool {
+    let is_builtin = |filter: &str| {
+        let category = filter.split(':').nth(2).unwrap_or_default();
+        !filter.contains('/') && category.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    name.eq_ignore_ascii_case("PYTHONWARNINGS") && value.split(',').all(is_builtin)
+}
+
+/// Returns `true` if a variable's value is public, so that a command may print it.
+pub(super) fn is_public(name: &str) -> bool {
+    names("public variables").contains(&name)
+}
+
+/// A variable of the environment that changes what programs run, load or ask.
+///
+/// ```
+/// use countersign_shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let judged = |text: &str| classifier.judge(text, Dialect::Bash);
+/// let diff = ActingVariable::find("GIT_EXTERNAL_DIFF", "./x").unwrap();
+/// assert!(diff.concerns(&judged("git diff")) && !diff.concerns(&judged("ls src")));
+/// // A build may run git.
+/// assert!(diff.concerns(&judged("make")));
+/// assert!(ActingVariable::find("LANG", "C").is_none() && ActingVariable::find("GIT_PAGER", "cat").is_none());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActingVariable {
+    programs: Vec<&'static str>,
+}
+
+impl ActingVariable {
+    /// The known effect of a variable with this value; `None` if it has none.
+    #[must_use]
+    pub fn find(name: &str, value: &str) -> Option<Self> {
+        let is_inert = names("inert variables").iter().any(|pattern| is_named(pattern, name));
+        let is_plain = may_be_set(name, value)
+            || has_harmless_flags(name, value)
+            || has_harmless_filters(name, value);
+        if is_inert || is_plain {
+            return None;
+        }
+        let (mut by_name, mut by_pattern) = (Vec::new(), Vec::new());
+        for (heading, entries) in lists() {
+            let Some(programs) = heading.strip_prefix("changes ") else { continue };
+            for entry in entries {
+                let (pattern, values) = entry.split_once('=').unwrap_or((entry, "="));
+                if !is_named(pattern, name) {
+                    continue;
+                }
+                if values != "=" && values.split('|').any(|it| is_value(it, value)) {
+                    return None;
+                }
+                let found = if pattern.ends_with('*') { &mut by_pattern } else { &mut by_name };
+                found.extend(programs.split(' '));
+            }
+        }
+        let programs = if by_name.is_empty() { by_pattern } else { by_name };
+        (!programs.is_empty()).then_some(Self { programs })
+    }
+
+    /// Returns `true` if it changes what a program of this name does.
+    #[must_use]
+    pub fn acts_on(&self, program: &str) -> bool {
+        self.programs.contains(&"*") || self.programs.contains(&program)
+    }
+
+    /// Returns `true` if it changes what these commands do: of a program that it concerns, of one that is not known,
+    /// or of one that does more than reading and writing files, and so may run others.
+    #[must_use]
+    pub fn concerns(&self, commands: &Judgement) -> bool {
+        self.acts_on("sh")
+            || commands.refused().is_some()
+            || commands.parts().iter().any(|part| self.concerns_part(part))
+    }
+
+    fn concerns_part(&self, part: &Part) -> bool {
+        let plain = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Reads(_)
+                    | Effect::Lists(_)
+                    | Effect::Writes(_)
+                    | Effect::Wraps(_)
+                    | Effect::ChangesDirectory(_)
+            )
+        };
+        match part.program() {
+            Some(program) if self.acts_on(program) => true,
+            Some(_) if part.effects().is_empty() => !part.reasons().is_empty(),
+            Some(_) => !part.effects().iter().all(plain),
+            // Assignments alone run nothing.
+            None => !part.argv().is_empty(),
+        }
+    }
+}
+
+/// Returns `true` if a name is one of a pattern: in any case, and with anything in place of a `*` at its end.
+fn is_named(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => {
+            name.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
+        }
+        None => name.eq_ignore_ascii_case(pattern),
+    }
+}
+
+/// Returns `true` if a value is one that changes nothing: this one, or this pager with options for its display.
+fn is_value(harmless: &str, value: &str) -> bool {
+    let display = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|c| "FRXSiMe".contains(c))
+    };
+    let mut words = value.split(' ');
+    words.next() == Some(harmless) && words.all(|word| harmless == "less" && display(word))
+}

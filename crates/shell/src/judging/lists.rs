@@ -1,0 +1,170 @@
+//! The judgement of lists and pipelines, and of the directories that their commands run in.
+//!
+//! # Which directories a command may run in
+//!
+//! Any `cd` may fail, and a text continues after it unless `&&` says otherwise. So a command is judged in *every*
+//! directory in which it may run:
+//!
+//! | text, starting in `/w` | `x` may run in |
+//! |---|---|
+//! | `cd a; x` | `/w/a`, `/w` |
+//! | `cd a && x` | `/w/a` |
+//! | `cd a && cd b; x` | `/w/a/b`, `/w/a`, `/w` |
+//! | `y \|\| cd a && x` | `/w/a`, `/w` |
+//! | `(cd a); x` | `/w` |
+//!
+//! Beyond eight directories a person is asked: each path is judged in each of them.
+
+use std::path::PathBuf;
+
+use super::bindings::{Binding, Value};
+use super::flow::is_plain;
+use super::judgement::Reason;
+use super::simple::{Judging, Lines, Simple};
+use super::values::{command_with_values, is_count, redirections_with_values, with_values};
+use crate::syntax::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
+use countersign::decision::ToolDecision;
+
+/// The effect of a pipeline on the pipelines after it.
+struct Went {
+    directories: Vec<PathBuf>,
+    /// `true` if the success of the pipeline means that the directory was changed.
+    certain: bool,
+}
+
+/// The state after a list has run, as far as it is known.
+pub(super) struct AfterList {
+    /// The directories that the shell may be in, with those that the list started in.
+    pub(crate) directories: Vec<PathBuf>,
+    /// The known property of its output.
+    pub(crate) lines: Lines,
+}
+
+/// The maximum number of directories that one command may run in, depending on which `cd` succeeds. Beyond it, a person
+/// is asked.
+pub(super) const MAX_DIRECTORIES: usize = 8;
+
+impl Judging<'_> {
+    /// Judges a list of commands that starts in one of these directories.
+    pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) -> AfterList {
+        let bound = self.bindings.len();
+        let ended = self.pipelines(commands, start, bound);
+        self.bindings.truncate(bound);
+        ended
+    }
+
+    fn pipelines(&mut self, commands: &Commands, start: &[PathBuf], bound: usize) -> AfterList {
+        // Directories of commands that run regardless of the result before: as any `cd` may fail, these are all
+        // directories so far. After `&&` the previous command succeeded, so only its directories count.
+        let mut all = start.to_vec();
+        let mut succeeded: Option<Vec<PathBuf>> = None;
+        let mut output = Lines::Unknown;
+        for pipeline in &commands.pipelines {
+            if pipeline.join != Join::And {
+                succeeded = None;
+            }
+            let here = succeeded.as_deref().unwrap_or(&all);
+            if pipeline.join == Join::Then && self.assigned(pipeline, here, bound) {
+                continue;
+            }
+            let (went, lines) = self.pipeline(pipeline, here);
+            output = lines;
+            if let Some(Went { directories, certain }) = went {
+                for directory in &directories {
+                    if !all.contains(directory) {
+                        all.push(directory.clone());
+                    }
+                }
+                // After `a || cd b &&`, the next pipeline also runs where `a` succeeded and `cd` did not run.
+                succeeded = (certain && pipeline.join != Join::Or).then_some(directories);
+            }
+            if all.len() > MAX_DIRECTORIES {
+                self.ask_last("may run in too many directories");
+                break;
+            }
+        }
+        let lines = if commands.pipelines.len() == 1 { output } else { Lines::Unknown };
+        AfterList { directories: all, lines }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> (Option<Went>, Lines) {
+        let mut lines = Lines::Unknown;
+        let mut went: Option<Went> = None;
+        // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
+        let alone = pipeline.stages.len() == 1 && !pipeline.negated;
+        let fed = self.fed;
+        for (number, stage) in pipeline.stages.iter().enumerate() {
+            // Each stage but the first reads what the one before it prints.
+            self.fed = fed || number > 0;
+            match stage {
+                Stage::Simple(command) => {
+                    let with_values;
+                    let counts = command.words.iter().any(is_count);
+                    let bound = self.bindings.len();
+                    self.bindings.extend(self.directory_of(command, here));
+                    let command = match self.bindings.is_empty() && !counts {
+                        true => command,
+                        false => {
+                            with_values = command_with_values(&mut self.bindings, command);
+                            &with_values
+                        }
+                    };
+                    self.bindings.truncate(bound);
+                    let mut simple = Simple::new(command, here, lines);
+                    simple.fed = self.fed;
+                    let left = simple.judge(self);
+                    lines = left.lines;
+                    if let Some(directories) = left.directories {
+                        went = Some(Went { directories, certain: alone && left.is_cd });
+                    }
+                }
+                Stage::Subshell { commands, redirections } => {
+                    let redirections = redirections_with_values(&mut self.bindings, redirections);
+                    self.fed |= redirections.iter().any(|one| one.target.feeds());
+                    self.list(commands, here);
+                    Simple::redirections_only(&redirections, here).judge(self);
+                    lines = Lines::Unknown;
+                }
+                Stage::Compound(compound) => {
+                    if let Some(directories) = self.compound(compound, here, lines) {
+                        went = Some(Went { directories, certain: false });
+                    }
+                    lines = Lines::Unknown;
+                }
+                Stage::Condition { words, span } => {
+                    let words: Vec<_> =
+                        words.iter().map(|word| with_values(&mut self.bindings, word)).collect();
+                    Simple::of_condition(&words, span.clone(), here).judge_condition(self);
+                    lines = Lines::Unknown;
+                }
+            }
+        }
+        self.fed = fed;
+        (went, lines)
+    }
+
+    /// The value of `PWD` for a command with it, unless a `cd` may have changed the directory.
+    fn directory_of(&self, command: &SimpleCommand, here: &[PathBuf]) -> Option<Binding> {
+        let start = self.settings.workspace.start();
+        let targets = command.redirections.iter().filter_map(|one| one.target.word());
+        let named = |word: &Word| word.parameters.iter().any(|name| name == "PWD");
+        let is_start = here.len() == 1 && here.iter().all(|directory| directory == start);
+        if !is_start || !command.words.iter().chain(targets).any(named) {
+            return None;
+        }
+        let word = Word::synthetic(start.to_str()?);
+        let value = Value::Word { plain: is_plain(&word.text), word };
+        Some(Binding { name: "PWD".to_owned(), value, used: false })
+    }
+
+    /// Adds an ASK to the last part.
+    pub(super) fn ask_last(&mut self, why: &str) {
+        if let Some(part) = self.parts.last_mut() {
+            part.reasons.push(Reason {
+                decision: ToolDecision::Ask,
+                every_time: false,
+                text: why.to_owned(),
+            });
+        }
+    }
+}

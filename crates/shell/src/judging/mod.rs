@@ -1,0 +1,17 @@
+//! The judgement of commands: their parts, operands, variables, directories and outputs.
+
+pub(super) mod bindings;
+pub(super) mod classify;
+pub(super) mod conditions;
+pub(super) mod directories;
+pub(super) mod environment;
+pub(super) mod flow;
+pub(super) mod judgement;
+pub(super) mod lists;
+pub(super) mod operands;
+pub(super) mod outputs;
+pub(super) mod printf;
+pub(super) mod scripts;
+pub(super) mod simple;
+pub(super) mod values;
+pub(super) mod wrappers;

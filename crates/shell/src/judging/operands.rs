@@ -1,0 +1,594 @@
+//! The judgement of operands, by their kinds.
+//!
+//! The meaning of a word depends on the program. The table gives each operand and each value of an option a kind, and
+//! here the word is judged by it:
+//!
+//! | kind | asks if |
+//! |---|---|
+//! | text | the shell expands a variable into it that may be a secret, or it names a secret |
+//! | read, list | the place is secret; for reading, outside of the workspace |
+//! | write, output | the place is not in the workspace, or decides what runs |
+//! | output | it would replace what is no work of a build (see `outputs`) |
+//! | revision | as read, and the part after the colon is a path, too |
+//! | host | it is not this machine |
+//! | number | a shell may evaluate it as a name |
+//! | database | as read, and its folder decides what runs or what is allowed |
+//! | script | the script may run programs, or read or write other files |
+//! | code | always |
+//!
+//! A path is judged as it is written and as it is resolved, in each directory in which the command may run. A reason
+//! for one of them is enough, and the effects of all are listed.
+
+use std::path::{Path, PathBuf};
+
+use super::environment;
+use super::judgement::Effect;
+use super::outputs::replaced;
+use super::printf::numbers_of_format;
+use super::scripts;
+use super::simple::{Judging, Simple};
+use crate::names::globs::{is_glob, may_be_secret};
+use crate::names::lists::is_named;
+use crate::places::paths::{PathClass, is_build_definition, is_secret, place};
+use crate::preset::Preset;
+use crate::syntax::commands::{Word, WordKind};
+use crate::table::{Kind, Matched, Script, is_known_word};
+
+/// How many paths a word with `:` and `=` may stand for.
+const MAX_TAILS: usize = 16;
+
+impl Simple<'_> {
+    pub(crate) fn operand(
+        &mut self,
+        judging: &mut Judging<'_>,
+        kind: &Kind,
+        word: &Word,
+        formats: bool,
+    ) {
+        if word.found && !self.takes_path(kind, word) {
+            return self.ask("the name of a found file becomes a script, a folder or an output");
+        }
+        match kind {
+            Kind::Text => self.free_text(judging, word),
+            Kind::Replaced => self.text(word),
+            Kind::Read if formats => {
+                self.path(judging, word, &Kind::Read);
+                self.path(judging, word, &Kind::Output);
+            }
+            Kind::Output => self.output(judging, word),
+            Kind::Read | Kind::List | Kind::Write | Kind::Make | Kind::Revision => {
+                self.path(judging, word, kind);
+                self.code_behind(judging, word);
+            }
+            Kind::Local => {
+                if word.text.contains([':', '@']) {
+                    self.ask(format!("`{}` may be on another machine", word.text));
+                }
+                self.path(judging, word, &Kind::Read);
+            }
+            Kind::Slug => self.slug(word),
+            Kind::Package => self.package(word),
+            Kind::Here => {
+                self.here(word);
+                self.path(judging, word, &Kind::Read);
+            }
+            Kind::FromTo => self.judge_from_to(judging, word),
+            Kind::Report => self.report(judging, word),
+            Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
+            Kind::Shell => self.shell(judging, word),
+            Kind::Assignment => {
+                let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+                if word.kind != WordKind::Literal || !environment::may_be_set(name, value) {
+                    self.ask(format!("sets `{name}`, which may change what programs do"));
+                }
+            }
+            Kind::Variable => self.variable(word),
+            Kind::Script(language) => self.script(*language, word),
+            Kind::Database => self.database(judging, word),
+            Kind::Number => self.number(word),
+            Kind::OneOf(words) if self.is_path_among(words, word) => {
+                self.any_path(judging, word, formats);
+            }
+            Kind::OneOf(words) => self.one_of(words, word),
+            Kind::Host => self.host(word),
+            Kind::Code => {
+                self.effects.push(Effect::Runs(word.text.clone()));
+                self.ask(format!("runs the code `{}`", word.text));
+            }
+        }
+    }
+
+    /// Judges a file or folder that a build writes.
+    ///
+    /// Some programs take more than a path: `IN:OUT`, `FORMAT:OUT`, `key=OUT`. What follows is judged as well.
+    fn output(&mut self, judging: &Judging<'_>, word: &Word) {
+        let inner = word.text.match_indices([':', '=']).map(|(at, mark)| at + mark.len());
+        if inner.clone().nth(MAX_TAILS).is_some() {
+            return self.ask(format!("writes `{}`, which may be read in many ways", word.text));
+        }
+        let inner = inner.map(|from| word.tail(from)).filter(|word| !word.text.is_empty());
+        for word in std::iter::once(word.clone()).chain(inner) {
+            let before = self.reasons.len();
+            self.path(judging, &word, &Kind::Output);
+            if self.reasons.len() == before
+                && let Some(why) = self.replaces(judging, &word)
+            {
+                self.ask(format!("writes `{}`, which {why}", word.text));
+            }
+            if self.reasons.len() > before {
+                break;
+            }
+        }
+        self.code_behind(judging, word);
+    }
+
+    /// Asks about code of other places in a list of paths (`a:b`), for a program that runs what is there.
+    fn code_behind(&mut self, judging: &Judging<'_>, word: &Word) {
+        if self.builds && word.text.contains(':') {
+            self.code_elsewhere(judging, word);
+        }
+    }
+
+    /// Judges a path whose part in the program is not described. It is read, and a program that builds may write it.
+    fn any_path(&mut self, judging: &Judging<'_>, word: &Word, formats: bool) {
+        self.path(judging, word, &Kind::Read);
+        self.code_behind(judging, word);
+        if formats {
+            self.path(judging, word, &Kind::Output);
+        } else if self.builds && !self.inputs {
+            self.output(judging, word);
+        }
+    }
+
+    /// Why a person should know before a place is written.
+    fn replaces(&self, judging: &Judging<'_>, word: &Word) -> Option<&'static str> {
+        let workspace = &judging.settings.workspace;
+        if word.kind == WordKind::Glob {
+            return Some("may stand for files that exist");
+        }
+        let found = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
+        found.flatten().find_map(|found| match place(&found, workspace.root()) {
+            PathClass::Stream => None,
+            _ => replaced(&found, workspace.root(), workspace.looks()),
+        })
+    }
+
+    /// Judges `IN:OUT`, or `IN` alone.
+    fn judge_from_to(&mut self, judging: &Judging<'_>, word: &Word) {
+        let (from, to) = word.text.split_once(':').unwrap_or((&word.text, ""));
+        self.path(judging, &Word { text: from.to_owned(), ..word.clone() }, &Kind::Read);
+        if !to.is_empty() {
+            self.output(judging, &word.tail(from.len() + 1));
+        }
+    }
+
+    /// Judges the name of a form, or `NAME:FILE`.
+    fn report(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.free_text(judging, word);
+        if let Some(at) = word.text.find([':', '=']) {
+            self.output(judging, &word.tail(at + 1));
+        }
+    }
+
+    /// Returns `true` if a path that another program puts into the command stays a path, or is a text.
+    fn takes_path(&self, kind: &Kind, word: &Word) -> bool {
+        match kind {
+            Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision | Kind::Here => {
+                true
+            }
+            // These are judged as commands of their own.
+            Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
+            Kind::OneOf(words) => self.is_path_among(words, word),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if a word is a path, where one of some words or a path is expected: a word that is not written
+    /// out in the list, and has a slash or a point or begins as the list's names of folders do.
+    fn is_path_among(&self, words: &[String], word: &Word) -> bool {
+        let written_out = words.contains(&word.text);
+        let folder = self.builds && is_known_word(words, &word.text);
+        words.iter().any(|known| known == "@path")
+            && !written_out
+            && (word.text.contains(['/', '.']) || folder)
+    }
+
+    fn free_text(&mut self, judging: &Judging<'_>, word: &Word) {
+        self.text(word);
+        if self.builds {
+            self.code_elsewhere(judging, word);
+            // Some hand a text on to a shell, or load what a URL holds.
+            if word.is_quoted() && (word.text.contains("$(") || word.text.contains('`'))
+                || word
+                    .text
+                    .trim_start()
+                    .get(..5)
+                    .is_some_and(|it| it.eq_ignore_ascii_case("data:"))
+            {
+                self.ask(format!("may run the code `{}`", word.text));
+            }
+        }
+        if !self.inert && is_elsewhere(&word.text) {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("may fetch `{}`", word.text));
+        }
+    }
+
+    fn variable(&mut self, word: &Word) {
+        if !word.literal().is_some_and(environment::is_public) {
+            self.effects.push(Effect::RevealsEnvironment);
+            self.ask(format!("prints the variable `{}`, which may hold a secret", word.text));
+        }
+    }
+
+    /// Judges text that names no file to open. Values that the shell expands into it must not reveal secrets.
+    pub(crate) fn text(&mut self, word: &Word) {
+        let secret = word.parameters.iter().find(|name| !environment::is_public(name));
+        if let Some(secret) = secret {
+            self.effects.push(Effect::RevealsEnvironment);
+            self.ask(format!("prints the variable `{secret}`, which may hold a secret"));
+        }
+        // Also the values in `name=value`, and the pathspecs and globs that programs expand themselves.
+        let names_secret = |text: &str| {
+            (text.contains('/') || text.starts_with('.')) && is_secret(text)
+                || is_glob(text) && !text.contains(' ') && may_be_secret(text)
+        };
+        if word.text.split('=').any(names_secret) {
+            self.ask(format!("names `{}`, which may hold secrets", word.text));
+        }
+    }
+
+    /// Asks about the value of an option that some versions of the program read as an operand.
+    ///
+    /// GNU programs take options behind operands, programs of BSD do not: for those, `grep x file -f y` has four
+    /// operands, and `y` is a file to search. So the value of such an option is also judged as an operand.
+    pub(crate) fn late(&mut self, judging: &Judging<'_>, word: &Word) {
+        let Some(text) = word.literal() else { return };
+        let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
+        let outside = text.contains('/')
+            && judging.settings.workspace.places(text, here).is_none_or(|places| {
+                places.iter().any(|found| {
+                    let place = place(found, judging.settings.workspace.root());
+                    !matches!(place, PathClass::Inside | PathClass::Protected | PathClass::Stream)
+                })
+            });
+        if is_secret(text) || outside {
+            self.ask(format!("`{text}` may be read as an operand: write options in front"));
+        }
+    }
+
+    /// Asks about a text that names a place outside of the workspace, for a program that may run what is there.
+    fn code_elsewhere(&mut self, judging: &Judging<'_>, word: &Word) {
+        let workspace = &judging.settings.workspace;
+        let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
+        let elsewhere = |text: &str| {
+            let leads = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+            // Labels of build tools begin with two slashes.
+            leads
+                && !text.starts_with("//")
+                && workspace.places(text, here).is_none_or(|places| {
+                    places.iter().any(|found| {
+                        let place = place(found, workspace.root());
+                        !matches!(place, PathClass::Inside | PathClass::System | PathClass::Stream)
+                    })
+                })
+        };
+        if word.text.split(['=', ',', ':', ';']).any(elsewhere) {
+            self.ask(format!("`{}` names code outside of the workspace", word.text));
+        }
+    }
+
+    fn slug(&mut self, word: &Word) {
+        let parts: Vec<&str> = word.text.split('/').collect();
+        let known = |part: &&str| {
+            !part.is_empty()
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        if word.kind != WordKind::Literal || parts.len() != 2 || !parts.iter().all(known) {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("`{}` may be a repository of another host", word.text));
+        }
+    }
+
+    /// Judges a path that has to look like one, as another word is looked up in a registry. A plain name is the name
+    /// of what is in the directory, except for a program that builds.
+    fn here(&mut self, word: &Word) {
+        let first = word.text.split('/').next().unwrap_or_default();
+        let is_path = matches!(first, "" | "." | "..") || first.starts_with(".#");
+        let is_name = !self.builds && scripts::name(&word.text).is_ok();
+        if !(is_path || is_name) || word.text.contains([':', '@']) {
+            self.ask(format!("`{}` may be looked up elsewhere: write `./`", word.text));
+        }
+    }
+
+    /// Judges the name of a package. `owner/name`, `./x`, `name@npm:other` and URLs are packages of other places.
+    fn package(&mut self, word: &Word) {
+        let name = word.text.strip_prefix('@').unwrap_or(&word.text);
+        let scoped = name.len() < word.text.len();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~^<>=*/@".contains(c);
+        let known = word.kind == WordKind::Literal
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(plain)
+            && name.matches('/').count() == usize::from(scoped);
+        if !known {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            self.ask(format!("`{}` may be a package of another place", word.text));
+        }
+    }
+
+    /// Asks about a word that a shell takes for a number, if it is none: `zsh` evaluates the name of a variable by its
+    /// value, and an index in it may run a command.
+    fn number(&mut self, word: &Word) {
+        if !word.is_number() {
+            self.ask(format!("`{}` is not known to be a number", word.text));
+        }
+    }
+
+    /// Judges the arguments of `printf` by the conversions of its format: `%s` prints a text, `%d` and `*` evaluate a
+    /// number, and `%n` sets the variable of this name. A format without arguments does none of these.
+    pub(crate) fn printf(&mut self, matched: &Matched<'_, '_>) {
+        let Some((format, arguments)) = matched.operands.split_first() else { return };
+        if arguments.is_empty() && !format.word.split {
+            return;
+        }
+        let Some(numbers) = format.word.literal().and_then(numbers_of_format) else {
+            return self.ask("has a format that may set variables or evaluate what it is given");
+        };
+        let all_texts = !numbers.contains(&true);
+        // Behind a word that may become several, it is not known which conversion takes which argument.
+        let certain = arguments.iter().all(|one| !one.word.split || one.word.is_number());
+        let takes_number = numbers.into_iter().cycle();
+        for (argument, number) in arguments.iter().zip(takes_number) {
+            if number || !certain && !all_texts {
+                self.number(&argument.word);
+            }
+        }
+    }
+
+    fn script(&mut self, language: Script, word: &Word) {
+        let Some(script) = word.literal() else {
+            return self.ask("a script that is known only when it runs");
+        };
+        let checked = match language {
+            Script::Sed => scripts::sed(script),
+            Script::Awk => scripts::awk(script),
+            Script::Jq => scripts::jq(script),
+            Script::Yq => scripts::yq(script),
+            Script::Test => scripts::test(script),
+            Script::Name => scripts::name(script),
+            Script::Template => scripts::template(script),
+            Script::Fields => scripts::fields(script),
+            Script::Sql => scripts::sql(script),
+        };
+        if let Err(why) = checked {
+            self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
+        }
+    }
+
+    fn one_of(&mut self, words: &[String], word: &Word) {
+        if !word.literal().is_some_and(|text| is_known_word(words, text)) {
+            self.ask(format!("`{}` is not one of the words that are known here", word.text));
+        }
+        if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
+            self.script(Script::Fields, word);
+        }
+    }
+
+    fn host(&mut self, word: &Word) {
+        self.effects.push(Effect::Sends(word.text.clone()));
+        if word.kind != WordKind::Literal || !is_this_machine(&word.text) {
+            self.ask(format!("sends to `{}`", word.text));
+        } else if let Some(why) = controls(&word.text) {
+            self.ask(format!("`{}` {why}", word.text));
+        }
+    }
+
+    /// A path in one of the directories that the command may run in.
+    pub(crate) fn path(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
+        match word.kind {
+            WordKind::Process if *kind == Kind::Read => return,
+            // Git expands patterns itself.
+            WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
+            WordKind::Tilde => {}
+            WordKind::Literal | WordKind::Glob => {
+                if may_be_secret(&word.text) || after_glob(&word.text) {
+                    self.ask(format!("`{}` may stand for a file that holds secrets", word.text));
+                }
+            }
+            // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
+            WordKind::Expansion
+                if word.line && self.hides_content && matches!(kind, Kind::Read | Kind::List) =>
+            {
+                return;
+            }
+            WordKind::Expansion | WordKind::Process => {
+                return self.ask(format!("`{}` is known only when it runs", word.text));
+            }
+        }
+        if names_protocol(&word.text) {
+            self.effects.push(Effect::Sends(word.text.clone()));
+            return self.ask(format!("fetches `{}`", word.text));
+        }
+        let workspace = &judging.settings.workspace;
+        for number in 0..self.here.len() {
+            let Some(here) = self.here.get(number) else { return };
+            let inner = path_of(&word.text, kind);
+            // `1,5:src/lib.rs` and `:name:src/lib.rs` are parts of a file.
+            let last = word.text.rsplit(':').next().filter(|_| *kind == Kind::Revision);
+            let inner = (inner != word.text).then_some(inner);
+            let last = last.filter(|last| !last.is_empty() && *last != word.text);
+            let texts = [Some(word.text.as_str()), inner, last.filter(|last| Some(*last) != inner)];
+            let places = texts.into_iter().flatten().map(|text| workspace.places(text, here));
+            let Some(places) = places.collect::<Option<Vec<_>>>() else {
+                return self
+                    .ask(format!("`{}` leads to a place that cannot be resolved", word.text));
+            };
+            if word.kind == WordKind::Glob && self.matches(judging, word, kind, number) {
+                return;
+            }
+            for [written, resolved] in &places {
+                if self.placed(judging, word, written, kind)
+                    || resolved != written && self.placed(judging, word, resolved, kind)
+                {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Judges the files that a pattern matches now, for links and secrets among them. Returns whether a reason was
+    /// added.
+    ///
+    /// A pattern is judged by its text *and* by what it matches now: a link among the files may lead out of the
+    /// workspace, and a secret may be among them. A file that is created between this look and the command's start is
+    /// not seen.
+    fn matches(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind, number: usize) -> bool {
+        let workspace = &judging.settings.workspace;
+        let Some(here) = self.here.get(number).cloned() else { return false };
+        let Some(found) = workspace.matches(&word.text, &here) else {
+            self.ask(format!("`{}` stands for too many files", word.text));
+            return true;
+        };
+        for path in found {
+            let Some(places) = workspace.places(&path.to_string_lossy(), &here) else {
+                self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
+                return true;
+            };
+            let plain = |found: &PathBuf| place(found, workspace.root()) == PathClass::Inside;
+            if places.iter().all(plain) {
+                continue;
+            }
+            let one = Word { text: path.display().to_string(), ..word.clone() };
+            if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Judges one place that a path may lead to. Returns whether a reason was added.
+    fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
+        let before = self.reasons.len();
+        let what = place(found, judging.settings.workspace.root());
+        self.inside &= matches!(what, PathClass::Inside);
+        let text = &word.text;
+        match (kind, what) {
+            (_, PathClass::Stream) => return false,
+            (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
+                self.ask(format!("reads `{text}`, which may hold secrets"))
+            }
+            (Kind::Revision, PathClass::System | PathClass::Outside)
+            | (Kind::Read, PathClass::Outside) => {
+                self.ask(format!("reads `{text}`, outside of the workspace"));
+            }
+            (Kind::Read | Kind::Revision | Kind::List, _) => {}
+            (_, PathClass::Protected) => {
+                self.ask_every_time(format!(
+                    "writes `{text}`, which decides what runs or what is allowed"
+                ));
+            }
+            (Kind::Output | Kind::Make, PathClass::Inside)
+                if judging.settings.preset == Preset::Developer && !is_build_definition(found) => {}
+            (_, PathClass::Inside) if is_build_definition(found) => {
+                self.ask(format!("writes `{text}`, which says what a build runs"))
+            }
+            (_, PathClass::Inside) => self.ask(format!("writes `{text}`")),
+            (_, PathClass::Secret | PathClass::System | PathClass::Outside) => {
+                self.ask(format!("writes `{text}`, outside of the workspace"))
+            }
+        }
+        let effect = match kind {
+            Kind::Read | Kind::Revision => Effect::Reads,
+            Kind::List => Effect::Lists,
+            _ => Effect::Writes as fn(PathBuf) -> Effect,
+        };
+        let effect = effect(found.to_owned());
+        if !self.effects.contains(&effect) {
+            self.effects.push(effect);
+        }
+        self.reasons.len() > before
+    }
+}
+
+/// The path in an operand. In `HEAD:src/lib.rs` it follows the colon.
+fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
+    match (kind, text.split_once(':')) {
+        (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
+        _ => text,
+    }
+}
+
+/// Returns `true` if a text that names a file may be a URL, or a name in a protocol of the program: `http:host/x`,
+/// `data:x`.
+fn names_protocol(text: &str) -> bool {
+    let before = text.split('/').next().unwrap_or_default();
+    let known = |scheme: &str| is_named("protocols", scheme);
+    text.contains("://") || before.split_once(':').is_some_and(|(scheme, _)| known(scheme))
+}
+
+/// The host, the port and the rest of a URL or an address. `:8080/x`, which some programs know, is a port of this
+/// machine.
+fn address(text: &str) -> (&str, &str, &str) {
+    let (scheme, after) = text.split_once("://").unwrap_or(("http", text));
+    let after = if matches!(scheme, "http" | "https") { after } else { "" };
+    let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+    let (authority, rest) = after.split_at_checked(end).unwrap_or((after, ""));
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let here = host.is_empty() && !port.is_empty() && !text.contains("://");
+    (if here { "localhost" } else { host }, port, rest)
+}
+
+/// Returns `true` if a host or URL names this machine.
+fn is_this_machine(text: &str) -> bool {
+    let (host, port, _) = address(text);
+    matches!(host, "localhost" | "127.0.0.1")
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && !text.contains(['{', '[', '\\'])
+}
+
+/// Why reading an address of this machine may do more than read: the port of a service that gives control to all who
+/// reach it (a daemon of containers, a debugger, a store of secrets), a port of another protocol, or a path that shows
+/// secrets or ends a service.
+fn controls(text: &str) -> Option<&'static str> {
+    let (_, port, rest) = address(text);
+    let number: u32 = if port.is_empty() { 80 } else { port.parse().unwrap_or(0) };
+    if is_named("control ports", &number.to_string())
+        || number < 1024 && !matches!(number, 80 | 443)
+    {
+        return Some("is the port of a service that controls this machine, or holds its secrets");
+    }
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let shows = parts.any(|part| is_named("control paths", part)) || is_secret(path);
+    (shows || path.contains('%') || path.contains(".."))
+        .then_some("may show secrets, or end a service")
+}
+
+/// Returns `true` if a text is, or contains, the address of something that a program may fetch: a URL of another
+/// machine, `user@host:path`, or `host.example/path`, as the names of images, modules and repositories are written.
+fn is_elsewhere(text: &str) -> bool {
+    let host = |host: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        host.contains('.') && host.chars().all(plain)
+    };
+    let copied = |text: &str| {
+        let copied = text.split_once('@').and_then(|(_, rest)| rest.split_once(':'));
+        copied.is_some_and(|(name, _)| host(name))
+    };
+    let hosted = |text: &str| {
+        let name = text.split_once('/').map(|(name, _)| name.split(':').next().unwrap_or_default());
+        name.is_some_and(|name| {
+            let top = name.rsplit('.').next().unwrap_or_default();
+            host(name)
+                && !name.starts_with(['.', '-'])
+                && top.len() > 1
+                && top.chars().all(|c| c.is_ascii_alphabetic())
+        })
+    };
+    text.contains("://") && !is_this_machine(text) || copied(text) || hosted(text)
+}
+
+/// Returns `true` if a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.
+fn after_glob(text: &str) -> bool {
+    text.split('/').skip_while(|part| !part.contains(['*', '?', '['])).any(|part| part == "..")
+}

@@ -1,0 +1,563 @@
+//! The judgement of lists of commands, and of each simple command in them.
+//!
+//! # The order
+//!
+//! 1. Commands in substitutions, which run first and are parts of their own.
+//! 2. Assignments and redirections, which apply whatever the program is.
+//! 3. The program: a name that is known only when it runs, or a path that is no place of the system, is asked about.
+//!    Then the table, then the file in the search path.
+//! 4. The arguments, matched as the program would; an option or operand that does not match is asked about.
+//! 5. What the program does with them: effects, and the reasons against.
+//! 6. The programs that it runs, each judged by the same code, as parts behind this one.
+//!
+//! # Lines
+//!
+//! A pipeline such as `find . -name '*.rs' | xargs grep x` is only harmless because the lines are paths in the
+//! workspace. So each command says what it knows about its output: paths (one a line, or separated by NUL), or nothing.
+//! A filter that passes whole lines keeps it, everything else loses it.
+//!
+//! | command | input | output |
+//! |---|---|---|
+//! | `find . -print0` | – | paths, NUL |
+//! | `grep -v target` behind `find .` | paths | paths: whole lines |
+//! | `sed s/a/b/` behind `find .` | paths | unknown |
+//! | `xargs cat` behind `find .` | paths | asks: paths are split at blanks |
+//! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
+
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::bindings::Binding;
+use super::environment;
+use super::judgement::{Effect, Part, Reason};
+use crate::places::paths::is_in;
+use crate::places::registries::names_host;
+use crate::places::search_path::{ProgramFile, installed_name, project_name};
+use crate::preset::{ClassifierSettings, Preset};
+use crate::syntax::commands::{
+    Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind,
+};
+use crate::table::{Does, Kind, Matched, ProgramEntry, ProgramMark, Unmatched, matched};
+use countersign::decision::ToolDecision;
+
+/// One simple command while it is judged, with its context.
+pub(crate) struct Simple<'a> {
+    assignments: &'a [Assignment],
+    pub(crate) words: &'a [Word],
+    redirections: &'a [Redirection],
+    span: std::ops::Range<usize>,
+    pub(crate) here: Cow<'a, [PathBuf]>,
+    /// The known property of the lines of its standard input.
+    pub(super) input: Lines,
+    /// Whether it receives more operands from its standard input, as under `xargs`.
+    pub(crate) appended: bool,
+    /// Whether its standard input is something that the text gives it: a pipe, a file, a here-document.
+    pub(super) fed: bool,
+    pub(super) wrapped_by: Option<String>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) reasons: Vec<Reason>,
+    /// Whether all paths that the command names are in the workspace.
+    pub(crate) inside: bool,
+    /// Whether it runs code of the workspace, so that a text may be the path of code.
+    pub(crate) builds: bool,
+    /// Whether its texts are only printed, compared or searched for, so that a URL in one is not opened.
+    pub(crate) inert: bool,
+    /// Whether the paths among its operands are only read, for a program that builds.
+    pub(crate) inputs: bool,
+    /// Whether the program shows no content of its operands.
+    pub(crate) hides_content: bool,
+    /// A variable that names places in which the program finds code of the workspace.
+    code_in: Option<String>,
+    program: Option<Program>,
+}
+
+/// The meaning of a program's name.
+struct Program {
+    name: String,
+    file: Option<PathBuf>,
+    digest: Arc<str>,
+}
+
+impl<'a> Simple<'a> {
+    pub(super) fn new(command: &'a SimpleCommand, here: &'a [PathBuf], input: Lines) -> Self {
+        Self {
+            assignments: &command.assignments,
+            span: command.span.clone(),
+            ..Self::of_words(&command.words, &command.redirections, here, input)
+        }
+    }
+
+    /// The redirections after a subshell, as a command without words.
+    pub(super) fn redirections_only(redirections: &'a [Redirection], here: &'a [PathBuf]) -> Self {
+        Self::of_words(&[], redirections, here, Lines::Unknown)
+    }
+
+    /// A condition, whose words are those between `[[` and `]]`.
+    pub(super) fn of_condition(
+        words: &'a [Word],
+        span: std::ops::Range<usize>,
+        here: &'a [PathBuf],
+    ) -> Self {
+        Self { span, ..Self::of_words(words, &[], here, Lines::Unknown) }
+    }
+
+    pub(super) fn of_words(
+        words: &'a [Word],
+        redirections: &'a [Redirection],
+        here: &'a [PathBuf],
+        input: Lines,
+    ) -> Self {
+        let span = match (words.first(), words.last()) {
+            (Some(first), Some(last)) => first.span.start..last.span.end,
+            _ => 0..0,
+        };
+        Self {
+            assignments: &[],
+            words,
+            redirections,
+            span,
+            here: Cow::Borrowed(here),
+            input,
+            appended: false,
+            fed: false,
+            wrapped_by: None,
+            effects: Vec::new(),
+            reasons: Vec::new(),
+            inside: true,
+            builds: false,
+            inert: false,
+            inputs: false,
+            hides_content: false,
+            code_in: None,
+            program: None,
+        }
+    }
+
+    pub(crate) fn ask(&mut self, text: impl Into<String>) {
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            text: text.into(),
+        });
+    }
+
+    pub(super) fn ask_every_time(&mut self, text: impl Into<String>) {
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: true,
+            text: text.into(),
+        });
+    }
+
+    pub(crate) fn deny(&mut self, text: impl Into<String>) {
+        self.reasons.push(Reason {
+            decision: ToolDecision::Deny,
+            every_time: false,
+            text: text.into(),
+        });
+    }
+
+    pub(super) fn judge(mut self, judging: &mut Judging<'_>) -> Left {
+        let mut left = Left { lines: Lines::Unknown, directories: None, is_cd: false };
+        let fed = std::mem::replace(&mut judging.fed, self.fed);
+        self.substitutions(judging);
+        judging.fed = fed;
+        self.fed |= self.redirections.iter().any(|one| one.target.feeds());
+        for assignment in self.assignments {
+            self.assignment(assignment);
+        }
+        let directories = self.here.clone();
+        for redirection in self.redirections {
+            self.redirection(judging, redirection);
+        }
+        let at = judging.parts.len();
+        if let Some((program, args)) = self.words.split_first() {
+            self.program(judging, program, args, &mut left);
+        }
+        if let Some(name) = self.code_in.take()
+            && !self.builds
+        {
+            self.ask(format!("sets `{name}`, which may change what programs do"));
+        }
+        if self.words.is_empty() && self.reasons.is_empty() && self.effects.is_empty() {
+            return left;
+        }
+        // Its part goes before those of the programs that it runs, which were added while it was judged.
+        let part = self.into_part(directories);
+        judging.parts.insert(at.min(judging.parts.len()), part);
+        left
+    }
+
+    /// Adds a part for reasons that belong to no program, if there are any.
+    pub(super) fn only_reasons(self, judging: &mut Judging<'_>) {
+        if !self.reasons.is_empty() {
+            let directories = self.here.clone();
+            judging.parts.push(self.into_part(directories));
+        }
+    }
+
+    pub(super) fn into_part(self, directories: Cow<'_, [PathBuf]>) -> Part {
+        let (program, file, digest) = match self.program {
+            Some(program) => (Some(program.name), program.file, Some(program.digest)),
+            None => (None, None, None),
+        };
+        Part {
+            span: self.span,
+            argv: self.words.iter().map(|word| word.text.clone()).collect(),
+            words: self.words.to_vec(),
+            assignments: self.assignments.to_vec(),
+            redirections: self.redirections.to_vec(),
+            wrapped_by: self.wrapped_by,
+            directories: directories.into_owned(),
+            program,
+            file,
+            digest,
+            effects: self.effects,
+            reasons: self.reasons,
+        }
+    }
+
+    pub(crate) fn substitutions(&self, judging: &mut Judging<'_>) {
+        let values = self.assignments.iter().map(|assignment| &assignment.value);
+        let targets = self.redirections.iter().filter_map(|redirection| redirection.target.word());
+        for word in values.chain(self.words).chain(targets) {
+            for commands in &word.substitutions {
+                judging.list(commands, &self.here);
+            }
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment) {
+        let name = &assignment.name;
+        // The pattern in `DEBUG=*` is not expanded in an assignment.
+        let value = match assignment.value.kind {
+            WordKind::Glob => Some(assignment.value.text.as_str()),
+            _ => assignment.value.literal(),
+        };
+        let may_be_set = value.is_some_and(|value| {
+            environment::may_be_set(name, value) || environment::has_harmless_flags(name, value)
+        });
+        if value.is_some_and(|value| environment::names_workspace_code(name, value)) {
+            self.code_in = Some(name.clone());
+        } else if !may_be_set {
+            self.ask(format!("sets `{name}`, which may change what programs do"));
+        }
+    }
+
+    fn redirection(&mut self, judging: &Judging<'_>, redirection: &Redirection) {
+        match &redirection.target {
+            RedirectionTarget::Read(word) => self.path(judging, word, &Kind::Read),
+            RedirectionTarget::Write(word)
+            | RedirectionTarget::Append(word)
+            | RedirectionTarget::WriteAll(word) => {
+                self.path(judging, word, &Kind::Write);
+            }
+            RedirectionTarget::HereString(word) => self.text(word),
+            RedirectionTarget::Duplicate(_) | RedirectionTarget::HereDocument(_) => {}
+        }
+    }
+
+    fn program(
+        &mut self,
+        judging: &mut Judging<'_>,
+        program: &Word,
+        args: &[Word],
+        left: &mut Left,
+    ) {
+        let Some(given) = program.literal() else {
+            return self.ask("which program runs is known only when it does");
+        };
+        let ours = project_name(given);
+        let name = match installed_name(given).or(ours) {
+            Some(name) => name,
+            None if !given.contains('/') => given,
+            None => return self.not_installed(given),
+        };
+        // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
+        let programs = judging.settings.programs.clone();
+        let Some(entry) = programs.get(name) else {
+            self.effects.push(Effect::Runs(name.to_owned()));
+            return self.ask(format!("`{name}` is not known"));
+        };
+        let found = match entry.is(ProgramMark::Builtin) || ours.is_some() {
+            true => ProgramFile::Nothing,
+            false => judging.settings.search_path.find(name, &judging.settings.workspace),
+        };
+        let file = match found {
+            ProgramFile::File(file) => Some(file),
+            ProgramFile::Nothing => None,
+            ProgramFile::Problem(problem) => {
+                self.ask(problem);
+                None
+            }
+        };
+        self.program =
+            Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
+        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args) {
+            return;
+        }
+        let workspace = &judging.settings.workspace;
+        let installed =
+            entry.is(ProgramMark::Installed) && workspace.has_installed(args, &self.here);
+        match matched(entry, args, installed) {
+            Ok(matched)
+                if ours.is_some()
+                    && (matched.help || !matches!(matched.does, Does::Builds | Does::Formats)) =>
+            {
+                self.not_installed(given);
+            }
+            Ok(matched) if matched.help => self.does(judging, name, &matched, false),
+            Ok(matched) => self.matched(judging, name, &matched, left),
+            Err((unmatched, described)) => {
+                self.unmatched(name, described, &unmatched, args);
+                if entry.is(ProgramMark::Wraps) || EVALUATORS.contains(&name) {
+                    self.wrapped(judging, name, args, left);
+                }
+            }
+        }
+    }
+
+    fn not_installed(&mut self, given: &str) {
+        self.effects.push(Effect::Runs(given.to_owned()));
+        self.ask(format!("runs `{given}`, which is not an installed program"));
+    }
+
+    /// Judges the program that a program runs which is asked about anyway, as that program may be denied.
+    fn wrapped(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word], left: &mut Left) {
+        if EVALUATORS.contains(&name) {
+            let text = evaluated(name, args).map(Word::synthetic);
+            return text.into_iter().for_each(|text| self.shell(judging, &text));
+        }
+        let programs = &judging.settings.programs;
+        let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
+        let from = args.iter().position(known).unwrap_or(args.len());
+        if let Some(words @ [_, ..]) = args.get(from..) {
+            self.inner(judging, name, &Kind::Run, words, left);
+        }
+    }
+
+    fn unmatched(
+        &mut self,
+        name: &str,
+        entry: &ProgramEntry,
+        unmatched: &Unmatched,
+        args: &[Word],
+    ) {
+        if let Does::Asks(what) = entry.does() {
+            return self.destructive(name, what, args);
+        }
+        self.ask(match unmatched {
+            Unmatched::Option(option) => {
+                format!("`{name}` with the option `{option}` is not known to be harmless")
+            }
+            Unmatched::SubCommand(sub) if sub.is_empty() => {
+                format!("`{name}` alone is not known to be harmless")
+            }
+            Unmatched::SubCommand(sub) => format!("`{name} {sub}` is not known to be harmless"),
+            Unmatched::Operand(operand) => {
+                format!("`{name}` with the operand `{operand}` is not known to be harmless")
+            }
+            Unmatched::ValueMissing(option) => {
+                format!("the option `{option}` of `{name}` has no value")
+            }
+            Unmatched::Needs(needed) => {
+                format!("`{name}` without {needed} is not known to be harmless")
+            }
+            Unmatched::MayBeOption(word) => format!("`{word}` may become an option of `{name}`"),
+        });
+    }
+
+    fn matched(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+        left: &mut Left,
+    ) {
+        let directories = matched.operands.iter().filter(|one| *one.kind == Kind::Directory);
+        directories.for_each(|one| self.directory(judging, &one.word));
+        let formats = matched.formats || *matched.does == Does::Formats;
+        self.builds = formats || *matched.does == Does::Builds;
+        self.input(name, matched);
+        if matched.follows {
+            self.followed(judging, name, matched);
+        }
+        self.inert = matched.entry.is(ProgramMark::Inert);
+        self.inputs = matched.entry.is(ProgramMark::Inputs);
+        self.hides_content = matched.entry.hides_content();
+        for argument in &matched.operands {
+            self.operand(judging, argument.kind, &argument.word, formats);
+            if argument.late {
+                self.late(judging, &argument.word);
+            }
+        }
+        self.does(judging, name, matched, formats);
+        if self.appended {
+            self.appended(name, matched.entry);
+        }
+        match name {
+            "cd" => {
+                left.directories = self.went(matched);
+                judging.visited.extend(self.here.iter().cloned());
+                left.is_cd = self.wrapped_by.is_none();
+            }
+            "printf" => self.printf(matched),
+            "env" | "printenv"
+                if matched.inner.is_empty()
+                    && !matched.operands.iter().any(|one| *one.kind == Kind::Variable) =>
+            {
+                self.effects.push(Effect::RevealsEnvironment);
+                self.ask("prints the environment, which may hold secrets");
+            }
+            _ => {}
+        }
+        for (kind, words) in &matched.inner {
+            self.matched_inner(judging, name, matched, (kind, words), left);
+        }
+        let reads = matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
+        if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
+            let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
+            left.lines = match (matched.paths, self.input, matched.nul) {
+                (true, _, false) => Lines::Paths,
+                (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
+                (true, _, true) => Lines::NulPaths,
+                (_, Lines::Paths, false) if filters => self.input,
+                (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
+                _ => Lines::Unknown,
+            };
+        }
+    }
+
+    fn does(
+        &mut self,
+        judging: &Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+        formats: bool,
+    ) {
+        let reader = judging.settings.preset == Preset::Reader;
+        let outside =
+            self.here.iter().any(|directory| !is_in(directory, judging.settings.workspace.root()));
+        let launches = matched.always.launches || *matched.does == Does::Builds;
+        if formats || launches {
+            self.writes_here(judging, name);
+        }
+        if formats {
+            self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
+            if reader {
+                self.ask(format!("`{name}` rewrites files"));
+            } else if outside {
+                self.ask(format!("`{name}` rewrites files outside of the workspace"));
+            }
+        }
+        let in_git = matched.entry.is(ProgramMark::Repository) && self.repository(judging);
+        if launches || in_git {
+            self.effects.push(Effect::RunsWorkspace);
+            if reader {
+                let why = if launches { "" } else { ", which `.git/config` names" };
+                self.ask(format!("`{name}` runs code of the workspace{why}"));
+            } else if outside {
+                self.ask(format!("`{name}` runs outside of the workspace"));
+            }
+        }
+        if let Some(who) = matched.always.talks {
+            self.queries(judging, name, who, matched.always.registry);
+        }
+        match matched.does {
+            Does::Reads | Does::Formats | Does::Builds => {}
+            Does::Queries(who) => self.queries(judging, name, who, matched.always.registry),
+            Does::Asks(what) => {
+                self.effects.push(Effect::Other(what.clone()));
+                self.ask(format!("`{name}` {what}"));
+            }
+        }
+    }
+
+    fn queries(&mut self, judging: &Judging<'_>, name: &str, who: &str, registry: &[String]) {
+        self.effects.push(Effect::Queries(who.to_owned()));
+        if let Some((file, host)) = names_host(&judging.settings.workspace, registry, &self.here) {
+            self.effects.push(Effect::Sends(host.unwrap_or_else(|| file.clone())));
+            self.ask(format!("`{name}` talks to a host that `{file}` of the workspace names"));
+        } else if judging.settings.preset == Preset::Reader {
+            self.ask(format!("`{name}` talks to {who}"));
+        }
+    }
+
+    /// Asks about a command that has to be approved anyway, and denies deleting the whole system or a home directory.
+    ///
+    /// Everything that a person has to approve anyway is asked about with what it does. One thing is denied: deleting
+    /// the whole system or a home directory recursively, where an approval would almost certainly be a mistake.
+    fn destructive(&mut self, name: &str, what: &str, args: &[Word]) {
+        let everything = |word: &Word| {
+            let text = word.text.trim_end_matches(['*', '/']);
+            let rooted = word.kind != WordKind::Expansion && word.text.starts_with('/');
+            (text.is_empty() && rooted)
+                || (text == "~" && word.kind == WordKind::Tilde)
+                || word.text == "$HOME"
+        };
+        let recursive = |word: &Word| {
+            word.text == "--recursive"
+                || (word.text.starts_with('-')
+                    && !word.text.starts_with("--")
+                    && word.text.contains(['r', 'R']))
+        };
+        self.effects.push(Effect::Other(what.to_owned()));
+        if name == "rm" && args.iter().any(everything) && args.iter().any(recursive) {
+            return self.deny("deletes everything");
+        }
+        self.ask(format!("`{name}` {what}"));
+    }
+}
+
+/// The known property of the lines of a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
+    Paths,
+    /// The same, with NUL after each path.
+    NulPaths,
+    /// The same, and a path may be that of a link that leads out of the workspace.
+    NulLinks,
+    Unknown,
+}
+
+/// The effect of a command on the commands after it.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    pub(crate) lines: Lines,
+    /// The directories that a `cd` may have changed to.
+    pub(crate) directories: Option<Vec<PathBuf>>,
+    /// Whether the command is a `cd` of this shell, so that its success means that the directory was changed.
+    pub(super) is_cd: bool,
+}
+
+/// The state of one judgement.
+pub(crate) struct Judging<'a> {
+    pub(crate) settings: &'a ClassifierSettings,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) depth: usize,
+    /// The variables that the text has set, the latest last.
+    pub(super) bindings: Vec<Binding>,
+    /// Whether the standard input of the commands that are judged now is something that the text gives them.
+    pub(super) fed: bool,
+    /// Whether reading the workspace's repository may run programs, once it was looked at.
+    pub(super) git_runs: OnceCell<bool>,
+    /// The directories that a `cd` of the text has changed to, for `cd -`.
+    pub(super) visited: Vec<PathBuf>,
+    /// How many entries of folders may still be looked at for links, over all commands of the text.
+    pub(super) entries_left: Cell<usize>,
+}
+
+/// Commands of a shell that run a text of their words.
+const EVALUATORS: &[&str] = &["eval", "trap"];
+
+/// The text that a command of a shell runs, now or later, where it is known: its commands may be denied.
+fn evaluated(name: &str, args: &[Word]) -> Option<String> {
+    match name {
+        "eval" => Some(args.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.join(" ")),
+        "trap" => args.first()?.literal().filter(|it| !it.starts_with('-')).map(str::to_owned),
+        _ => None,
+    }
+}

@@ -1,0 +1,191 @@
+//! Puts the values of variables into the words of commands.
+//!
+//! A word says which variables are in it, and its text has them as they are written: `$f` or `${f}`. A `$` that was quoted
+//! looks the same in the text, so that a word is left alone if it has more of them than expansions.
+//!
+//! | word, with `a.rs` in `f` | becomes | kind |
+//! |---|---|---|
+//! | `"src/$f"` | `src/a.rs` | literal |
+//! | `"$f"`, with `*.rs` in `f` from a `for` | `*.rs` | one word of a pattern |
+//! | `$f`, with a blank in the value | `$f` | expansion, as the shell splits it |
+//! | `"$f$HOME"` | `a.rs$HOME` | expansion |
+//! | `-j$(nproc)` | a number | literal |
+
+use super::bindings::{Binding, Value};
+use crate::names::globs::is_glob;
+use crate::syntax::commands::{
+    Assignment, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
+};
+
+/// The word with the values of the variables in it.
+pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
+    let mut given = word.clone();
+    if is_count(word) {
+        given.text = word.text.replace("$(…)", "8");
+        given.kind = WordKind::Literal;
+        given.split = false;
+        return given;
+    }
+    if !word.parameters.iter().any(|name| bindings.iter().any(|one| one.name == *name)) {
+        return given;
+    }
+    let Some(parts) = parts_of(word) else {
+        without_values(bindings, &mut given, word);
+        return given;
+    };
+    put_values(bindings, &mut given, word, parts);
+    given
+}
+
+/// Leaves the text of a word as it is written, with the variables that the text does not set.
+fn without_values(bindings: &[Binding], given: &mut Word, word: &Word) {
+    let other = |name: &&String| bindings.iter().all(|one| one.name != **name);
+    given.parameters = word.parameters.iter().filter(other).cloned().collect();
+}
+
+/// How long a word with its values may be. Each variable may hold the one before several times, so that a short text can
+/// stand for more than any memory holds.
+const MAX_LENGTH: usize = 4096;
+
+/// Replaces the text of a word by its parts, with the values that are known.
+fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Vec<TextPart<'_>>) {
+    given.parameters.clear();
+    let mut text = String::with_capacity(word.text.len());
+    let mut known = word.substitutions.is_empty();
+    let (mut home, mut glob, mut split) = (false, false, false);
+    for (literal, name) in parts {
+        text.push_str(literal);
+        // It may be quoted, which is not known here.
+        split |= is_glob(literal);
+        let Some((name, written)) = name else { continue };
+        let bound = bindings.iter_mut().rfind(|binding| binding.name == name);
+        let Some(binding) = bound else {
+            given.parameters.push(name.to_owned());
+            text.push_str(written);
+            known = false;
+            continue;
+        };
+        binding.used = true;
+        match &binding.value {
+            Value::Word { word: value, plain } if *plain || !word.split => {
+                match value.kind {
+                    WordKind::Tilde if text.is_empty() => home = true,
+                    WordKind::Tilde => known = false,
+                    WordKind::Glob => glob = true,
+                    _ => {}
+                }
+                text.push_str(&value.text);
+                if text.len() > MAX_LENGTH {
+                    return without_values(bindings, given, word);
+                }
+            }
+            value => {
+                let whole = word.text == written && !word.split;
+                given.line |= whole && matches!(value, Value::Line);
+                known = false;
+                text.push_str(written);
+            }
+        }
+    }
+    if known {
+        given.kind = match (home, glob || split) {
+            (true, _) => WordKind::Tilde,
+            (_, true) => WordKind::Glob,
+            _ => WordKind::Literal,
+        };
+        given.split = split;
+    }
+    given.text = text;
+}
+
+/// The command with the values of the variables in its words.
+pub(super) fn command_with_values(
+    bindings: &mut [Binding],
+    command: &SimpleCommand,
+) -> SimpleCommand {
+    SimpleCommand {
+        assignments: command
+            .assignments
+            .iter()
+            .map(|one| Assignment {
+                name: one.name.clone(),
+                value: with_values(bindings, &one.value),
+            })
+            .collect(),
+        words: command.words.iter().map(|word| with_values(bindings, word)).collect(),
+        redirections: redirections_with_values(bindings, &command.redirections),
+        span: command.span.clone(),
+    }
+}
+
+/// The redirections with the values of the variables in their targets.
+pub(super) fn redirections_with_values(
+    bindings: &mut [Binding],
+    all: &[Redirection],
+) -> Vec<Redirection> {
+    let mut with = |redirection: &Redirection| {
+        let target = match &redirection.target {
+            RedirectionTarget::Read(word) => RedirectionTarget::Read(with_values(bindings, word)),
+            RedirectionTarget::Write(word) => RedirectionTarget::Write(with_values(bindings, word)),
+            RedirectionTarget::Append(word) => {
+                RedirectionTarget::Append(with_values(bindings, word))
+            }
+            RedirectionTarget::WriteAll(word) => {
+                RedirectionTarget::WriteAll(with_values(bindings, word))
+            }
+            RedirectionTarget::HereString(word) => {
+                RedirectionTarget::HereString(with_values(bindings, word))
+            }
+            other => other.clone(),
+        };
+        Redirection { fd: redirection.fd, target }
+    };
+    all.iter().map(&mut with).collect()
+}
+
+/// Returns `true` if a word has the number of processors in it, as in `-j$(nproc)`, and nothing else that is not known.
+pub(super) fn is_count(word: &Word) -> bool {
+    let [commands] = word.substitutions.as_slice() else { return false };
+    let [pipeline] = commands.pipelines.as_slice() else { return false };
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
+    word.parameters.is_empty()
+        && word.text.matches('$').count() == 1
+        && !is_glob(&word.text)
+        && command.assignments.is_empty()
+        && command.redirections.is_empty()
+        && command.argv().is_some_and(|argv| argv == ["nproc"])
+}
+
+/// Literal text, and the variable behind it: its name, and how it is written.
+type TextPart<'w> = (&'w str, Option<(&'w str, &'w str)>);
+
+/// The parts of a word. `None` if it has a `$` that is not the beginning of an expansion, so that which is which cannot
+/// be said.
+fn parts_of(word: &Word) -> Option<Vec<TextPart<'_>>> {
+    if word.text.matches('$').count() != word.parameters.len() + word.substitutions.len() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut rest = word.text.as_str();
+    let mut names = word.parameters.iter();
+    let mut from = 0;
+    while let Some(at) = rest.get(from..)?.find('$').map(|at| at + from) {
+        let after = rest.get(at + 1..)?;
+        if after.starts_with("(…)") {
+            from = at + 1;
+            continue;
+        }
+        let name = names.next()?;
+        let braces = after.starts_with('{');
+        let length = name.len() + if braces { 2 } else { 0 };
+        let inside = if braces { after.get(1..=name.len())? } else { after.get(..name.len())? };
+        if inside != name {
+            return None;
+        }
+        parts.push((rest.get(..at)?, Some((inside, rest.get(at..=at + length)?))));
+        rest = after.get(length..)?;
+        from = 0;
+    }
+    parts.push((rest, None));
+    Some(parts)
+}

@@ -1,0 +1,168 @@
+//! The judgement of programs that run other programs.
+//!
+//! `timeout 5 env X=1 nice git push` is one command that runs three programs, of which the last is the one that
+//! matters. Each is a part of its own, in the order of the words, and each is judged in the directories and with the
+//! input of the outer one. At most eight levels are followed.
+//!
+//! `xargs` and `find -exec` put words into the inner command that are known only when it runs. They are accepted where
+//! these words are known to be paths in the workspace, one to a word: a word that only *contains* `{}` could become any
+//! path, and paths that are split at blanks could become any words. Such a path is no script, no output and no folder to
+//! work in: `find -exec awk {}` would run the name of a file.
+//!
+//! A program that is given code as its input may run it (`echo CODE | tsx`). So only one that the table calls a reader of
+//! text may follow a pipe, or have a here-document or a file as its input.
+//!
+//! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
+
+use super::judgement::Effect;
+use super::simple::{Judging, Left, Lines, Simple};
+use crate::syntax::commands::{Commands, Word};
+use crate::syntax::dialect::Dialect;
+use crate::table::{Does, Kind, Matched, ProgramEntry};
+
+/// The maximum depth of programs that run programs, and of `sh -c` texts.
+const MAX_DEPTH: usize = 8;
+
+impl Simple<'_> {
+    /// The command that a program runs, with the words that the program puts into it.
+    pub(super) fn matched_inner(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+        (kind, words): (&Kind, &[Word]),
+        left: &mut Left,
+    ) {
+        if *kind == Kind::RunAppended {
+            self.input = match (self.input, matched.nul) {
+                (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
+                (Lines::Paths, false) => Lines::Paths,
+                _ => Lines::Unknown,
+            };
+        }
+        let replaced = matched.operands.iter().rfind(|one| *one.kind == Kind::Replaced);
+        let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
+            (Kind::RunEach, _) => "{}",
+            (_, Some(replaced)) => replaced,
+            (_, None) => return self.inner(judging, name, kind, words, left),
+        };
+        if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
+            self.ask(format!(
+                "`{name}` runs a program with paths that are not known to be in the workspace"
+            ));
+        }
+        if *kind == Kind::RunEach
+            && !shows_no_content(judging, words)
+            && self.prints_links(judging, matched)
+        {
+            self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
+        }
+        // Each word that is replaced becomes one path; a word that only contains it could become any path.
+        let whole = |word: &Word| word.text == replaced;
+        if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
+            self.ask(format!("`{replaced}` becomes a part of a word"));
+        }
+        let path = |word: &Word| match whole(word) {
+            true => Word { text: "./x".to_owned(), found: true, ..word.clone() },
+            false => word.clone(),
+        };
+        let words: Vec<Word> = words.iter().map(path).collect();
+        self.inner(judging, name, kind, &words, left);
+    }
+
+    /// Asks about a program that gets input and may do what it says.
+    pub(crate) fn input(&mut self, name: &str, matched: &Matched<'_, '_>) {
+        // A program that runs another hands its input on, and that one is judged by itself.
+        let is_judged = !matched.inner.is_empty() || matches!(matched.does, Does::Asks(_));
+        let named = matched.operands.iter().any(|one| one.word.text == "-");
+        let fed = self.fed && !matched.always.reads_text && !is_judged;
+        if fed || named && *matched.does == Does::Builds {
+            self.ask(format!("`{name}` may run what it reads from its input"));
+        }
+    }
+
+    /// Asks about operands that come from standard input, unless they are known to be harmless paths.
+    pub(crate) fn appended(&mut self, name: &str, entry: &ProgramEntry) {
+        if !entry.takes_only_harmless() {
+            self.ask(format!("`{name}` gets arguments from its input that may be options"));
+        }
+        match self.input {
+            Lines::NulPaths => {}
+            // Text from the pipe could be printed by `cat` as well.
+            _ if entry.only_prints() => {}
+            Lines::Paths | Lines::NulLinks if entry.hides_content() => {}
+            Lines::NulLinks => self.ask(format!(
+                "`{name}` gets paths from its input that may be links to other places: write `-type f`"
+            )),
+            Lines::Paths => self.ask(format!(
+                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
+            )),
+            Lines::Unknown => self.ask(format!(
+                "`{name}` gets arguments from its input that are not known to be paths in the workspace"
+            )),
+        }
+    }
+
+    pub(super) fn inner(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        kind: &Kind,
+        words: &[Word],
+        left: &mut Left,
+    ) {
+        if judging.depth >= MAX_DEPTH {
+            return self.ask("programs that run programs are nested too deeply");
+        }
+        let runs = words.first().map(|word| word.text.clone()).unwrap_or_default();
+        self.effects.push(Effect::Wraps(runs));
+        let mut inner = Simple::of_words(words, &[], &self.here, self.input);
+        inner.appended = self.appended || *kind == Kind::RunAppended;
+        // `xargs` has read its input already.
+        inner.fed = self.fed && *kind != Kind::RunAppended;
+        inner.wrapped_by = Some(name.to_owned());
+        // Substitutions in these words were judged with the outer command.
+        judging.depth += 1;
+        let inner = inner.judge(judging);
+        judging.depth -= 1;
+        left.lines = inner.lines;
+        // `command cd` changes the directory of this shell, `nohup cd` does not.
+        left.directories = inner.directories;
+    }
+
+    /// Judges the text of a `sh -c`.
+    pub(crate) fn shell(&mut self, judging: &mut Judging<'_>, word: &Word) {
+        let program = self.words.iter().find_map(|word| Dialect::of_program(&word.text));
+        let dialect = program.unwrap_or(Dialect::Sh);
+        let Some(text) = word.literal() else {
+            return self.ask("which commands run is known only when they do");
+        };
+        if judging.depth >= MAX_DEPTH {
+            return self.ask("programs that run programs are nested too deeply");
+        }
+        self.effects.push(Effect::Runs(text.to_owned()));
+        judging.depth += 1;
+        // The other shell has none of this shell's variables.
+        let bindings = std::mem::take(&mut judging.bindings);
+        let fed = std::mem::replace(&mut judging.fed, self.fed);
+        match Commands::parse(text, dialect) {
+            Ok(commands) => {
+                judging.list(&commands, &self.here);
+            }
+            Err(refused) => {
+                judging.list(refused.read(), &self.here);
+                self.ask(format!("runs a text that is not analysed: {refused}"));
+            }
+        }
+        judging.bindings = bindings;
+        judging.fed = fed;
+        judging.depth -= 1;
+    }
+}
+
+/// Returns `true` if a program shows no content of the files that it is given.
+fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal);
+    let entry = name.and_then(|name| judging.settings.programs.get(name));
+    entry.is_some_and(ProgramEntry::hides_content)
+}

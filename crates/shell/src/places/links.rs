@@ -1,0 +1,50 @@
+//! Looks for links that lead out of the workspace.
+//!
+//! A folder of the workspace may hold a link to a file elsewhere. `cat LINK` is judged by where the link leads, and
+//! `grep -R`, `rg -L` and `find … -exec cat {} +` find it by themselves. So where a program follows the links that it
+//! finds, or hands their paths on to one that reads them, the folders are looked through first. Beyond 10 000 files for
+//! one text, a person is asked.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+
+use super::paths::{PathClass, Workspace, place};
+
+/// How many entries of folders are looked at for one text.
+pub(crate) const MAX_ENTRIES: usize = 10_000;
+
+/// Returns `true` if a link below these folders leads out of the workspace, or to a secret. Also if there are too
+/// many files to tell.
+pub(crate) fn lead_out(workspace: &Workspace, mut open: Vec<PathBuf>, left: &Cell<usize>) -> bool {
+    let mut linked = HashSet::new();
+    while let Some(folder) = open.pop() {
+        // A file has no entries, and what this process cannot read its programs cannot read either.
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            match left.get().checked_sub(1) {
+                Some(rest) => left.set(rest),
+                None => return true,
+            }
+            let Ok(kind) = entry.file_type() else { return true };
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_symlink() {
+                // A link that leads nowhere has no content.
+                let Ok(found) = fs::canonicalize(entry.path()) else { continue };
+                if matches!(place(&found, workspace.root()), PathClass::Outside | PathClass::Secret)
+                {
+                    return true;
+                }
+                if found.starts_with(workspace.root())
+                    && found.is_dir()
+                    && linked.insert(found.clone())
+                {
+                    open.push(found);
+                }
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,9 @@
+//! Places on disk that commands lead to: paths, links, repositories and programs.
+
+pub(super) mod files;
+pub(super) mod index;
+pub(super) mod links;
+pub(super) mod paths;
+pub(super) mod registries;
+pub(super) mod repository;
+pub(super) mod search_path;

@@ -1,0 +1,436 @@
+//! Classifies paths: inside the workspace, secret, protected, or elsewhere.
+//!
+//! | place | examples | read | written |
+//! |---|---|---|---|
+//! | inside | `src/lib.rs` | allowed | allowed for a developer, unless it defines a build |
+//! | system | `/usr/include`, `/etc/hosts` | allowed | asked |
+//! | stream | `/dev/null` | allowed | allowed |
+//! | secret | `.env`, `~/.ssh`, `/proc/1/environ` | asked | asked |
+//! | protected | `.git/config`, the configuration of agents | allowed | asked, every time |
+//! | outside | `~/x`, `/srv` | asked; listing is allowed | asked |
+//!
+//! Names are compared without regard to case, since some file systems ignore it. A name that ends in `.example` or the
+//! like is harmless: people keep templates of secrets beside them.
+//!
+//! A home directory that is not known stands for `/home`: `~/.ssh/id` is then below a place that is outside of every
+//! workspace, and a secret by its names.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::names::globs::{fits, is_glob};
+use crate::names::lists::{is_named, lower, names};
+use crate::names::protected::is_protected;
+use crate::syntax::commands::Word;
+
+type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
+
+/// The directory tree that commands may work in.
+///
+/// ```
+/// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let workspace = Workspace::lexical("/w").with_directory("sub").with_home("/people/ann");
+/// let classifier = Classifier::new(workspace, Preset::Developer).with_search_path(SearchPath::unchecked());
+/// let judge = |text| classifier.judge(text, Dialect::Bash).to_string();
+/// assert_eq!(judge("cat ../README.md"), "allow", "relative paths start in /w/sub");
+/// assert_eq!(judge("cat ../../other/README.md"), "ask: reads `../../other/README.md`, outside of the workspace");
+/// assert!(judge("cat ~/.ssh/id_ed25519").contains("secrets"));
+/// ```
+#[derive(Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    directory: PathBuf,
+    home: Option<PathBuf>,
+    writable: Vec<PathBuf>,
+    resolve: Arc<Resolve>,
+    /// Whether files of this machine are examined.
+    looks: bool,
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace")
+            .field("root", &self.root)
+            .field("directory", &self.directory)
+            .finish()
+    }
+}
+
+impl Workspace {
+    /// A workspace on this machine. Symbolic links are followed; commands start in the root.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let given = root.into();
+        let root = std::fs::canonicalize(&given).unwrap_or(given);
+        let mut workspace = Self::lexical(root);
+        workspace.home = std::env::home_dir();
+        workspace.looks = true;
+        workspace.with_resolver(|path| resolved(path, through))
+    }
+
+    /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
+    /// that will run on another machine.
+    #[must_use]
+    pub fn lexical(root: impl Into<PathBuf>) -> Self {
+        let root = lexically_normal(&root.into());
+        Self {
+            directory: root.clone(),
+            writable: vec![
+                root.clone(),
+                PathBuf::from("/tmp"),
+                PathBuf::from("/var/tmp"),
+                PathBuf::from("/dev/shm"),
+            ],
+            root,
+            home: None,
+            resolve: Arc::new(|path| Some(path.to_owned())),
+            looks: false,
+        }
+    }
+
+    /// Sets the directory that commands start in, relative to the root; the root by default.
+    #[must_use]
+    pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = lexically_normal(&self.root.join(directory.into()));
+        self
+    }
+
+    /// Sets the user's home directory, which `~` stands for.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Adds a place that tools may write to. A program in such a place is never allowed.
+    #[must_use]
+    pub fn with_writable(mut self, place: impl Into<PathBuf>) -> Self {
+        self.writable.push(lexically_normal(&place.into()));
+        self
+    }
+
+    /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
+    /// is asked.
+    #[must_use]
+    pub fn with_resolver(
+        mut self,
+        resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
+        self.resolve = Arc::new(resolve);
+        self
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn start(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether files of this machine are examined: never in a [`lexical`](Self::lexical) workspace.
+    pub(crate) fn looks(&self) -> bool {
+        self.looks
+    }
+
+    /// Whether it is certain that no repository begins between a directory and the root. Never certain in a
+    /// [`lexical`](Self::lexical) workspace.
+    pub(crate) fn is_no_repository(&self, directory: &Path) -> bool {
+        let is_one = |at: &Path| {
+            at.join(".git").exists() || (at.join("HEAD").exists() && at.join("objects").exists())
+        };
+        let mut between = directory.ancestors().take_while(|at| *at != self.root);
+        self.looks && directory.starts_with(&self.root) && !between.any(is_one)
+    }
+
+    /// The files in a directory that define a build.
+    pub(crate) fn build_definitions(&self, directory: &Path) -> Vec<PathBuf> {
+        let known = names("build definitions").iter().filter(|_| self.looks);
+        known.map(|name| directory.join(name)).filter(|file| file.is_file()).collect()
+    }
+
+    /// Whether the program of the first word is installed in `node_modules` of each of these directories, or of one
+    /// above it in the root. Never in a [`lexical`](Self::lexical) workspace.
+    pub(crate) fn has_installed(&self, words: &[Word], here: &[PathBuf]) -> bool {
+        let Some(name) = words.first().and_then(Word::literal) else { return false };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_name = !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+        let has = |at: &Path| at.join("node_modules/.bin").join(name).exists();
+        let inside = |at: &&Path| at.starts_with(&self.root);
+        let is_there = |at: &PathBuf| at.ancestors().take_while(inside).any(has);
+        self.looks && is_name && here.iter().all(is_there)
+    }
+
+    /// Whether tools may write to a path.
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|place| path.starts_with(place))
+    }
+
+    /// The files that a pattern matches now, beginning in this directory. Empty in a [`lexical`](Self::lexical)
+    /// workspace, and `None` where there are too many to look at.
+    #[must_use]
+    pub fn matches(&self, glob: &str, directory: &Path) -> Option<Vec<PathBuf>> {
+        if !self.looks {
+            return Some(Vec::new());
+        }
+        let (base, rest) = match (glob.strip_prefix("~/"), glob.strip_prefix('/'), &self.home) {
+            (Some(rest), _, Some(home)) => (home.as_path(), rest),
+            (Some(_), _, None) => return None,
+            (_, Some(rest), _) => (Path::new("/"), rest),
+            _ => (directory, glob),
+        };
+        let mut left = MAX_LOOKED_AT;
+        let mut found = vec![base.to_owned()];
+        for part in rest.split('/').filter(|part| !part.is_empty()) {
+            if !is_glob(part) {
+                found.iter_mut().for_each(|path| path.push(part));
+                continue;
+            }
+            let mut next = if part == "**" { found.clone() } else { Vec::new() };
+            let mut at = 0;
+            // With `**`, what was found is looked into, too.
+            while let Some(folder) = found.get(at).cloned() {
+                at += 1;
+                for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    left = usize::checked_sub(left, 1)?;
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    if !fits(part, &name) || name.starts_with('.') && !part.starts_with('.') {
+                        continue;
+                    }
+                    next.push(entry.path());
+                    if part == "**" && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        found.push(entry.path());
+                    }
+                }
+            }
+            found = next;
+        }
+        Some(found)
+    }
+
+    /// The two places that a path stands for: as it is written, and as it is resolved.
+    pub(crate) fn places(&self, text: &str, directory: &Path) -> Option<[PathBuf; 2]> {
+        let joined = match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.home {
+                Some(home) => home.join(rest.trim_start_matches('/')),
+                None => Path::new(UNKNOWN_HOME).join(rest.trim_start_matches('/')),
+            },
+            _ => directory.join(text),
+        };
+        let resolved = (self.resolve)(&joined)?;
+        Some([lexically_normal(&joined), lexically_normal(&resolved)])
+    }
+}
+
+/// How many files are looked at for one pattern.
+const MAX_LOOKED_AT: usize = 4096;
+
+const UNKNOWN_HOME: &str = "/home";
+
+/// Resolves the longest existing beginning of a path, and appends the rest. `None` for a link that leads nowhere, as it
+/// could lead anywhere later. What does not exist has no parent: a path with `..` after such a part is resolved by
+/// `parent`.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign_shell::resolved;
+///
+/// assert_eq!(resolved(Path::new("/no such folder/a"), |_| None).unwrap(), Path::new("/no such folder/a"));
+/// assert_eq!(resolved(Path::new("/no such folder/../a"), |_| None), None);
+/// ```
+///
+/// A file that will be created has a folder that exists; the folder is resolved and the name appended. A link that
+/// leads nowhere is unknown, as creating its target afterwards would make it lead there.
+pub fn resolved(path: &Path, parent: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+    if let Ok(found) = std::fs::canonicalize(path) {
+        return Some(found);
+    }
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let mut exist = above.into_iter().take_while(|at| std::fs::symlink_metadata(at).is_ok());
+    let at = exist.by_ref().last()?;
+    let rest = path.strip_prefix(at).ok()?;
+    if rest.components().any(|part| part == Component::ParentDir) {
+        return parent(path);
+    }
+    // A link that leads nowhere is the last part that exists.
+    let next = rest.components().next()?;
+    match std::fs::symlink_metadata(at.join(next)) {
+        Ok(_) => None,
+        Err(_) => std::fs::canonicalize(at).ok().map(|found| found.join(rest)),
+    }
+}
+
+/// Resolves a path with `..` after what does not exist (`mkdir -p a && cd a && cmake ..`). Like any path to what does not
+/// exist, it is judged as if no link were created there before it is used: the commands that create links are not allowed.
+fn through(path: &Path) -> Option<PathBuf> {
+    let mut at = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = at.pop(),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => {
+                at.push(component);
+                match std::fs::canonicalize(&at) {
+                    Ok(found) => at = found,
+                    Err(_) if std::fs::symlink_metadata(&at).is_ok() => return None,
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    Some(at)
+}
+
+/// The path without `.` and `..`, by its text alone: links are not followed, so that `..` after a link leads elsewhere
+/// than in the file system.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign_shell::lexically_normal;
+///
+/// assert_eq!(lexically_normal(Path::new("/project/./src/../notes.md")), Path::new("/project/notes.md"));
+/// ```
+#[must_use]
+pub fn lexically_normal(path: &Path) -> PathBuf {
+    if is_normal(path) {
+        return path.to_owned();
+    }
+    let mut out = PathBuf::with_capacity(path.as_os_str().len());
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            _ => out.push(component),
+        }
+    }
+    out
+}
+
+/// Whether a path has no `.`, `..` and empty names, so that nothing is to do. Most paths are like that, and to look at
+/// bytes takes a tenth of the time that it takes to look at names.
+fn is_normal(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let names = bytes.strip_prefix(b"/").unwrap_or(bytes);
+    cfg!(unix)
+        && !names.is_empty()
+        && names.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
+/// Whether a path is this place or one below it, as `starts_with` says. Most are, and the bytes say so.
+pub(crate) fn is_in(path: &Path, place: &Path) -> bool {
+    inside(path, place).is_some()
+}
+
+/// The rest of a path below a place, as [`Path::strip_prefix`] says, in less time.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign_shell::inside;
+///
+/// assert_eq!(inside(Path::new("/project/src/lib.rs"), Path::new("/project")), Some(Path::new("src/lib.rs")));
+/// assert_eq!(inside(Path::new("/projects/x"), Path::new("/project")), None);
+/// ```
+#[must_use]
+pub fn inside<'p>(path: &'p Path, place: &Path) -> Option<&'p Path> {
+    let (path_bytes, place_bytes) =
+        (path.as_os_str().as_encoded_bytes(), place.as_os_str().as_encoded_bytes());
+    let text = path.to_str().filter(|_| cfg!(unix) && !place_bytes.is_empty());
+    match (path_bytes.strip_prefix(place_bytes), text) {
+        (Some([]), Some(_)) => Some(Path::new("")),
+        (Some([b'/', rest @ ..]), Some(text)) if rest.first().is_some_and(|it| *it != b'/') => {
+            text.get(place_bytes.len() + 1..).map(Path::new)
+        }
+        _ => path.strip_prefix(place).ok(),
+    }
+}
+
+/// The class of a path, by its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathClass {
+    /// In the workspace, and in none of the other classes.
+    Inside,
+    /// A part of the system that every user can read and that contains no secrets.
+    System,
+    /// `/dev/null` and the standard streams.
+    Stream,
+    /// Contains keys, passwords, or the environment of processes.
+    Secret,
+    /// In the workspace, and decides what runs or what is allowed: `.git`, and the configuration of agents.
+    Protected,
+    /// Any other place.
+    Outside,
+}
+
+/// Classifies a path that has no `.` and `..`.
+pub(crate) fn place(path: &Path, root: &Path) -> PathClass {
+    let text = path.to_string_lossy();
+    if text.starts_with("/dev/") && names("streams").contains(&&*text) {
+        return PathClass::Stream;
+    }
+    if let Some(inner) = inside(path, root) {
+        return match inner {
+            inner if is_secret(&inner.to_string_lossy()) => PathClass::Secret,
+            inner if is_protected(inner) => PathClass::Protected,
+            _ => PathClass::Inside,
+        };
+    }
+    if is_secret(&text) {
+        return PathClass::Secret;
+    }
+    if is_system(&text) { PathClass::System } else { PathClass::Outside }
+}
+
+/// Whether a path contains keys or passwords, by the names in it.
+pub(crate) fn is_secret(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        if is_named("secret folders", part) || (last && is_secret_file(part)) {
+            return true;
+        }
+    }
+    let below = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
+    below(names("secret places"))
+        || path.starts_with("/proc/")
+            && names("secrets of processes").iter().any(|name| path.contains(name))
+        || path.starts_with("/etc/ssh/") && path.contains("_key")
+        || path.ends_with("/gh/hosts.yml")
+}
+
+fn is_secret_file(name: &str) -> bool {
+    let lower = lower(name);
+    for harmless in names("harmless endings") {
+        if lower.ends_with(harmless) {
+            return false;
+        }
+    }
+    is_named("secret files", name)
+        || names("secret endings").iter().any(|ending| lower.ends_with(ending))
+        || lower.starts_with(".env.")
+        || lower.starts_with("id_rsa")
+        || lower.starts_with("id_ed25519")
+}
+
+/// Whether a file defines the build of the workspace, and with it the code that a build runs.
+pub(crate) fn is_build_definition(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let in_cargo = path.parent().is_some_and(|folder| folder.ends_with(".cargo"));
+    in_cargo
+        || names("build definitions").contains(&&*name)
+        || names("build definition endings").iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a path of the system is readable for every user and contains no secrets.
+fn is_system(path: &str) -> bool {
+    let below = |place: &str| {
+        path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
+    };
+    names("system folders").iter().any(|place| below(place))
+        || names("system files").contains(&path)
+}

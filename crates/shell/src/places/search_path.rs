@@ -1,0 +1,131 @@
+//! Resolves the name of a program to its file, and checks that tools cannot write the file.
+//!
+//! The table says what `ls` does; which file runs is another question. If any directory that is searched *before* the
+//! program is found can be written by tools, a call could put another `ls` there first. So each directory up to the
+//! found file has to be absolute and not writable by tools, and the file itself, with links resolved, as well. A later
+//! directory does not matter.
+//!
+//! A program that is not installed has no file and needs none: nothing would run.
+
+use std::path::{Path, PathBuf};
+
+use super::paths::{Workspace, lexically_normal};
+
+/// The directories in which programs are looked up.
+///
+/// ```
+/// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+///
+/// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+///     .with_search_path(SearchPath::new(["/w/bin", "/usr/bin"]));
+/// let judgement = classifier.judge("ls", Dialect::Bash);
+/// assert_eq!(judgement.to_string(), "ask: `/w/bin` is searched for programs, and tools may write there");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPath {
+    /// `None` checks no file at all.
+    folders: Option<Vec<PathBuf>>,
+}
+
+impl SearchPath {
+    /// The directories of the environment variable `PATH`, read now.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let folders = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect());
+        Self { folders: Some(folders.unwrap_or_default()) }
+    }
+
+    /// The given directories, in this order.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// // Found in no folder: nothing would run, so the missing file raises no question.
+    /// let nowhere = SearchPath::new(["/nonexistent"]);
+    /// let reader = Classifier::new(Workspace::lexical("/w"), Preset::Reader).with_search_path(nowhere);
+    /// assert!(reader.judge("ls", Dialect::Bash).decision() == countersign::decision::ToolDecision::Allow);
+    /// ```
+    #[must_use]
+    pub fn new(folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        Self { folders: Some(folders.into_iter().map(Into::into).collect()) }
+    }
+
+    /// Trusts that every name stands for the program that is usually installed under it. For tests, and for commands
+    /// that will run on another machine.
+    #[must_use]
+    pub fn unchecked() -> Self {
+        Self { folders: None }
+    }
+
+    /// Looks a program up.
+    pub(crate) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
+        let Some(folders) = &self.folders else { return ProgramFile::Nothing };
+        for folder in folders {
+            if !folder.is_absolute() || workspace.is_writable(&lexically_normal(folder)) {
+                return ProgramFile::Problem(format!(
+                    "`{}` is searched for programs, and tools may write there",
+                    folder.display()
+                ));
+            }
+            let file = folder.join(name);
+            // Most folders lack the file, which one system call tells. Resolving links takes one a part of the path.
+            if std::fs::symlink_metadata(&file).is_err() {
+                continue;
+            }
+            let Ok(found) = std::fs::canonicalize(&file) else { continue };
+            if !found.is_file() {
+                continue;
+            }
+            return match workspace.is_writable(&found) {
+                true => ProgramFile::Problem(format!(
+                    "`{name}` is `{}`, which tools may write",
+                    found.display()
+                )),
+                false => ProgramFile::File(found),
+            };
+        }
+        ProgramFile::Nothing
+    }
+}
+
+/// The result of the search for a program.
+pub(crate) enum ProgramFile {
+    /// The file, with links resolved.
+    File(PathBuf),
+    /// No such program, so that nothing runs; or no files are examined.
+    Nothing,
+    /// The name may stand for a file that tools can write.
+    Problem(String),
+}
+
+/// The file name of a program that was given with its path, if the path is one that systems install programs in.
+pub(crate) fn installed_name(path: &str) -> Option<&str> {
+    let folders = [
+        "/bin",
+        "/usr/bin",
+        "/usr/local/bin",
+        "/sbin",
+        "/usr/sbin",
+        "/usr/local/sbin",
+        "/opt/homebrew/bin",
+    ];
+    let (folder, name) = path.rsplit_once('/')?;
+    (folders.contains(&folder) && Path::new(path) == lexically_normal(Path::new(path)))
+        .then_some(name)
+}
+
+/// The name of a program of the project's own environment, which is given with its path: the wrapper of a build tool,
+/// and what a package manager has installed in the workspace. Such a program is code of the workspace, so that it may
+/// only do what a build does, however its entry describes it.
+pub(crate) fn project_name(path: &str) -> Option<&str> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    match path {
+        "gradlew" => return Some("gradle"),
+        "mvnw" => return Some("mvn"),
+        "bin/rails" | "bin/rake" | "bin/rspec" | "bin/rubocop" => return path.strip_prefix("bin/"),
+        _ => {}
+    }
+    let folders = ["node_modules/.bin/", ".venv/bin/", "venv/bin/", "vendor/bin/"];
+    let name = folders.iter().find_map(|folder| path.strip_prefix(folder))?;
+    (!name.is_empty() && !name.contains('/') && path != name).then_some(name)
+}

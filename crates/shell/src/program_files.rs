@@ -1,0 +1,221 @@
+//! The files that a command runs: the scripts that its words name, and the names of the programs that run them.
+//!
+//! `python3 x.py` says nothing about what happens: the file does. So questions about such a command, and the acceptance of
+//! a server that is started by one, are bound to the content of the file.
+//!
+//! | command | scripts |
+//! |---|---|
+//! | `python3 x.py data.csv`, `./x.sh`, `sh < x.sh` | `x.py`, `x.sh`: the operand of an interpreter, and no data |
+//! | `python3 -m pkg.tool` | `pkg/tool.py` or `pkg/tool/__main__.py` |
+//! | `node server` | `server.js`, `server/index.js` and so on, whichever is there |
+//! | `runner x.py y.csv` | `x.py`: a program that is not known may run every script that it names |
+//!
+//! ```
+//! use std::path::Path;
+//! use countersign_shell::program_files::NamedFiles;
+//! use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+//!
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("x.py"), "print(1)")?;
+//! let classifier = Classifier::new(Workspace::lexical(folder.path()), Preset::Developer)
+//!     .with_search_path(SearchPath::unchecked());
+//! let judgement = classifier.judge("python3 x.py data.csv", Dialect::Bash);
+//! let files = NamedFiles { directories: &[folder.path().to_owned()], home: None };
+//! assert!(files.scripts(&judgement.parts()[0]).contains(Path::new(&folder.path().join("x.py"))));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::places::files::opened;
+use crate::{Part, lexically_normal};
+
+/// Endings of files that a program runs, and that do not begin with `#!`.
+const SCRIPTS: &[&str] = &[
+    "awk", "bash", "bat", "cjs", "clj", "cmd", "cts", "el", "exs", "fish", "go", "gradle",
+    "groovy", "hs", "java", "jl", "jq", "js", "jsx", "ksh", "kts", "lua", "mjs", "mk", "mts",
+    "nix", "php", "pl", "pm", "ps1", "py", "pyw", "r", "rb", "rs", "scm", "sed", "sh", "sql",
+    "swift", "tcl", "ts", "tsx", "vim", "zsh",
+];
+
+/// Programs that run the files that they are given, whatever these are called.
+const INTERPRETERS: &[&str] = &[
+    ".", "ash", "awk", "bash", "bun", "dash", "deno", "exec", "fish", "gawk", "ksh", "lua", "node",
+    "perl", "php", "pwsh", "pypy", "python", "Rscript", "ruby", "sh", "source", "tclsh", "tsx",
+    "zsh",
+];
+
+/// What interpreters add to a name that they are given.
+const MODULES: &[&str] = &[
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".tsx",
+    ".mts",
+    ".jsx",
+    ".lua",
+    ".rb",
+    ".php",
+    "/index.js",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.ts",
+    "/index.tsx",
+    "/__main__.py",
+];
+
+/// The name of a program, without its folder: `git` for `/usr/bin/git`.
+#[must_use]
+pub fn program_name(program: &str) -> &str {
+    // Names are short, and this is asked about every command many times.
+    let folder = program.bytes().rposition(|byte| byte == b'/');
+    folder.and_then(|at| program.get(at + 1..)).unwrap_or(program)
+}
+
+impl Part {
+    /// The name of the program as it is written, without its folder.
+    #[must_use]
+    pub fn program_name(&self) -> &str {
+        program_name(self.written_program())
+    }
+}
+
+/// The name of a program without the version behind it: `python` for `python3.12`.
+#[must_use]
+pub fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Whether a program runs every file that it is given, as `python3.12` and `/bin/sh` do.
+#[must_use]
+pub fn is_interpreter(program: &str) -> bool {
+    let base = without_version(program_name(program));
+    INTERPRETERS.contains(&base) || INTERPRETERS.contains(&program)
+}
+
+/// The texts of a command that may name a file: its words, the values behind `=`, the file in `x.py:object`, and what it
+/// reads its input from.
+#[must_use]
+pub fn words(part: &Part) -> Vec<&str> {
+    let input = part.redirections().iter().filter_map(|it| it.target().word());
+    let words = part.argv().iter().map(String::as_str);
+    let words = words.chain(input.map(|word| word.text()));
+    let value = |word| str::split_once(word, '=').map(|(_, value)| value);
+    let file = |word: &'_ str| word.find(".py:").map(|at| at + 3);
+    let of = |word| [Some(word), value(word), file(word).and_then(|end| str::get(word, ..end))];
+    words.flat_map(of).flatten().collect()
+}
+
+/// Where the words of a command name files.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedFiles<'p> {
+    /// The directories that the command may start in.
+    pub directories: &'p [PathBuf],
+    /// The folder that `~` is, if it is known.
+    pub home: Option<&'p Path>,
+}
+
+impl NamedFiles<'_> {
+    /// The places that a word of a command may name.
+    pub fn places<'w>(&'w self, word: &'w str) -> impl Iterator<Item = PathBuf> + 'w {
+        let home = word.strip_prefix("~/").and_then(|rest| Some(self.home?.join(rest)));
+        let is_path = !word.is_empty() && word.len() <= 4096 && !word.contains(['\0', '\n']);
+        let directories = self.directories.iter().filter(move |_| is_path);
+        directories.map(move |directory| {
+            lexically_normal(&home.clone().unwrap_or_else(|| directory.join(word)))
+        })
+    }
+
+    /// The scripts that a command names, as far as they are there.
+    #[must_use]
+    pub fn scripts(&self, part: &Part) -> BTreeSet<PathBuf> {
+        let mut files = BTreeSet::new();
+        let runs_any = is_interpreter(part.written_program());
+        let mut operand_is_script = runs_any;
+        let mut before = "";
+        for (at, word) in words(part).into_iter().enumerate() {
+            // A name without a folder is looked up in `PATH`, unless it is an operand.
+            if at == 0 && !word.contains('/') {
+                continue;
+            }
+            // `node server` runs `server.js`, and `python3 pkg` runs `pkg/__main__.py`.
+            let endings = if operand_is_script && at > 0 { MODULES } else { &[] };
+            for ending in [""].iter().chain(endings) {
+                let name = format!("{word}{ending}");
+                for file in self.places(&name).filter(|file| file.is_file()) {
+                    if operand_is_script || is_script(&file) {
+                        // The value of an option (`--rcfile x`) may be a script, and the operand is another one.
+                        operand_is_script &= before.starts_with('-') && !is_script(&file);
+                        files.insert(file);
+                    }
+                }
+            }
+            before = word;
+        }
+        let mut pairs = part.argv().windows(2);
+        let module = pairs.find_map(|pair| match pair {
+            [option, module] if option == "-m" => Some(module.replace('.', "/")),
+            _ => None,
+        });
+        if let Some(module) = module.filter(|_| runs_any) {
+            for name in [format!("{module}.py"), format!("{module}/__main__.py")] {
+                files.extend(self.places(&name).filter(|file| file.is_file()));
+            }
+        }
+        files
+    }
+}
+
+/// Whether a file is one that a program runs, by its ending, by its mode, or by the way in which it begins.
+fn is_script(file: &Path) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    SCRIPTS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+        || is_executable(file)
+        || begins_as_script(file).unwrap_or_default()
+}
+
+/// Whether a file may be run as a program. Never where the system has no such mode.
+#[cfg(unix)]
+#[must_use]
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether a file may be run as a program. Never where the system has no such mode.
+#[cfg(not(unix))]
+#[must_use]
+pub fn is_executable(_: &Path) -> bool {
+    false
+}
+
+fn begins_as_script(file: &Path) -> Option<bool> {
+    let mut first = [0; 2];
+    std::fs::File::open(file).ok()?.read_exact(&mut first).ok()?;
+    Some(first == *b"#!")
+}
+
+/// The SHA-256 of the content of a regular file, in hexadecimal; `None` if there is none. The content is not kept.
+///
+/// # Errors
+/// The file has more than `most` bytes, is no regular file, or cannot be read.
+pub fn digest_of(path: &Path, most: u64) -> io::Result<Option<String>> {
+    let Some(file) = opened(path)? else { return Ok(None) };
+    let (mut content, mut hash) = (file.take(most.saturating_add(1)), Sha256::new());
+    let (mut read, mut block) = (0, vec![0; 64 * 1024]);
+    loop {
+        let length = content.read(&mut block)?;
+        let Some(part) = block.get(..length).filter(|part| !part.is_empty()) else { break };
+        read += part.len() as u64;
+        hash.update(part);
+    }
+    match read <= most {
+        true => Ok(Some(countersign::args::hex(&hash.finalize()))),
+        false => Err(io::ErrorKind::FileTooLarge.into()),
+    }
+}

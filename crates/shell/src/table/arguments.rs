@@ -1,0 +1,569 @@
+//! The arguments of a program, matched against its entry as the program would parse them.
+//!
+//! A judgement is only as good as its reading of the arguments: `-o` may be a flag of one program and take a value in
+//! another, and a value that is taken for a flag leaves a file name unjudged. So arguments are read in the way of the
+//! program, and every word in which the two readings may differ is unmatched:
+//!
+//! | word | may be | here |
+//! |---|---|---|
+//! | `-xo` | `-x -o`, or `-x` with the value `o` | by the entry; unknown letters do not match |
+//! | `--out=x` | an option with a value | by the entry |
+//! | `*` | file names, one of which is `-rf` | unmatched, unless no option of the program can do harm |
+//! | `$x` | anything, or nothing | unmatched, unless no option can do harm |
+//! | `@file` | a file of options | unmatched where a file is expected |
+//! | `a\b` | a path on another system | unmatched where a file is expected |
+//! | a value like `-n` | the value, or the next option | unmatched |
+//!
+//! If a command does not match, the question names the word that did not, so that a person sees what is unusual.
+
+use std::borrow::Cow;
+
+use super::entry::{Always, Does, Kind, OptionForm, ProgramEntry, ProgramMark, ValuePlace};
+use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
+use crate::names::lists::is_named;
+use crate::syntax::commands::{Word, WordKind};
+
+/// The arguments of a program, matched.
+#[derive(Debug)]
+pub(crate) struct Matched<'t, 'w> {
+    /// The entry of the program, or of its sub-command.
+    pub(crate) entry: &'t ProgramEntry,
+    /// The effects of this form of the program.
+    pub(crate) does: &'t Does,
+    /// The effects of the program in each of its forms.
+    pub(crate) always: Always<'t>,
+    /// `true` if links that are found below the operands are followed.
+    pub(crate) follows: bool,
+    /// `true` if the paths that are printed are those of plain files, and no links.
+    pub(crate) files: bool,
+    /// The operands and the values of options, in order.
+    pub(crate) operands: Vec<Argument<'t, 'w>>,
+    /// The words of other commands that the program runs.
+    pub(crate) inner: Vec<(&'t Kind, &'w [Word])>,
+    /// `true` if an option makes the command rewrite files.
+    pub(crate) formats: bool,
+    /// `true` if the output consists of paths below the operands.
+    pub(crate) paths: bool,
+    /// `true` if a filter passes on whole lines of its input.
+    pub(crate) whole_lines: bool,
+    /// `true` if paths are separated by NUL, in the output and in the input.
+    pub(crate) nul: bool,
+    /// `true` if the only argument asks for help or the version.
+    pub(crate) help: bool,
+}
+
+/// An operand, or the value of an option.
+#[derive(Debug)]
+pub(crate) struct Argument<'t, 'w> {
+    pub(crate) kind: &'t Kind,
+    pub(crate) word: Cow<'w, Word>,
+    /// `true` if it is the value of an option after the first operand, in a word of its own. Programs that stop at the
+    /// first operand, as those of BSD do, read it as an operand.
+    pub(crate) late: bool,
+}
+
+/// Why arguments do not match an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unmatched {
+    Option(String),
+    SubCommand(String),
+    Operand(String),
+    ValueMissing(String),
+    Needs(String),
+    MayBeOption(String),
+}
+
+/// Matches the arguments of a program. `installed` is for a program whose first word is one that the workspace has
+/// installed, so that no option is needed. The error has the entry of the sub-command that they do not match.
+pub(crate) fn matched<'t, 'w>(
+    entry: &'t ProgramEntry,
+    args: &'w [Word],
+    installed: bool,
+) -> Result<Matched<'t, 'w>, (Unmatched, &'t ProgramEntry)> {
+    let mut reading = ArgumentReading {
+        entry,
+        operands: Vec::new(),
+        seen: Vec::new(),
+        next: 0,
+        formats: false,
+        inner: Vec::new(),
+        only_operands: false,
+        had_operand: false,
+        option_for_operand: false,
+        in_sub_command: false,
+        only_files: None,
+        always: Always::default(),
+    };
+    reading.always.add(entry);
+    let help = match args {
+        [only] if !entry.is(ProgramMark::NoHelp) => {
+            let option = only.literal().filter(|text| matches!(*text, "--help" | "--version"));
+            // It is known what this form does, and nothing else is done then.
+            if option.is_some_and(|option| entry.forms.help.iter().any(|(it, _)| it == option)) {
+                reading.always = Always::default();
+            }
+            option.and_then(|option| entry.helps(option))
+        }
+        _ => None,
+    };
+    let does = match help {
+        Some(does) => does,
+        None => {
+            let read = reading.all(args).and_then(|()| reading.check_needs(installed));
+            let does = read.and_then(|()| reading.does());
+            does.map_err(|unmatched| (unmatched, reading.entry))?
+        }
+    };
+    let entry = reading.entry;
+    let given = |options: &[String]| options.iter().any(|option| reading.seen.contains(option));
+    let whole_lines = reading.seen.iter().all(|option| {
+        [&entry.lines, &entry.paths, &entry.nul].iter().any(|known| known.contains(option))
+    });
+    Ok(Matched {
+        paths: whole_lines && (entry.is(ProgramMark::Paths) || given(&entry.paths)),
+        whole_lines,
+        nul: given(&entry.nul),
+        follows: given(&entry.forms.follows),
+        files: reading.prints_files(),
+        entry: reading.entry,
+        does,
+        always: reading.always,
+        operands: reading.operands,
+        inner: reading.inner,
+        formats: reading.formats,
+        help: help.is_some(),
+    })
+}
+
+struct ArgumentReading<'t, 'w> {
+    entry: &'t ProgramEntry,
+    operands: Vec<Argument<'t, 'w>>,
+    seen: Vec<String>,
+    /// The index of the next operand in the entry's list.
+    next: usize,
+    formats: bool,
+    inner: Vec<(&'t Kind, &'w [Word])>,
+    /// `true` if all remaining words are operands, after `--`.
+    only_operands: bool,
+    had_operand: bool,
+    /// `true` if an option has taken the place of the first operand.
+    option_for_operand: bool,
+    /// `true` if the entry is that of a sub-command.
+    in_sub_command: bool,
+    /// `true` if all options about the kind of files say that only plain ones are printed.
+    only_files: Option<bool>,
+    always: Always<'t>,
+}
+
+impl<'t, 'w> ArgumentReading<'t, 'w> {
+    fn all(&mut self, mut args: &'w [Word]) -> Result<(), Unmatched> {
+        if let Some((first, rest)) = args.split_first()
+            && self.letters(first)
+        {
+            args = rest;
+        }
+        while let Some((word, rest)) = args.split_first() {
+            let from = args;
+            args = rest;
+            let text = word.text.as_str();
+            let passed_on =
+                self.only_operands && self.entry.passes_options_on() && text.starts_with('-');
+            let plus = text.starts_with('+') && self.entry.options.contains_key(text);
+            if !plus && !passed_on && (self.only_operands || !may_be_option(word)) {
+                if self.sub_command(word)? {
+                    continue;
+                }
+                if self.operand(word, from)? {
+                    return Ok(());
+                }
+                self.only_operands |= self.entry.is(ProgramMark::Posix);
+            } else if word.kind == WordKind::Expansion
+                || (word.kind == WordKind::Glob && (!text.starts_with('-') || !word.split))
+            {
+                if !self.entry.is(ProgramMark::Harmless) {
+                    return Err(Unmatched::MayBeOption(word.text.clone()));
+                }
+                self.sub_command(word)?;
+                if self.operand(word, from)? {
+                    return Ok(());
+                }
+            } else if word.kind == WordKind::Glob && self.pattern_of_option(word) {
+                continue;
+            } else if word.kind != WordKind::Literal {
+                return Err(Unmatched::Option(word.text.clone()));
+            } else if text == "--" && !self.only_operands {
+                self.only_operands = true;
+            } else if !self.entry.subs.contains_key(text) || !self.sub_command(word)? {
+                args = self.option(word, rest)?;
+            }
+        }
+        if !self.entry.described {
+            return Err(Unmatched::SubCommand(String::new()));
+        }
+        Ok(())
+    }
+
+    /// Accepts bundled letters without a dash, such as `tf` in `tar tf x.tar`.
+    fn letters(&mut self, word: &Word) -> bool {
+        let known = |letter| self.entry.letters.contains(letter);
+        let found =
+            word.kind == WordKind::Literal && !word.text.is_empty() && word.text.chars().all(known);
+        if found {
+            self.seen.extend(word.text.chars().map(|letter| format!("-{letter}")));
+        }
+        found
+    }
+
+    /// Accepts `--include=*.rs`: all that the shell makes of it begins with the option, whose value is text.
+    fn pattern_of_option(&mut self, word: &Word) -> bool {
+        let Some((name, value)) = word.text.split_once('=') else { return false };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '?');
+        let known = name.starts_with("--")
+            && value.chars().all(plain)
+            && matches!(
+                self.entry.options.get(name),
+                Some(OptionForm::Value(Kind::Text, ValuePlace::Own))
+            );
+        if known {
+            self.seen.push(name.to_owned());
+        }
+        known
+    }
+
+    /// Continues with the entry of a sub-command. Returns whether the word names one.
+    fn sub_command(&mut self, word: &Word) -> Result<bool, Unmatched> {
+        if self.entry.subs.is_empty() || self.next > 0 || self.only_operands {
+            return Ok(false);
+        }
+        match word.literal().and_then(|name| self.entry.subs.get(name)) {
+            Some(sub) => {
+                self.entry = sub;
+                self.in_sub_command = true;
+                self.always.add(sub);
+                self.seen.clear();
+                Ok(true)
+            }
+            None if !self.had_operand
+                && !self.option_for_operand
+                && !self.entry.opens_with(word) =>
+            {
+                Err(Unmatched::SubCommand(word.text.clone()))
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Matches an operand. Returns whether the remaining words belong to another command.
+    ///
+    /// A word that may become several operands fills the places after its own, too: in `cp $x`, both the source and the
+    /// target come from it. It is accepted only where every later place is one that is read.
+    fn operand(&mut self, word: &'w Word, from: &'w [Word]) -> Result<bool, Unmatched> {
+        let entry = self.entry;
+        let Some(slot) = entry.operands.get(self.next) else {
+            return Err(Unmatched::Operand(word.text.clone()));
+        };
+        if self.is_no_operand(&slot.kind, word) {
+            return Err(Unmatched::Operand(word.text.clone()));
+        }
+        if slot.kind == Kind::Assignment && !word.text.contains('=') {
+            self.next += 1;
+            return self.operand(word, from);
+        }
+        if let Kind::OneOf(_) = &slot.kind
+            && slot.repeats
+            && self.entry.operands.len() > self.next + 1
+            && !is_one_of(&slot.kind, word)
+        {
+            self.next += 1;
+            return self.operand(word, from);
+        }
+        if word.may_split() && !slot.repeats && !word.is_number() {
+            // The word may become several operands, and so fill the places after this one, too.
+            let later = entry.operands.get(self.next..).unwrap_or_default();
+            let harmless = later.last().is_some_and(|slot| slot.repeats)
+                && later.iter().all(|slot| {
+                    matches!(slot.kind, Kind::Text | Kind::Read | Kind::Local | Kind::List)
+                });
+            if !harmless {
+                return Err(Unmatched::Operand(word.text.clone()));
+            }
+            for slot in later.iter().skip(1) {
+                let word = Cow::Borrowed(word);
+                self.operands.push(Argument { kind: &slot.kind, word, late: false });
+            }
+        }
+        if matches!(slot.kind, Kind::Run | Kind::RunAppended) {
+            self.inner.push((&slot.kind, from));
+            return Ok(true);
+        }
+        if !slot.repeats {
+            self.next += 1;
+        }
+        self.had_operand = true;
+        let word = Cow::Borrowed(word);
+        self.operands.push(Argument { kind: &slot.kind, word, late: false });
+        Ok(false)
+    }
+
+    /// Returns `true` if a word may be more than the operand that it looks like: a file of options (`@file`), a
+    /// command (`+cmd`), a word that the entry refuses, or a sub-command that changes something, where the entry of a
+    /// build tool expects its first file.
+    fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
+        let text = word.text.as_str();
+        let opens = match kind {
+            Kind::Read | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
+            Kind::OneOf(words) => {
+                words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
+            }
+            _ => false,
+        };
+        matches!(self.entry.options.get(text), Some(OptionForm::Refused))
+            || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
+            || opens && word.kind == WordKind::Literal && text.contains('\\')
+            || opens
+                && !self.had_operand
+                && matches!(self.entry.does(), Does::Builds)
+                && is_named("sub-commands", text)
+    }
+
+    /// Matches an option and its value. Returns the words after them.
+    fn option(&mut self, word: &Word, rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
+        let text = word.text.as_str();
+        let unknown = || Unmatched::Option(text.to_owned());
+        if let Some(choice) = self.entry.options.get(text) {
+            return self.whole(text, choice, rest);
+        }
+        if let Some((name, value)) = text.split_once('=')
+            && let Some(choice) = self.entry.options.get(name)
+        {
+            let from = name.len() + 1;
+            let tail = || Cow::Owned(word.tail(from));
+            match choice {
+                OptionForm::Value(kind, place) => self.take(name, kind, *place, tail(), false)?,
+                OptionForm::Optional(kind) | OptionForm::Last(kind) => {
+                    self.take(name, kind, ValuePlace::Own, tail(), false)?;
+                }
+                OptionForm::Flag if text.starts_with("--") && value == "true" => {
+                    self.seen.push(name.to_owned());
+                }
+                // A needed option that is switched off is not given.
+                OptionForm::Flag if text.starts_with("--") && value == "false" => {
+                    self.seen.push(text.to_owned());
+                }
+                OptionForm::Flag
+                | OptionForm::Formats
+                | OptionForm::Refused
+                | OptionForm::Pair(_) => return Err(unknown()),
+            }
+            return Ok(rest);
+        }
+        let number =
+            text.get(1..).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        if number && text.len() > 1 && self.entry.options.contains_key("-#") {
+            self.seen.push("-#".to_owned());
+            return Ok(rest);
+        }
+        if let Some((beginning, choice)) =
+            self.entry.beginnings.iter().find(|(beginning, _)| text.starts_with(beginning))
+        {
+            if matches!(choice, OptionForm::Refused) {
+                return Err(unknown());
+            }
+            if let OptionForm::Value(kind, _) | OptionForm::Optional(kind) = choice {
+                let value = word.tail(beginning.len());
+                self.operands.push(Argument { kind, word: Cow::Owned(value), late: false });
+            } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
+                return Err(unknown());
+            }
+            self.formats |= matches!(choice, OptionForm::Formats);
+            self.seen.push(text.to_owned());
+            return Ok(rest);
+        }
+        if text.starts_with("--") {
+            return Err(unknown());
+        }
+        self.bundle(word, rest)
+    }
+
+    /// Matches an option that is the whole word.
+    fn whole(
+        &mut self,
+        name: &str,
+        choice: &'t OptionForm,
+        rest: &'w [Word],
+    ) -> Result<&'w [Word], Unmatched> {
+        match choice {
+            OptionForm::Flag | OptionForm::Optional(_) => self.seen.push(name.to_owned()),
+            OptionForm::Formats => {
+                self.seen.push(name.to_owned());
+                self.formats = true;
+            }
+            OptionForm::Refused => return Err(Unmatched::Option(name.to_owned())),
+            OptionForm::Value(kind @ (Kind::Run | Kind::RunAppended), _) => {
+                self.inner.push((kind, rest));
+                return Ok(&[]);
+            }
+            OptionForm::Value(kind @ Kind::RunEach, _) => return self.run_each(name, kind, rest),
+            OptionForm::Last(_) if rest.is_empty() => self.seen.push(name.to_owned()),
+            OptionForm::Pair(kind) => {
+                let [first, second, rest @ ..] = rest else {
+                    return Err(Unmatched::ValueMissing(name.to_owned()));
+                };
+                if first.may_split() || second.may_split() {
+                    return Err(Unmatched::MayBeOption(second.text.clone()));
+                }
+                self.take(name, &Kind::Text, ValuePlace::Own, Cow::Borrowed(first), false)?;
+                self.take(name, kind, ValuePlace::Own, Cow::Borrowed(second), false)?;
+                return Ok(rest);
+            }
+            OptionForm::Value(..) | OptionForm::Last(_) => {
+                let (kind, place) = match choice {
+                    OptionForm::Value(kind, place) => (kind, *place),
+                    OptionForm::Last(kind) => (kind, ValuePlace::Own),
+                    _ => return Err(Unmatched::Option(name.to_owned())),
+                };
+                let Some((value, rest)) = rest.split_first() else {
+                    return Err(Unmatched::ValueMissing(name.to_owned()));
+                };
+                if value.may_split() {
+                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                }
+                if place == ValuePlace::Own && is_like_option(value) && !is_one_of(kind, value) {
+                    // Where the option is a flag to the program, after all, this is the next option.
+                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                }
+                self.take(name, kind, place, Cow::Borrowed(value), self.had_operand)?;
+                return Ok(rest);
+            }
+        }
+        Ok(rest)
+    }
+
+    /// Takes the words of a command up to `;` or `{} +`.
+    fn run_each(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        rest: &'w [Word],
+    ) -> Result<&'w [Word], Unmatched> {
+        let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+        let ends = |at: usize| {
+            is(rest.get(at), ";")
+                || at > 0 && is(rest.get(at), "+") && is(rest.get(at.saturating_sub(1)), "{}")
+        };
+        let end = (0..rest.len()).find(|at| ends(*at));
+        let parts = end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?)));
+        let Some((words, after)) = parts else {
+            return Err(Unmatched::ValueMissing(name.to_owned()));
+        };
+        if words.iter().any(Word::may_split) {
+            return Err(Unmatched::Operand(name.to_owned()));
+        }
+        self.seen.push(name.to_owned());
+        self.inner.push((kind, words));
+        Ok(after)
+    }
+
+    /// Takes the value of an option.
+    fn take(
+        &mut self,
+        name: &str,
+        kind: &'t Kind,
+        place: ValuePlace,
+        word: Cow<'w, Word>,
+        late: bool,
+    ) -> Result<(), Unmatched> {
+        if place == ValuePlace::FirstOperand {
+            if self.had_operand && !self.option_for_operand {
+                // The word that was taken for the first operand is one of the second kind.
+                return Err(Unmatched::Option(name.to_owned()));
+            }
+            self.option_for_operand = true;
+            self.next = self.next.max(1);
+        }
+        if self.is_no_operand(kind, &word) {
+            return Err(Unmatched::Operand(word.text.clone()));
+        }
+        self.seen.push(name.to_owned());
+        let wanted = |one: &&String| one.split_once('=').is_some_and(|(option, _)| option == name);
+        let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();
+        if wanted.peek().is_some() {
+            let fits = wanted.any(|one| one.ends_with(&format!("={}", word.text)));
+            self.only_files = Some(fits && self.only_files != Some(false));
+        }
+        self.operands.push(Argument { kind, word, late });
+        Ok(())
+    }
+
+    /// The effects of this form of the program. An error for a program without operands that its entry does not describe.
+    fn does(&self) -> Result<&'t Does, Unmatched> {
+        let entry: &'t ProgramEntry = self.entry;
+        let names = self.had_operand
+            || self.option_for_operand
+            || !self.inner.is_empty()
+            || !entry.needs.is_empty();
+        match names {
+            true => Ok(&entry.does),
+            false => {
+                entry.bare(self.in_sub_command).ok_or_else(|| Unmatched::SubCommand(String::new()))
+            }
+        }
+    }
+
+    /// Returns `true` if the paths that are printed are those of plain files.
+    fn prints_files(&self) -> bool {
+        let files = &self.entry.forms.files;
+        let taken_back = files.iter().filter_map(|one| one.strip_prefix('!')).any(|option| {
+            self.seen.iter().any(|seen| seen == option)
+                || self.operands.iter().any(|one| one.word.text == option)
+        });
+        let always = files.iter().any(|one| one == "*");
+        (always || self.only_files == Some(true)) && !taken_back
+    }
+
+    /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
+    ///
+    /// `-abc` is three options unless one of them takes a value, which is then the rest of the word: `-ofile` is `-o
+    /// file`. Programs whose options are words (`-name`) have the mark `words` and no bundles.
+    fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
+        let text = word.text.as_str();
+        let unknown = || Unmatched::Option(text.to_owned());
+        let words = self.entry.is(ProgramMark::Words);
+        for (at, letter) in text.char_indices().skip(1) {
+            let name = format!("-{letter}");
+            let entry = self.entry;
+            let choice = entry.options.get(&name).ok_or_else(unknown)?;
+            let end = at + letter.len_utf8();
+            match choice {
+                OptionForm::Value(kind, place) if end < text.len() => {
+                    // `-o:FILE` is a way of some compilers.
+                    let colon = matches!(kind, Kind::Output | Kind::Write | Kind::Read)
+                        && text.get(end..).is_some_and(|value| value.starts_with(':'));
+                    let value = Cow::Owned(word.tail(end + usize::from(colon)));
+                    self.take(&name, kind, *place, value, false)?;
+                    return Ok(rest);
+                }
+                OptionForm::Optional(kind) | OptionForm::Last(kind) if end < text.len() => {
+                    self.take(&name, kind, ValuePlace::Own, Cow::Owned(word.tail(end)), false)?;
+                    return Ok(rest);
+                }
+                _ if words => return Err(unknown()),
+                _ => rest = self.whole(&name, choice, rest)?,
+            }
+        }
+        if text.len() < 2 { Err(unknown()) } else { Ok(rest) }
+    }
+
+    fn check_needs(&self, installed: bool) -> Result<(), Unmatched> {
+        let left = self.entry.operands.get(self.next..).unwrap_or_default();
+        if left.iter().any(|slot| slot.required) {
+            return Err(Unmatched::Needs("its last operand".to_owned()));
+        }
+        for needed in self.entry.needs.iter().filter(|_| !installed) {
+            if !needed.iter().any(|option| self.seen.contains(option)) {
+                return Err(Unmatched::Needs(needed.join(" or ")));
+            }
+        }
+        Ok(())
+    }
+}

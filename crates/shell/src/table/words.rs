@@ -1,0 +1,69 @@
+//! Words as a program may take them: as an option, as one of the words that an entry lists, or as a path.
+
+use super::entry::Kind;
+use crate::syntax::commands::{Word, WordKind};
+
+/// Returns `true` if a value looks like an option: a dash and more than a number.
+pub(super) fn is_like_option(value: &Word) -> bool {
+    let text = value.text.as_str();
+    text.len() > 1
+        && text.starts_with('-')
+        && !text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns `true` if the rest of an option that is known by its beginning is a plain word: no path, and nothing that
+/// a program could take for one.
+pub(super) fn is_plain(rest: &str) -> bool {
+    let path_like = rest.contains("..") || rest.starts_with(['.', '/']);
+    !path_like
+        && rest
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '=' | '+' | ','))
+}
+
+/// Returns `true` if the program may parse the word as an option.
+///
+/// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as
+/// the second may match a name with another character where the locale sorts it into the range.
+pub(super) fn may_be_option(word: &Word) -> bool {
+    let text = word.text.as_str();
+    match word.kind {
+        WordKind::Literal => text.len() > 1 && text.starts_with('-'),
+        WordKind::Tilde | WordKind::Process => false,
+        // `[s]x` matches only names that begin with `s`.
+        WordKind::Glob => {
+            let set = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let fixed = set
+                .is_some_and(|(set, _)| !set.is_empty() && set.chars().all(char::is_alphanumeric));
+            text.starts_with(['-', '*', '?', '[']) && !fixed
+        }
+        WordKind::Expansion => text.starts_with(['-', '$']) && !word.is_number(),
+    }
+}
+
+/// Returns `true` if a word is one of the words of [`Kind::OneOf`].
+pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
+    let (Kind::OneOf(words), Some(text)) = (kind, word.literal()) else { return false };
+    is_known_word(words, text)
+}
+
+/// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
+/// `x*y` for one that ends with `y`, and `x**` for `x` and anything. With `@list`, a list of the words with commas is
+/// known, too.
+pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
+    if text.contains(',') && words.iter().any(|known| known == "@list") {
+        return text.split(',').all(|part| is_known_word(words, part));
+    }
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
+    words.iter().any(|known| match known.split_once('*') {
+        Some((beginning, "*")) => text.starts_with(beginning),
+        Some((beginning, end)) => {
+            // A continuation stays below what it continues.
+            let stays = |rest: &str| rest.split('/').all(|part| part != "..");
+            text.strip_prefix(beginning)
+                .and_then(|rest| rest.strip_suffix(end))
+                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
+        }
+        None => known == text,
+    })
+}

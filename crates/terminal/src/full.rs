@@ -1,0 +1,164 @@
+//! The full screen on a real terminal: draws frames, reads keys, and gives the terminal back in every case.
+//!
+//! The order of leaving is the reverse of entering: first the alternate screen, then the raw mode. A shell prompt after
+//! a panic is then on the screen that was there before, with line editing as before. All of this is in `Drop`, as a run
+//! may be dropped at any `await`, and the thread may panic.
+//!
+//! Everything is drawn to stderr, because stdout may be the output of the program, which the person redirects.
+
+use std::env;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyEventKind};
+use crossterm::terminal::size;
+
+use super::dialogue::CallAnswers;
+use super::editor;
+use super::granting::{CallOffers, Chosen};
+use super::input::{Input, RawMode, failed};
+use super::list::List;
+use super::mode::AfterKey;
+use super::screen::Gone;
+use super::teardown::{self, TerminalMode};
+use countersign::deferred::DeferredToolRequests;
+use countersign::show;
+
+/// The full screen, until this value is dropped. The raw mode ends after the screen.
+struct Full {
+    _screen: TerminalMode,
+    _raw: RawMode,
+}
+
+impl Full {
+    fn enter() -> io::Result<Self> {
+        let raw = RawMode::enter()?;
+        Ok(Self { _screen: TerminalMode::full()?, _raw: raw })
+    }
+}
+
+/// Asks about every call on a full screen. The inner error when nothing is decided, as the person stopped or the terminal is
+/// gone.
+///
+/// The last line (`Approved: 3. Denied: 1.`) is written after the screen is left, so that it remains in the
+/// scroll-back: a record for the person of what was decided, as the full screen leaves nothing behind.
+pub(super) fn ask<'a>(
+    requests: &'a DeferredToolRequests,
+    agent: &str,
+    asking: (CallOffers, bool),
+    arming: Duration,
+    abandoned: Arc<AtomicBool>,
+) -> io::Result<Result<(CallAnswers<'a>, Chosen), Gone>> {
+    let (offers, reviewing) = asking;
+    let command = editor::command();
+    let mut screen = FullScreen {
+        list: List::new(requests, agent, arming, command.is_some())
+            .offering(offers)
+            .reviewing(reviewing),
+        input: Input::new(abandoned),
+        command,
+        colored: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        full: Some(Full::enter()?),
+        size: (0, 0),
+    };
+    let ended = screen.run();
+    screen.full = None;
+    let (yes, no, open) = screen.list.batch.counts();
+    match ended {
+        Ok(()) => {
+            if !reviewing {
+                tell(&format!("Approved: {yes}. Denied: {no}."));
+            }
+            Ok(screen.list.ended().ok_or(Gone::Failed))
+        }
+        Err(gone) => {
+            if let Some(told) = gone.told(yes + no + open, reviewing) {
+                tell(&told);
+            }
+            Ok(Err(gone))
+        }
+    }
+}
+
+/// Writes a line below what the terminal showed before. The line stays.
+fn tell(line: &str) {
+    use io::Write as _;
+    // An error is ignored: the terminal may be gone, and the calls are decided.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+struct FullScreen<'a> {
+    list: List<'a>,
+    input: Input,
+    command: Option<String>,
+    colored: bool,
+    full: Option<Full>,
+    size: (u16, u16),
+}
+
+impl FullScreen<'_> {
+    fn run(&mut self) -> Result<(), Gone> {
+        loop {
+            self.draw().map_err(|error| failed(&error))?;
+            // The keys are drawn again once they decide.
+            let event = self.input.event(self.list.inert())?;
+            let next = match event {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => self.list.key(key)?,
+                Some(Event::Paste(text)) => {
+                    self.list.paste(&text);
+                    AfterKey::Stay
+                }
+                _ => AfterKey::Stay,
+            };
+            match next {
+                AfterKey::Stay => {}
+                AfterKey::Edit => self.edit()?,
+                AfterKey::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// A change of size moves every row, so the keys that decide wait again: a person who presses `a` while the window
+    /// changes would answer what stood at that place before (rule S3).
+    fn draw(&mut self) -> io::Result<()> {
+        if teardown::take_again()? {
+            self.list.rearm();
+        }
+        let now = size()?;
+        // Some terminals say that they have no size.
+        let now = if now.0 == 0 || now.1 == 0 { (80, 24) } else { now };
+        if now != self.size {
+            // Everything has moved.
+            self.size = now;
+            self.list.rearm();
+        }
+        let frame = self.list.frame(usize::from(now.0), usize::from(now.1));
+        frame.draw(&mut io::stderr().lock(), now, self.colored)
+    }
+
+    /// Starts the editor, with the terminal as it was before.
+    ///
+    /// The screen is given back for the editor and entered again afterwards. The file that it left is only read when it
+    /// ended with success, so `:cq` in vi drops the edit.
+    fn edit(&mut self) -> Result<(), Gone> {
+        let Some(command) = self.command.clone() else { return Ok(()) };
+        let Some(entry) = self.list.batch.selected() else { return Ok(()) };
+        let Some(call) = entry.calls.first() else { return Ok(()) };
+        let draft = entry.draft.clone();
+        let text = draft.unwrap_or_else(|| editor::in_lines(&show::json(call.args())));
+        self.full = None;
+        let edited = editor::edit(&command, &text, &self.input)?;
+        self.full = Some(Full::enter().map_err(|error| failed(&error))?);
+        match edited {
+            Ok(text) => self.list.edited(&text),
+            Err(error) => {
+                let error = show::escape(&error.to_string());
+                self.list.message = format!("Nothing was edited: {error}.");
+                self.list.rearm();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! One ask of a ledger, decided at the terminal by a person who is not at the run.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use countersign::deferred::{Answer, ToolApproval};
+use countersign::error::BoxError;
+use countersign::ledger::{GrantOffer, Offers, Record};
+use futures::future::{Either, select};
+use tokio::runtime::Handle;
+
+use super::dialogue::askable;
+use super::granting::CallOffers;
+use super::screen::Gone;
+use super::{NoLongerNeeded, TERMINAL, TerminalHandler, no_terminal};
+
+/// The end of a question about one ask ([`TerminalHandler::review`]).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Review {
+    /// The person has answered. Nothing is decided yet.
+    Answered {
+        /// The answer, for [`Surface::decide`](countersign::ledger::Surface::decide). All of the call was shown.
+        answer: Answer,
+        /// The grant to make once the approval counts.
+        grant: Option<Box<GrantOffer>>,
+    },
+    /// The person leaves it for later.
+    Skipped,
+    /// It needs no answer any more, and the question was closed.
+    Withdrawn,
+    /// It can be approved nowhere: its call is blocked, or executed elsewhere. No person was asked.
+    Unapprovable,
+    /// The person has stopped, or the terminal is gone.
+    Stopped,
+}
+
+impl TerminalHandler {
+    /// Asks a person about one pending ask of a ledger, whichever run it belongs to, and decides nothing by itself: the
+    /// caller hands the answer to a [`Surface`](countersign::ledger::Surface), and then makes the grant. The question is
+    /// closed when `needless` completes, for example because the ask was decided elsewhere. The keys are those of every
+    /// question, and `l` leaves the ask for later.
+    ///
+    /// # Errors
+    /// When stdin or stderr is no terminal, or it cannot be used.
+    ///
+    /// ```no_run
+    /// use countersign::ledger::{Approver, AskState, Ledger, MemoryStore, Presented, Surface};
+    /// use countersign_terminal::{Review, TerminalHandler};
+    ///
+    /// # async fn review(ledger: Ledger) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let (terminal, surface) = (TerminalHandler::new(), Surface::new(ledger.clone()));
+    /// for record in ledger.list(Some(AskState::Pending), 10).await?.records {
+    ///     // This program closes no question by itself.
+    ///     let reviewed = terminal.review(&record, std::future::pending()).await?;
+    ///     if let Review::Answered { answer, .. } = reviewed {
+    ///         let shown = Presented::whole(record.ask.id(), &record.fingerprint);
+    ///         println!("{:?}", surface.decide(&Approver::new("ann"), &shown, answer).await?);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn review(
+        &self,
+        record: &Record,
+        needless: impl Future<Output = ()>,
+    ) -> Result<Review, BoxError> {
+        let requests = record.ask.requests();
+        let Some(call) = askable(&requests).next().map(|call| call.id().to_owned()) else {
+            return Ok(Review::Unapprovable);
+        };
+        if let Some(why) = no_terminal() {
+            return Err(why.into());
+        }
+        let runtime = Handle::try_current()?;
+        let turn = TERMINAL.lock().await;
+        let waiting = NoLongerNeeded(Arc::default());
+        let abandoned = Arc::clone(&waiting.0);
+        let offers = Offers::of(&record.ask);
+        let offers = if offers.is_empty() { None } else { Some((call, offers)) };
+        let who = record.ask.principal().unwrap_or_default().to_owned();
+        let this = self.clone();
+        let asked = runtime.spawn_blocking(move || {
+            let _turn = turn;
+            let offers = CallOffers::from_iter(offers);
+            this.dialogue(&who, &requests, (offers, true), abandoned).map(|decided| {
+                decided.map(|(answers, granted)| {
+                    let answer = answers.into_iter().next().map(|(_, answer)| answer);
+                    (answer, granted.into_values().next())
+                })
+            })
+        });
+        let decided = match select(asked, pin!(needless)).await {
+            Either::Left((decided, _)) => decided,
+            Either::Right(((), asked)) => {
+                waiting.0.store(true, Ordering::Relaxed);
+                // The thread gives the terminal back before it ends.
+                asked.await
+            }
+        };
+        Ok(reviewed(decided??))
+    }
+}
+
+/// The answer of a dialogue about one call, and the grant that was chosen with it.
+type DialogueAnswer = (Option<ToolApproval>, Option<GrantOffer>);
+
+fn reviewed(decided: Result<DialogueAnswer, Gone>) -> Review {
+    match decided {
+        Ok((Some(approval), grant)) => {
+            Review::Answered { answer: Answer::from(&approval), grant: grant.map(Box::new) }
+        }
+        Ok(_) => Review::Stopped,
+        Err(Gone::Skipped) => Review::Skipped,
+        Err(Gone::Abandoned) => Review::Withdrawn,
+        Err(_) => Review::Stopped,
+    }
+}

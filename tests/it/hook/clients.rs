@@ -1,0 +1,91 @@
+//! All that a client of the hook needs is there: a new one is named here until it is.
+
+use std::path::Path;
+
+use countersign_cli::hook::{Client, Hook, Installation};
+use countersign_shell::protected::is_protected;
+
+use super::{before, recorded};
+use crate::support::clients::forms;
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    std::fs::read_to_string(root.join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
+}
+
+#[test]
+fn every_client_has_payloads_of_each_event_and_of_each_kind_of_tool() {
+    for client in Client::ALL {
+        let forms = forms(client.name());
+        let is_documented = forms.is_from_documentation();
+        assert_eq!(
+            is_documented,
+            client.tested_version().is_none(),
+            "{client}: where its payloads are from"
+        );
+        assert!(before().iter().any(|it| it.client == client), "{client}: calls");
+        let (tool, _) = Hook::new(client)
+            .translate(
+                before()
+                    .iter()
+                    .find(|it| it.client == client)
+                    .unwrap()
+                    .payload
+                    .to_string()
+                    .as_bytes(),
+            )
+            .unwrap();
+        assert!(!tool.is_empty());
+        for it in recorded().iter().filter(|it| it.client == client) {
+            let of = ["before", "after", "end"].map(|name| forms.text(name));
+            let is_known = of.iter().any(|event| it.event.starts_with(event));
+            assert!(is_known || it.event.eq_ignore_ascii_case("PermissionRequest"), "{}", it.event);
+        }
+        assert!(forms.texts("surfaces").contains(&"shell"), "{client}: the shell");
+    }
+}
+
+#[test]
+fn every_client_has_its_page_and_is_in_the_lists_that_lead_there() {
+    let (pages, readme) = (read("docs/hooks/README.md"), read("README.md"));
+    let guide = read("docs/guide/coding-agents.md");
+    for client in Client::ALL {
+        let page = read(&format!("docs/hooks/{client}.md"));
+        assert!(page.starts_with(&format!("# {}\n", client.title())), "{client}: its heading");
+        let said = client.tested_version().unwrap_or("*Not tested*");
+        assert!(page.contains(said), "{client}: the version that was tested");
+        assert!(page.contains(&format!("countersign hook install {client}")), "{client}");
+        assert!(pages.contains(&format!("]({client}.md) |")), "{client}: docs/hooks/README.md");
+        assert!(
+            readme.contains(&format!("`{client}`"))
+                || readme.contains(&format!("install {client}`")),
+            "{client}: README.md"
+        );
+        assert!(guide.contains(client.title()), "{client}: docs/guide/coding-agents.md");
+    }
+}
+
+#[test]
+fn every_client_is_installed_where_its_forms_say() {
+    let home = Path::new("/u/ann");
+    for client in Client::ALL {
+        let file = Installation::of_user(client, home);
+        assert_eq!(file.path(), home.join(forms(client.name()).text("file")), "{client}");
+    }
+}
+
+/// R5: "The floor is built in": the files that switch a hook off are in the list of what is protected.
+#[test]
+fn the_files_of_every_client_are_protected() {
+    for client in Client::ALL {
+        let of_machine = Installation::of_machine(client, Path::new("/"));
+        let own = [
+            Some(Installation::of_user(client, Path::new("/u/ann"))),
+            Some(Installation::of_project(client, Path::new("/src"))),
+            of_machine.filter(|_| cfg!(target_os = "linux")),
+        ];
+        for it in own.into_iter().flatten() {
+            assert!(is_protected(it.path()), "{client}: {}", it.path().display());
+        }
+    }
+}

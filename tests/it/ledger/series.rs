@@ -1,0 +1,171 @@
+//! D11: how often the asks of equal calls may be denied, pending or unknown, and for how long: each limit at its edge.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use countersign::ledger::{Ask, AskSeries, Claimed, Ledger, MemoryStore, NextAsk, Record};
+use serde_json::json;
+
+use super::keys::{no, yes};
+
+const MINUTE: i64 = 60_000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A ledger whose time stands still until it is set forward.
+fn standing() -> (Arc<AtomicI64>, Ledger) {
+    let time = Arc::new(AtomicI64::new(1_800_000_000_000));
+    let clock = Arc::clone(&time);
+    (time, Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst))))
+}
+
+fn numbered(n: u64) -> Ask {
+    Ask::new(format!("call {n}"), "root/c1", "pay").with_principal("ann")
+}
+
+/// The asks of one call, as a door with these limits makes them.
+struct Calls<'a> {
+    ledger: &'a Ledger,
+    limits: fn(AskSeries<'_>) -> AskSeries<'_>,
+}
+
+impl Calls<'_> {
+    /// Asks about the next call: the ask, or why no person is asked.
+    async fn next(&self) -> Result<Record, String> {
+        let series = (self.limits)(AskSeries::new(self.ledger, &numbered));
+        let last = series.last().await.unwrap();
+        match series.next(&last, numbered(last.number() + 1), None).await.unwrap() {
+            NextAsk::Parked(record) => Ok(*record),
+            NextAsk::Denied(text) => Err(text),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn denied(&self) {
+        let record = self.next().await.unwrap();
+        self.ledger.decide(record.ask.id(), &record.fingerprint, "bob", no("no")).await.unwrap();
+    }
+
+    async fn approved(&self) -> Record {
+        let record = self.next().await.unwrap();
+        self.ledger.decide(record.ask.id(), &record.fingerprint, "bob", yes()).await.unwrap();
+        record
+    }
+
+    /// A call whose end was not seen.
+    async fn unknown(&self, time: &AtomicI64) {
+        let record = self.approved().await;
+        self.ledger.claim(record.ask.id(), "w", Duration::from_secs(1)).await.unwrap();
+        time.fetch_add(2_000, Ordering::SeqCst);
+        let claimed = self.ledger.claim(record.ask.id(), "v", HOUR).await.unwrap();
+        assert_eq!(claimed, Claimed::Unknown);
+    }
+
+    async fn note(&self) -> Option<String> {
+        let series = (self.limits)(AskSeries::new(self.ledger, &numbered));
+        let last = series.last().await.unwrap();
+        series.note(&last).await.unwrap()
+    }
+}
+
+// D11: "three in a row within … 24 hours", where the door says so: a denial counts up to the end of the window.
+#[tokio::test]
+async fn a_denial_counts_to_the_end_of_its_window() {
+    let (time, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series.denied_within(HOUR) };
+    calls.denied().await;
+    time.fetch_add(30 * MINUTE, Ordering::SeqCst);
+    calls.denied().await;
+    calls.denied().await;
+    time.fetch_add(30 * MINUTE, Ordering::SeqCst);
+    let refused = calls.next().await.unwrap_err();
+    assert!(refused.contains("3 times"), "the first is an hour old: {refused}");
+    time.fetch_add(1, Ordering::SeqCst);
+    calls.denied().await;
+    assert!(calls.next().await.unwrap_err().contains("3 times"), "the last three count");
+}
+
+// D11: a limit that a door sets is that limit, and not one more or less.
+#[tokio::test]
+async fn the_limits_of_a_series_are_exact() {
+    for most in 1..=4_u32 {
+        let (_, ledger) = standing();
+        let limits: fn(AskSeries<'_>) -> AskSeries<'_> = match most {
+            1 => |series| series.max_denials(1),
+            2 => |series| series.max_denials(2),
+            // The default.
+            3 => |series| series,
+            _ => |series| series.max_denials(4),
+        };
+        let calls = Calls { ledger: &ledger, limits };
+        for _ in 0..most {
+            calls.denied().await;
+        }
+        assert!(calls.next().await.unwrap_err().contains(&format!("{most} times")));
+
+        let (time, ledger) = standing();
+        let limits: fn(AskSeries<'_>) -> AskSeries<'_> = match most {
+            1 => |series| series.max_unknown(1),
+            2 => |series| series.max_unknown(2),
+            3 => |series| series,
+            _ => |series| series.max_unknown(4),
+        };
+        let calls = Calls { ledger: &ledger, limits };
+        for _ in 0..most {
+            calls.unknown(&time).await;
+        }
+        assert!(calls.next().await.unwrap_err().contains(&format!("started {most} times")));
+        // A door that does not see the ends of calls cannot count those that have none.
+        let blind = Calls { ledger: &ledger, limits: |series| series.without_ends() };
+        assert!(blind.next().await.is_ok());
+    }
+    let (_, ledger) = standing();
+    for n in 0..2 {
+        ledger
+            .park(Ask::new(format!("other {n}"), "root/c", "x").with_principal("ann"))
+            .await
+            .unwrap();
+    }
+    let full = Calls { ledger: &ledger, limits: |series| series.max_pending(2) };
+    assert!(full.next().await.unwrap_err().starts_with("Denied without asking: 2 calls"));
+    assert!(Calls { ledger: &ledger, limits: |series| series.max_pending(3) }.next().await.is_ok());
+}
+
+// D11: "three in a row": a call that may have run ends a row of denials, and a denial a row of those.
+#[tokio::test]
+async fn denials_and_unknown_ends_are_counted_in_rows_of_their_own() {
+    let (time, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    for _ in 0..2 {
+        calls.denied().await;
+        calls.denied().await;
+        calls.unknown(&time).await;
+        calls.unknown(&time).await;
+    }
+    calls.denied().await;
+    calls.denied().await;
+    calls.denied().await;
+    assert!(calls.next().await.unwrap_err().contains("3 times"));
+}
+
+// D11: "A call is asked about with a note when an equal one … has just run": for ten minutes.
+#[tokio::test]
+async fn a_call_that_has_run_is_mentioned_for_ten_minutes() {
+    let (time, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    let record = calls.approved().await;
+    ledger.claim(record.ask.id(), "w", HOUR).await.unwrap();
+    ledger.settle(record.ask.id(), 1, json!("paid")).await.unwrap();
+    for (later, says) in [
+        (0, Some("less than a minute ago")),
+        (MINUTE, Some("ran a minute ago")),
+        (8 * MINUTE, Some("ran 9 minutes ago")),
+        (MINUTE - 1, Some("ran 9 minutes ago")),
+        (1, None),
+    ] {
+        time.fetch_add(later, Ordering::SeqCst);
+        let note = calls.note().await;
+        assert_eq!(note.is_some(), says.is_some(), "{says:?}: {note:?}");
+        assert!(note.unwrap_or_default().contains(says.unwrap_or_default()), "{says:?}");
+    }
+}

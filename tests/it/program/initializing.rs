@@ -1,0 +1,327 @@
+//! `countersign init`: from an installed program to protected agents, and back (rule P6).
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::hooks::{CALL, Call};
+use super::{Ended, User};
+
+const ALL: [&str; 11] = [
+    "init",
+    "--yes",
+    "--preset",
+    "developer",
+    "--allow",
+    "grant",
+    "--journal=on",
+    "--inbox=on",
+    "--guard=on",
+    "--client=claude",
+    "--client=qwen",
+];
+
+const DESKTOP: &str = ".config/Claude/claude_desktop_config.json";
+const SERVERS: &str = r#"{"mcpServers": {"git": {"command": "mcp-server-git", "args": ["-r", "/x"], "env": {"A": "b"}},
+    "far": {"url": "https://mcp.example"}}, "theme":"dark"}"#;
+
+impl User {
+    fn put(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.home().join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
+    }
+
+    /// A person with settings of their own.
+    fn with_settings() -> Self {
+        let user = Self::new();
+        user.put(".claude/settings.json", "{\"theme\":\"dark\",\n\t\"size\": 1e3}");
+        user.put(".config/countersign/config.toml", "# mine\nprincipal = \"ann\"");
+        user.put(DESKTOP, SERVERS);
+        user
+    }
+
+    /// Every file and folder of this user but the state of the program, with its text.
+    fn files(&self) -> BTreeMap<PathBuf, Option<String>> {
+        let (mut found, mut open) = (BTreeMap::new(), vec![self.home().to_owned()]);
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.ends_with(".local") {
+                    continue;
+                }
+                let text = path.is_file().then(|| fs::read_to_string(&path).unwrap());
+                open.extend(path.is_dir().then(|| path.clone()));
+                found.insert(path, text);
+            }
+        }
+        found
+    }
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// P6: "`countersign init` installs the hook in each agent that is there", "`--undo` puts each file back, to the byte".
+#[test]
+fn everything_is_protected_and_taken_back_to_the_byte() {
+    let user = User::with_settings();
+    let before = user.files();
+    let done = user.run(&ALL);
+    assert_eq!(done.status, 0, "{done:?}");
+
+    let claude = json_of(&user.text(".claude/settings.json"));
+    let command = claude["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(command.contains("--allow grant --ask edits --limit 300"), "{command}");
+    assert!(user.text(".qwen/settings.json").contains("hook qwen"));
+    assert!(user.text(".config/countersign/rules.toml").contains("preset = \"developer\""));
+    let config = user.text(".config/countersign/config.toml");
+    assert!(config.starts_with("# mine\nprincipal = \"ann\"\n"), "{config}");
+    assert!(
+        config.contains("[journal]\nenabled = true") && config.contains("[inbox]\nlisten"),
+        "{config}"
+    );
+    let servers = json_of(&user.text(DESKTOP));
+    let words = json!(["guard", "--name", "git", "--", "mcp-server-git", "-r", "/x"]);
+    assert_eq!(servers["mcpServers"]["git"]["args"], words);
+    assert_eq!(servers["mcpServers"]["far"], json!({"url": "https://mcp.example"}));
+    assert_eq!(user.run(&["rules", "check"]).status, 0);
+
+    let undone = user.run(&["init", "--undo"]);
+    assert_eq!(undone.status, 0, "{undone:?}");
+    assert_eq!(user.files(), before);
+    assert!(!user.state("init").exists(), "no copy is left");
+    assert!(user.run(&["init", "--undo"]).out.contains("nothing to take back"));
+}
+
+/// P6: "A second run changes nothing".
+#[test]
+fn a_second_run_changes_nothing() {
+    let user = User::with_settings();
+    let before = user.files();
+    user.run(&ALL);
+    let (once, record) = (user.files(), fs::read(user.state("init/changes.json")).unwrap());
+    let again = user.run(&ALL);
+    assert!(
+        again.status == 0 && again.out.contains("Everything is as you have chosen"),
+        "{again:?}"
+    );
+    assert_eq!((user.files(), fs::read(user.state("init/changes.json")).unwrap()), (once, record));
+    // Another choice changes what it is about, and the way back is still that to the beginning.
+    let other: Vec<_> = ALL.iter().map(|it| if *it == "grant" { "silent" } else { *it }).collect();
+    assert_eq!(user.run(&other).status, 0);
+    assert!(!user.text(".claude/settings.json").contains("--allow"));
+    assert_eq!(user.run(&["init", "--undo"]).status, 0);
+    assert_eq!(user.files(), before);
+}
+
+/// P6: "A file that was edited in between keeps the edit, and `--undo` says so".
+#[test]
+fn a_file_that_was_edited_in_between_keeps_the_edit() {
+    let user = User::with_settings();
+    user.run(&ALL);
+    let edited = |path: &str, from: &str, to: &str| {
+        let text = user.text(path);
+        assert!(text.contains(from), "{path}: {text}");
+        user.put(path, &text.replace(from, to));
+    };
+    edited(".claude/settings.json", "\"dark\"", "\"light\"");
+    edited(DESKTOP, "\"dark\"", "\"light\"");
+    edited(".config/countersign/rules.toml", "# Your rules.", "# My rules.");
+    fs::remove_file(user.home().join(".qwen/settings.json")).unwrap();
+
+    let undone = user.run(&["init", "--undo"]);
+    assert_eq!(undone.status, 3, "{undone:?}");
+    for says in [
+        "only the hook was removed",
+        "only the guards were removed",
+        "not taken back, as it was edited",
+    ] {
+        assert!(undone.out.contains(says), "{says}: {undone:?}");
+    }
+    let claude = json_of(&user.text(".claude/settings.json"));
+    assert_eq!(claude, json!({"theme": "light", "size": 1000.0}));
+    let servers = json_of(&user.text(DESKTOP));
+    let git = json!({"command": "mcp-server-git", "args": ["-r", "/x"], "env": {"A": "b"}});
+    assert_eq!((&servers["mcpServers"]["git"], &servers["theme"]), (&git, &json!("light")));
+    assert!(user.text(".config/countersign/rules.toml").contains("# My rules."));
+    assert_eq!(user.text(".config/countersign/config.toml"), "# mine\nprincipal = \"ann\"");
+    // The text that was there is where `--undo` says.
+    let kept =
+        undone.out.lines().find(|line| line.contains("settings.json") && line.contains("~/.local"));
+    let kept = kept.unwrap().rsplit("is ~/").next().unwrap();
+    assert_eq!(user.text(kept), "{\"theme\":\"dark\",\n\t\"size\": 1e3}");
+}
+
+/// P6: "A crash at any moment loses nothing": whenever it ends, the way back leads to the byte.
+#[test]
+fn a_crash_at_any_moment_loses_nothing() {
+    let user = User::with_settings();
+    let before = user.files();
+    for step in 0..12 {
+        let mut child = user.command(&ALL).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(step * 3));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let undone = user.run(&["init", "--undo"]);
+        assert_eq!(undone.status, 0, "{step}: {undone:?}");
+        let mut after = user.files();
+        // A file that was being written, beside the one that it was to replace.
+        after.retain(|path, _| path.extension().is_none_or(|it| it != "new"));
+        // A folder may be there whose file was not written yet.
+        after.retain(|path, text| before.contains_key(path) || text.is_some());
+        assert_eq!(after, before, "{step}");
+    }
+    // A crash behind the record and before the change: the run after it does what is left.
+    user.run(&ALL);
+    user.put(
+        ".claude/settings.json",
+        before[&user.home().join(".claude/settings.json")].as_ref().unwrap(),
+    );
+    assert_eq!(user.run(&ALL).status, 0);
+    assert!(user.text(".claude/settings.json").contains("hook claude"));
+}
+
+/// P6: "Nothing is chosen for the user": not the preset, and not an agent that was never tested.
+#[test]
+fn a_script_has_to_name_a_preset_and_an_agent_that_was_never_tested() {
+    let user = User::new();
+    user.put(".claude/settings.json", "{}");
+    user.put(".cursor/hooks.json", "{\"version\": 1}");
+    let refused = user.run(&["init", "--yes"]);
+    assert!(refused.status == 2 && refused.err.contains("--preset developer"), "{refused:?}");
+    let silent = user.run(&["init"]);
+    assert!(silent.status == 2 && silent.err.contains("--yes"), "no terminal: {silent:?}");
+    assert_eq!(user.run(&["init", "--yes", "--preset", "reader"]).status, 0);
+    assert!(user.text(".claude/settings.json").contains("hook claude"));
+    assert!(!user.text(".claude/settings.json").contains("--allow"), "not asked for");
+    assert!(!user.text(".cursor/hooks.json").contains("countersign"));
+    assert!(!user.home().join(".config/countersign/config.toml").exists());
+    assert_eq!(user.run(&["init", "--yes", "--client", "cursor"]).status, 0);
+    assert!(user.text(".cursor/hooks.json").contains("hook cursor"));
+}
+
+/// P6: rules that are there stay as they are; a preset that is named counts beside them, in the entry.
+#[test]
+fn rules_that_are_there_are_kept() {
+    let user = User::new();
+    let own =
+        "version = 1\n[[rule]]\nid = 'never'\ndeny = 'shell'\nwhere.command.runs = 'git push'\n";
+    user.own_rules(own);
+    let done = user.run(&[
+        "init",
+        "--yes",
+        "--client",
+        "claude",
+        "--preset",
+        "developer",
+        "--allow",
+        "grant",
+    ]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert_eq!(user.text(".config/countersign/rules.toml"), own);
+    assert!(
+        user.text(".claude/settings.json").contains("--preset developer --allow grant --ask edits")
+    );
+}
+
+#[test]
+fn a_file_with_comments_is_not_written_anew() {
+    let user = User::new();
+    let servers = "{// mine\n\"mcpServers\": {\"git\": {\"command\": \"mcp-server-git\"}}}";
+    user.put(DESKTOP, servers);
+    user.put(".claude/settings.json", "{}");
+    assert_eq!(user.run(&["init", "--yes", "--preset", "none", "--guard", "on"]).status, 0);
+    assert_eq!(user.text(DESKTOP), servers);
+}
+
+#[test]
+fn where_there_is_no_agent_the_known_ones_are_named() {
+    let user = User::new();
+    let mut command = user.command(&["init", "--yes", "--preset", "developer"]);
+    let found = super::ended(&command.env("PATH", "/nowhere").output().unwrap());
+    assert!(found.status == 3 && found.out.contains("Claude Code (`claude`)"), "{found:?}");
+    assert!(user.files().is_empty());
+}
+
+/// The hook as `init` has installed it, with one call of Claude Code.
+fn called(user: &User, tool: &str, args: &Value) -> Ended {
+    let settings = json_of(&user.text(".claude/settings.json"));
+    let command = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
+    let command = command.replace("--limit 300", "--limit 300 --wait 0");
+    let mut payload = Call { directory: user.home().join("p").to_str().unwrap(), ..CALL }.before();
+    payload["tool_name"] = tool.into();
+    payload["tool_input"] = args.clone();
+    let mut shell = std::process::Command::new("/bin/sh");
+    super::in_environment_of(&mut shell, user.home());
+    shell.args(["-c", &command]).current_dir(user.home().join("p"));
+    super::hooks::answered(shell, &payload.to_string())
+}
+
+/// P6: "reading runs unasked, an edit of the project is asked about in the client, and what leaves the project in the inbox".
+#[test]
+fn what_init_has_installed_decides_as_it_says() {
+    let user = User::new();
+    fs::create_dir_all(user.home().join("p/src")).unwrap();
+    let run = ["init", "--yes", "--preset", "developer", "--allow", "grant", "--client", "claude"];
+    assert_eq!(user.run(&run).status, 0);
+    let decided = |tool: &str, args: Value| {
+        let ended = called(&user, tool, &args);
+        let answer = json_of(&ended.out);
+        let decision =
+            answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap().to_owned();
+        (decision, ended.err)
+    };
+    assert_eq!(decided("Bash", json!({"command": "ls"})).0, "allow");
+    let edit = |path: &Path| json!({"file_path": path, "old_string": "a", "new_string": "b"});
+    let inside = user.home().join("p");
+    assert_eq!(decided("Edit", edit(&inside.join("src/a.rs"))).0, "ask");
+    for elsewhere in
+        [user.home().join("b.md"), inside.join("Cargo.toml"), inside.join(".git/config")]
+    {
+        let (decision, says) = decided("Edit", edit(&elsewhere));
+        assert_eq!(decision, "deny", "{}", elsewhere.display());
+        assert!(says.contains("waits for approval"), "{says}");
+    }
+    for (tool, args) in [
+        ("Bash", json!({"command": "git push"})),
+        ("mcp__git__git_status", json!({"repo": "."})),
+        ("mcp__x__read_file", json!({"path": inside.join("src/a.rs")})),
+    ] {
+        let (decision, says) = decided(tool, args);
+        assert!(decision == "deny" && says.contains("countersign asks review"), "{tool}: {says}");
+    }
+}
+
+/// P1: "If the file is gone, the call is denied", also where the entry has a preset.
+#[test]
+fn a_preset_does_not_answer_for_rules_that_are_gone() {
+    let user = User::new();
+    fs::create_dir_all(user.home().join("p")).unwrap();
+    user.own_rules("version = 1\n[[rule]]\nid = 'x'\ndeny = 'shell'\nwhere.command.runs = 'cargo'");
+    user.run(&["hook", "install", "claude", "--preset", "developer", "--allow", "grant"]);
+    let ls = json!({"command": "ls"});
+    assert_eq!(called(&user, "Bash", &ls).status, 0);
+    fs::remove_file(user.home().join(".config/countersign/rules.toml")).unwrap();
+    let gone = called(&user, "Bash", &ls);
+    assert!(gone.status == 2 && gone.err.contains("rules.toml"), "{gone:?}");
+    // The same where the entry names no file, and one was there at the last call.
+    let user = User::new();
+    fs::create_dir_all(user.home().join("p")).unwrap();
+    user.run(&["hook", "install", "claude", "--preset", "developer", "--allow", "grant"]);
+    user.own_rules("version = 1\n[[rule]]\nid = 'x'\ndeny = 'shell'\nwhere.command.runs = 'cargo'");
+    assert_eq!(called(&user, "Bash", &ls).status, 0);
+    fs::remove_file(user.home().join(".config/countersign/rules.toml")).unwrap();
+    let gone = called(&user, "Bash", &ls);
+    assert!(gone.status == 2 && gone.err.contains("was there and is gone"), "{gone:?}");
+}

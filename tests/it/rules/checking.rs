@@ -1,0 +1,91 @@
+//! The findings of `rules check`: rules and tests that look as if they did something (rule R7).
+
+use countersign_rules::lint;
+
+use super::rules;
+
+/// The kinds of the findings, each with the rule and the line.
+fn found(text: &str) -> Vec<(&'static str, String, usize)> {
+    let found = lint(&rules(text), None);
+    found.into_iter().map(|it| (it.kind, it.rule, it.line)).collect()
+}
+
+fn texts(text: &str) -> String {
+    lint(&rules(text), None).iter().map(|it| format!("{it}\n")).collect()
+}
+
+/// R7: "a rule that no test makes speak, and a test that passes by the default alone".
+#[test]
+fn a_rule_with_a_misspelt_condition_is_found_though_its_test_passes() {
+    let pushes = "version = 1\n[[rule]]\nid = 'push'\nask = 'shell'\nwhere.command.runs = 'git psuh'\n\
+                  [test]\nask = ['shell: git push']\n";
+    assert_eq!(
+        found(pushes),
+        [("by-default", String::new(), 7), ("untested", "push".to_owned(), 2)]
+    );
+    assert_eq!(found(&pushes.replace("psuh", "push")), []);
+    let pays = "version = 1\n[[rule]]\nid = 'large'\nask = 'pay'\nwhere.amonut = '> 1000'\n\
+                [test]\nask = 'pay: {amount: 2000}'\n";
+    // A missing field cannot be evaluated, so that the rule asks about every payment.
+    let said = texts(pays);
+    assert!(
+        said.contains("mine.toml:2: misspelt: no test has the field `amonut`: is `amount` meant?"),
+        "{said}"
+    );
+    assert_eq!(found(&pays.replace("amonut", "amount")), []);
+    let command = pushes.replace("where.command", "where.comand").replace("psuh", "push");
+    assert!(texts(&command).contains("no test has the field `comand`: is `command` meant?"));
+}
+
+/// A test that shows where a rule ends is none that passes by accident.
+#[test]
+fn a_test_at_the_edge_of_a_rule_that_allows_is_no_finding() {
+    let look = "version = 1\n[[rule]]\nid = 'look'\nallow = 'read_file'\nwhere.path.within = '.'\n\
+                [test]\nallow = 'read_file: {path: a}'\nask = 'read_file: {path: ../a}'\n";
+    assert_eq!(found(look), []);
+    let twice = "version = 1\n[[rule]]\nid = 'look'\nallow = 'shell'\nwhere.command.is = 'read-only'\n\
+                 [[rule]]\nid = 'push'\nask = 'shell'\nwhere.command.runs = 'git push'\n\
+                 [test]\nallow = 'shell: ls'\nask = ['shell: git push', 'shell: make install']\n";
+    assert_eq!(found(twice), [], "`push` speaks in another test");
+    let nothing =
+        look.replace("ask = 'read_file: {path: ../a}'", "ask = 'raed_file: {path: ../a}'");
+    assert_eq!(found(&nothing), [("by-default", String::new(), 8)]);
+}
+
+#[test]
+fn a_field_in_a_reason_that_no_call_has_is_found() {
+    let text = "version = 1\n[[rule]]\nid = 'a'\ndeny = 'pay'\nwhere.to = 'x'\nreason = '{nope} of {tool} to {to}: {amount}'\n\
+                [test]\ndeny = 'pay: {to: x, amount: 5}'\n";
+    let said = texts(text);
+    assert!(said.contains("`reason` has `{nope}`"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// R7: "a tool by a name that no door has".
+#[test]
+fn a_misspelt_tool_and_one_by_a_clients_name_are_found() {
+    let rule = |tool: &str| format!("version = 1\n[[rule]]\nid = 'a'\nask = '{tool}'\n");
+    for (tool, says) in [
+        ("raed_file", "no door has a tool `raed_file`: is `read_file` meant?"),
+        ("mcp__git__status", "write `mcp:git/status`"),
+        ("Read", "in the hook this tool is `read_file`"),
+    ] {
+        assert!(texts(&rule(tool)).contains(says), "{tool}: {}", texts(&rule(tool)));
+    }
+    for tool in ["read_file", "pay", "set:own/raed_file", "refund"] {
+        assert!(!texts(&rule(tool)).contains("no door"), "{tool}");
+    }
+}
+
+/// R1: a rule that allows a tool without its server is not about the server's tool.
+#[test]
+fn a_rule_without_a_server_that_is_meant_for_one_is_found() {
+    let text = "version = 1\n[[rule]]\nid = 'short'\nallow = ['git_status', 'git_log']\n\
+                [test]\nask = 'mcp:git/git_status'\nallow = 'git_log'\n";
+    let said = texts(text);
+    assert!(said.contains("no-server: in a rule that allows, `git_status` is about no tool of an MCP server: is `mcp:git/git_status` meant?"), "{said}");
+    assert!(!said.contains("`git_log` is about"), "{said}");
+    let denies = "version = 1\n[[rule]]\nid = 'short'\ndeny = 'git_status'\nreason = 'no'\n\
+                  [test]\ndeny = 'mcp:git/git_status'\n";
+    assert_eq!(found(denies), [], "a rule that denies is about a server's tool, too");
+}
