@@ -129,11 +129,11 @@ fn is_of_patch(seen: &Seen<'_>, command: &str) -> bool {
     text.is_some_and(|text| text.contains("*** Begin Patch"))
 }
 
-/// Why a rule that allows is silent about a call with these fields: it has no condition on one of them.
+/// Why a rule that allows is silent about a call with these fields: it has no condition on one of them. An exception
+/// is none: if it counted, a rule with it would allow more than the same rule without it.
 pub(super) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
-    let conditions = || rule.whole.iter().chain(rule.exceptions.iter().flatten());
     let names = |unread: &Unread| {
-        conditions().any(|condition| match &condition.field {
+        rule.whole.iter().any(|condition| match &condition.field {
             FieldPath::Named(path) => matches!(path.as_slice(), [name] if *name == unread.name),
             FieldPath::AnyPath => false,
         })

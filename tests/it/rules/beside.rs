@@ -214,6 +214,12 @@ where.extra.CI = "1"
 id = "as-ann"
 allow = "bash"
 where.command.runs = "id"
+where.user.exists = true
+except.user = ["root"]
+[[rule]]
+id = "who"
+allow = "bash"
+where.command.runs = "who"
 except.user = ["root"]
 "#,
     );
@@ -225,6 +231,9 @@ except.user = ["root"]
     assert_eq!(decide(&rules, "bash", cat), Ask, "the other variables were not looked at");
     assert_eq!(decide(&rules, "bash", json!({"command": "id", "user": "ann"})), Allow);
     assert_eq!(decide(&rules, "bash", json!({"command": "id", "user": "root"})), Ask);
+    // An exception alone has not looked at the field: it would make the rule allow more.
+    assert_eq!(decide(&rules, "bash", json!({"command": "who"})), Allow);
+    assert_eq!(decide(&rules, "bash", json!({"command": "who", "user": "ann"})), Ask);
     // A command of the same text that another rule allows is not covered by the rule that has looked.
     let both = json!({"command": "ls && head x", "env": {"CI": "1"}});
     assert_eq!(decide(&rules, "bash", both), Ask);
