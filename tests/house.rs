@@ -915,12 +915,22 @@ fn a_row_of_a_table_has_the_cells_of_its_header() {
     assert_eq!(uneven_rows("//! | a | b |\n//! | a |\nlet a = 1;\n", true).len(), 1);
 }
 
+/// The lines of `.ci/long-tests`, and true where `.ci/test` runs the tests, too.
+fn long_tests() -> Vec<(String, bool)> {
+    let text = read(".ci/long-tests");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let lines = lines.map(|line| match line.strip_prefix('+') {
+        Some(line) => (line.to_owned(), true),
+        None => (line.to_owned(), false),
+    });
+    lines.collect()
+}
+
 #[test]
 fn every_line_of_the_long_tests_names_tests() {
-    let lines = read(".ci/long-tests");
-    let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with('#')).collect();
+    let lines = long_tests();
     assert!(lines.len() > 9, "`.ci/long` runs tests");
-    for line in lines {
+    for (line, _) in lines {
         let path = format!("tests/it/{}", line.trim_end_matches("::").replace("::", "/"));
         let is_module = line.ends_with("::")
             && (root().join(&path).is_dir() || root().join(format!("{path}.rs")).exists());
@@ -931,6 +941,59 @@ fn every_line_of_the_long_tests_names_tests() {
                 text.contains(&format!("fn {name}")) || text.contains(&format!("mod {name}"))
             });
         assert!(is_module || is_name, "`.ci/long-tests`: no test has `{line}` in its name");
+    }
+}
+
+/// The promises that only other people's programs can show; `.ci/long` has their tests.
+const SHOWN_BY_OTHERS: &[&str] = &[];
+
+#[test]
+fn a_promise_is_tested_without_other_programs() {
+    let left_out: Vec<_> = long_tests().into_iter().filter(|(_, short)| !short).collect();
+    // The browser is a test of its own, which `.ci/long` runs.
+    let is_long = |test: &str| {
+        test.starts_with("browser::") || left_out.iter().any(|(line, _)| test.contains(line))
+    };
+    let page = read("docs/rules.md");
+    let only_long = promises(&page).into_iter().filter(|promise| {
+        let tests = promise.sentences.iter().filter_map(|it| tests_of(it)).flatten();
+        tests.filter(|test| !is_long(test)).count() == 0
+    });
+    let only_long: Vec<_> = only_long.map(|promise| promise.heading).collect();
+    let names: Vec<_> = only_long.iter().filter_map(|it| it.split(' ').next()).collect();
+    assert_eq!(names, SHOWN_BY_OTHERS, "promises without a test in `.ci/test`: {only_long:#?}");
+}
+
+/// The test binaries of the workspace, as `--test NAME`, by the manifests of the packages of tests.
+fn test_binaries() -> Vec<String> {
+    let manifests = files("tests", &["Cargo.toml"]);
+    let texts: Vec<_> = manifests.iter().filter(|it| !OWN_WORKSPACES.contains(&it.as_str())).map(read).collect();
+    let lines = texts.iter().flat_map(|text| {
+        text.split("[[test]]").skip(1).filter_map(|rest| rest.lines().find(|it| it.starts_with("name = ")))
+    });
+    lines.map(|line| line.trim_start_matches("name = ").trim_matches('"').to_owned()).collect()
+}
+
+/// Packages that are workspaces of their own. `.ci/nightly` runs them.
+const OWN_WORKSPACES: [&str; 3] =
+    ["tests/lab/Cargo.toml", "tests/loom/Cargo.toml", "tests/model/Cargo.toml"];
+
+#[test]
+fn each_test_binary_is_run_by_one_script() {
+    let (test, long) = (read(".ci/test"), read(".ci/long"));
+    let binaries = test_binaries();
+    assert!(binaries.iter().any(|name| name == "house"), "{binaries:?}");
+    for name in binaries {
+        let runs = |script: &str| script.split_whitespace().collect::<Vec<_>>().windows(2).any(|it| it == ["--test", &name]);
+        // `it` is divided by `.ci/long-tests`.
+        let expected = if name == "it" { (true, true) } else { (runs(&test), !runs(&test)) };
+        assert_eq!((runs(&test), runs(&long)), expected, "{name}");
+    }
+    assert_eq!(read(".ci/run").matches("/test\"").count(), 1, "`.ci/run` runs `.ci/test` and nothing else");
+    let nightly = read(".ci/nightly");
+    for manifest in OWN_WORKSPACES {
+        let folder = manifest.trim_end_matches("/Cargo.toml");
+        assert!(nightly.contains(folder) || nightly.contains(&folder.replace("tests/", ".ci/")), "{folder}");
     }
 }
 

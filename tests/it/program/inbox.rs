@@ -71,6 +71,23 @@ impl Drop for Served {
     }
 }
 
+/// A free port, held by a socket that does not listen. While it is held, no other socket is given the port, and an inbox that
+/// asks for it by its number gets it: also the second one, some time after the first one has ended.
+struct Reserved {
+    _socket: tokio::net::TcpSocket,
+    address: String,
+}
+
+impl Reserved {
+    fn new() -> Self {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        Self { _socket: socket, address }
+    }
+}
+
 /// The secret, as the user can read it.
 fn secret(user: &User) -> String {
     std::fs::read_to_string(user.state("inbox.secret")).unwrap().trim().to_owned()
@@ -352,8 +369,8 @@ async fn a_new_secret_voids_the_old_one_and_all_sessions() {
 /// An inbox that was started again is at the same address, and knows its sessions.
 #[tokio::test]
 async fn a_restart_keeps_the_address_and_the_sessions() {
-    let user = User::new();
-    let served = Served::start(&user);
+    let (user, port) = (User::new(), Reserved::new());
+    let served = Served::with(&user, &["--listen", &port.address]);
     let (url, client) = (served.url.clone(), served.client(&user).await);
     drop(served);
     let again = Served::start(&user);
@@ -528,7 +545,8 @@ async fn an_inbox_that_has_ended_leaves_the_address_of_the_one_before() {
         let told = std::process::Command::new("kill").args([signal, &process]).status().unwrap();
         assert!(told.success() && inbox.process.wait().unwrap().success(), "{signal}");
     };
-    let first = Served::start(&user);
+    let (one, other) = (Reserved::new(), Reserved::new());
+    let first = Served::with(&user, &["--listen", &one.address]);
     assert_eq!(noted(), first.url);
     for signal in ["-INT", "-TERM"] {
         let mut second = Served::with(&user, &["--new-secret"]);
@@ -539,7 +557,7 @@ async fn an_inbox_that_has_ended_leaves_the_address_of_the_one_before() {
         drop(Session::open(&noted(), &secret(&user)).await);
     }
     // Where the earlier one has ended, too, the note stays, and the next inbox takes its port.
-    let mut second = Served::start(&user);
+    let mut second = Served::with(&user, &["--listen", &other.address]);
     let url = second.url.clone();
     first.end();
     ends(&mut second, "-INT");

@@ -118,7 +118,7 @@ fn a_hook_that_is_killed_at_any_moment_spends_an_approval_at_most_once() {
 fn a_full_disk_denies() {
     let user = User::new();
     user.run(&["asks", "init"]);
-    let script = "ulimit -f 8; exec \"$0\" hook claude --limit 10";
+    let script = "ulimit -f 8; exec \"$0\" hook claude --limit 10 --home \"$HOME\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, crate::support::program("countersign").to_str().unwrap()]);
     command.env("HOME", user.home()).current_dir(user.home());
