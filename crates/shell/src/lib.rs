@@ -97,3 +97,7 @@ pub use syntax::commands::{
 pub use syntax::dialect::Dialect;
 pub use table::{ProgramArguments, ProgramExample, Programs, ProgramsError};
 pub use tool::{ShellArgs, ShellTool};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
