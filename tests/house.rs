@@ -1016,6 +1016,63 @@ fn each_test_binary_is_run_by_one_script() {
     }
 }
 
+/// The crates that each crate around the core needs, besides the core itself. A new arrow is a decision: it goes here and
+/// into the picture in ARCHITECTURE.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("ai-sdk", &[]),
+    ("cli", &["inbox", "mcp", "rules", "shell", "stores", "terminal"]),
+    ("genai", &[]),
+    ("inbox", &[]),
+    ("mcp", &["shell"]),
+    ("postgres", &[]),
+    ("python", &["cli", "rules", "shell", "stores"]),
+    ("rules", &["shell"]),
+    ("shell", &[]),
+    ("sqlite", &[]),
+    ("stores", &["postgres", "sqlite"]),
+    ("terminal", &[]),
+];
+
+/// The crates of this project that a section of a manifest names, without the core.
+fn needed(manifest: &str, section: &str) -> BTreeSet<String> {
+    let body = manifest.split(&format!("\n[{section}]\n")).nth(1).unwrap_or_default();
+    let body = body.split("\n[").next().unwrap_or_default();
+    let names = body.lines().filter_map(|line| line.strip_prefix("countersign-"));
+    names.filter_map(|rest| rest.split([' ', '.']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_arrow_between_crates_is_on_the_list() {
+    let known: Vec<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(crates(), known);
+    for (name, arrows) in ARROWS {
+        let found = needed(&read(format!("crates/{name}/Cargo.toml")), "dependencies");
+        assert!(found.iter().eq(arrows.iter()), "crates/{name} needs {found:?}");
+    }
+    // Who depends on the core, or tests it, builds none of the crates around it.
+    let core = read("Cargo.toml");
+    for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        assert_eq!(needed(&core, section), BTreeSet::new(), "[{section}] of the core");
+    }
+}
+
+/// Folders within a crate that the rest of the crate stands on, and that use nothing of it.
+const BELOW: [(&str, &str); 2] =
+    [("crates/cli/src/config", "config"), ("crates/rules/src/readings", "readings")];
+
+#[test]
+fn a_folder_that_others_stand_on_uses_nothing_of_its_crate() {
+    for (folder, name) in BELOW {
+        let files = files(folder, &[".rs"]);
+        assert!(!files.is_empty(), "{folder}");
+        for path in files {
+            let text = read(&path);
+            let above: Vec<_> = uses(without_tests(&text)).filter(|used| *used != name).collect();
+            assert!(above.is_empty(), "{path} uses {above:?}");
+        }
+    }
+}
+
 #[test]
 fn only_the_crate_of_stores_has_features_around_the_core() {
     for name in crates() {
