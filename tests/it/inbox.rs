@@ -166,8 +166,8 @@ async fn get(app: &Router, path: &str) -> (u16, String) {
 async fn the_past_is_searched_counted_and_exported_by_who_may_audit() {
     let ledger = Ledger::new(MemoryStore::new());
     let page = |audits: bool| {
-        let person =
-            async move |_| Ok::<_, AuthorizeError>(Approver::new("ann").with_audit(audits));
+        let approver = move || Approver::new("ann").with_audit(audits);
+        let person = move |_| async move { Ok::<_, AuthorizeError>(approver()) };
         Inbox::new(ledger.clone(), person).into_router()
     };
     let (auditor, other) = (page(true), page(false));
