@@ -21,13 +21,13 @@ const ENTRIES: [(&str, &str); 5] = [
 /// The command that a client runs before a call, by its entry.
 fn command(entry: &str, home: &Path) -> Command {
     let program = crate::support::program("countersign");
-    let entry = entry.replace("PROGRAM", program.to_str().unwrap());
+    let words = "const [PROGRAM, ...OPTIONS] = ";
+    let plugin = entry.lines().find_map(|line| line.strip_prefix(words));
+    let entry = plugin.unwrap_or(entry).replace("PROGRAM", program.to_str().unwrap());
     let entry = entry.replace("HOME", home.to_str().unwrap());
     let mut command = Command::new("sh");
-    if let Some(words) =
-        entry.lines().find_map(|line| line.strip_prefix("const [PROGRAM, ...OPTIONS] = "))
-    {
-        let words: Vec<String> = serde_json::from_str(words).unwrap();
+    if plugin.is_some() {
+        let words: Vec<String> = serde_json::from_str(&entry).unwrap();
         command = Command::new(&words[0]);
         command.args(&words[1..]);
     } else {
