@@ -4,7 +4,7 @@ use countersign::decision::ToolDecision;
 use countersign_rules::{Imported, RuleCall, Rules, import_claude, import_codex, lint};
 use serde_json::{Value, json};
 
-use super::{args, rules, run};
+use super::{args, builder, rules, run};
 
 fn left_out(imported: &Imported, rule: &str) -> String {
     let found = imported.left_out.iter().find(|it| it.rule.contains(rule));
@@ -143,12 +143,13 @@ fn what_the_importer_advises_allows_what_was_left_out() {
 #[test]
 fn what_lint_says_about_the_words_of_a_rule_is_so() {
     let mut wrong = Vec::new();
-    for words in WORDS.iter().chain(&["git", "timeout", "xargs", "make", "cargo test", "npm"]) {
+    for words in WORDS.iter().chain(&["git", "make", "cargo test", "npm"]) {
         let text = format!(
             "version = 1\n[[rule]]\nid = \"a\"\nallow = \"shell\"\nwhere.command.runs = {}\n",
             Value::from(*words)
         );
-        let loaded = rules(&text);
+        // A program that runs others is refused without more words, and so is what is no word.
+        let Ok(loaded) = builder(&text).load() else { continue };
         let found = lint(&loaded, None);
         let kinds: Vec<_> = found.iter().filter(|it| it.rule == "a").map(|it| it.kind).collect();
         let allows = [String::new(), " x".into(), " ls".into()]
@@ -165,27 +166,40 @@ fn what_lint_says_about_the_words_of_a_rule_is_so() {
 
 /// "The reasons of judgements": what a reason tells a person to write makes that reason go away.
 #[test]
+#[cfg(unix)]
 fn what_a_reason_of_a_judgement_advises_works() {
-    let everything = rules(
-        "version = 1\n[[rule]]\nid = 'a'\nallow = 'shell'\nwhere.command.is = ['read-only', 'project-build', 'writes']\n",
-    );
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("home/shop");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("a.rs"), "x\n").unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", root.join("link")).unwrap();
+    let reading =
+        "version = 1\n[[rule]]\nid = 'a'\nallow = 'shell'\nwhere.command.is = 'read-only'\n";
+    let rules = Rules::builder()
+        .root(&root)
+        .search_path(countersign_shell::SearchPath::unchecked())
+        .text("mine.toml", reading)
+        .load()
+        .unwrap();
     for (command, advice, better) in [
-        ("find -L . -exec cat {} +", "write `-type f`", "find -L . -type f -exec cat {} +"),
+        ("find . -exec cat {} +", "write `-type f`", "find . -type f -exec cat {} +"),
         (
-            "find . -name '*.rs' | xargs cat",
-            "",
-            "find . -type f -name '*.rs' -print0 | xargs -0 cat",
+            "find . -print0 | xargs -0 cat",
+            "write `-type f`",
+            "find . -type f -print0 | xargs -0 cat",
         ),
-        ("grep x /etc/hosts -f /srv/y", "write options in front", "grep -f y x /etc/hosts"),
+        (
+            "find . -type f | xargs cat",
+            "separate them by NUL",
+            "find . -type f -print0 | xargs -0 cat",
+        ),
     ] {
-        let reasons = |command: &str| {
+        let said = |command: &str| {
             let given = args(json!({"command": command}));
-            let call = RuleCall::new("shell", &given);
-            everything.decide(&call).to_string()
+            rules.decide(&RuleCall::new("shell", &given)).to_string()
         };
-        let before = reasons(command);
-        assert!(before.contains(advice), "{command}: {before}");
-        let after = reasons(better);
-        assert!(advice.is_empty() || !after.contains(advice), "{better}: {after}");
+        let (before, after) = (said(command), said(better));
+        assert!(before.starts_with("ask") && before.contains(advice), "{command}: {before}");
+        assert!(after.starts_with("allow"), "{better}: {after}");
     }
 }
