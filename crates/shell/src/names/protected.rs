@@ -11,7 +11,7 @@
 //! assert!(!is_protected(Path::new("src/git.rs")));
 //! ```
 
-use std::path::{Path, is_separator};
+use std::path::{Component, Path, is_separator};
 use std::sync::OnceLock;
 
 use super::sieve::SieveNames;
@@ -75,6 +75,7 @@ fn names() -> &'static ProtectedNames {
 /// Whether a path leads to something protected, by the names in it. Nothing is looked up.
 #[must_use]
 pub fn is_protected(path: &Path) -> bool {
+    let path = above_plan(path).unwrap_or(path);
     let text = path.as_os_str().to_string_lossy();
     let known = names();
     let mut is_first = path.is_absolute();
@@ -97,6 +98,37 @@ pub fn is_protected(path: &Path) -> bool {
         is_first = false;
     }
     false
+}
+
+/// Whether a file is a plan of Claude Code in a user's folder, `~/.claude/plans/NAME.md`: a text that the client asks the
+/// model to write, and loads as nothing else. In a project, a file of this name is protected as all that is beside it.
+///
+/// ```
+/// use std::path::Path;
+/// use countersign_shell::protected::is_plan;
+///
+/// assert!(is_plan(Path::new("/u/ann/.claude/plans/quiet-lake.md")));
+/// for path in [".claude/plans/a.md", "/u/.claude/plans/CLAUDE.md", "/u/.claude/plans/x/a.md", "/u/.claude/plans/a.sh"] {
+///     assert!(!is_plan(Path::new(path)), "{path}");
+/// }
+/// ```
+#[must_use]
+pub fn is_plan(path: &Path) -> bool {
+    above_plan(path).is_some()
+}
+
+/// The folder around `.claude`, where a path is that of a plan.
+fn above_plan(path: &Path) -> Option<&Path> {
+    let name = path.file_name()?.to_str()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_text = name.strip_suffix(".md").is_some_and(|it| it.chars().all(is_plain));
+    let folder = path.parent()?;
+    let is_plan = is_text
+        && path.is_absolute()
+        && folder.ends_with(".claude/plans")
+        && !folder.components().any(|part| part == Component::ParentDir)
+        && !is_protected_name(name);
+    is_plan.then(|| folder.parent()?.parent()).flatten()
 }
 
 /// Whether a path of which only the shell knows some parts may lead to something protected. A `*` stands for each such

@@ -5,5 +5,6 @@ pub(super) mod index;
 pub(super) mod links;
 pub(super) mod paths;
 pub(super) mod registries;
+pub(super) mod remotes;
 pub(super) mod repository;
 pub(super) mod search_path;

@@ -373,7 +373,12 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 let value = word.tail(beginning.len());
                 self.operands.push(Argument { kind, word: Cow::Owned(value), late: false });
             } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
-                return Err(unknown());
+                // `echo "--- x ---"`: where no option can do harm, it is a text.
+                if beginning != "-" || !self.entry.is(ProgramMark::Harmless) {
+                    return Err(unknown());
+                }
+                let word = Cow::Owned(word.clone());
+                self.operands.push(Argument { kind: &Kind::Text, word, late: false });
             }
             self.formats |= matches!(choice, OptionForm::Formats);
             self.seen.push(text.to_owned());
