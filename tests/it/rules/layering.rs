@@ -4,7 +4,8 @@ use countersign::deferred::metadata;
 use countersign::{
     FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, schemars, tool_fn,
 };
-use countersign_rules::Rules;
+use countersign_rules::{RuleCall, Rules};
+use countersign_shell::Preset;
 use serde_json::{Value, json};
 
 use super::rules;
@@ -148,4 +149,31 @@ fn a_question_is_bound_to_the_programs_that_a_command_names() {
     assert_eq!(pins(&built_in, "wc a && cat b"), pins(&with_an_example, "wc a && cat b"));
     // A program that becomes known is judged anew.
     assert_ne!(pins(&built_in, "frob a"), pins(&with_an_example, "frob a"));
+}
+
+/// R6: "A question names first what is known about its commands, and those of which nothing is known in one line."
+#[test]
+fn what_is_known_is_said_first_and_what_is_not_in_one_line() {
+    let rules = Rules::builder().lexical().preset(Preset::Developer).load().unwrap();
+    let reason = |command: &str| {
+        let args = json!({"command": command});
+        let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+        let questions = ruling.into_decision();
+        questions.questions().first().map(|it| it.reason().to_owned()).unwrap_or_default()
+    };
+    assert_eq!(
+        reason("bd where && bd status --json"),
+        "no rule allows these, as they are not known: `bd where`, `bd status --json`"
+    );
+    assert_eq!(reason("bd where"), "no rule allows `bd where`: `bd` is not known");
+    let mixed = reason("bd where; git push; bd list");
+    assert!(mixed.starts_with("no rule allows `git push`: `git` talks to a remote; "), "{mixed}");
+    assert!(
+        mixed.ends_with("not known: `bd list`, `bd where`")
+            || mixed.ends_with("not known: `bd where`, `bd list`"),
+        "{mixed}"
+    );
+    // Of one command, too.
+    let one = reason("FOO=$x rm -r src");
+    assert!(one.contains("`rm` deletes") || one.contains("sets `FOO`"), "{one}");
 }

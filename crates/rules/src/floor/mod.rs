@@ -51,7 +51,7 @@ use crate::readings::prose;
 use crate::readings::prose::TextRole;
 use crate::readings::word;
 use countersign::decision::ToolDecision;
-use countersign_shell::protected::{fits, is_protected, may_be_protected, plain};
+use countersign_shell::protected::{fits, is_plan, is_protected, may_be_protected, plain};
 use countersign_shell::{
     Assignment, Commands, Effect, Part, RedirectionTarget, Word, WordKind, inside, lexically_normal,
 };
@@ -469,7 +469,7 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
     let root = seen.places().root();
     is_protected(inside(place, root).unwrap_or(place))
         || seen.engine.protected.iter().any(|known| {
-            place.starts_with(known)
+            place.starts_with(known) && !(known.ends_with(".claude") && is_plan(place))
                 || (known.starts_with(place) && place != root && !root.starts_with(place))
         })
 }
