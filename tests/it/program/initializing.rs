@@ -239,7 +239,7 @@ fn rules_that_are_there_are_kept() {
 #[test]
 fn what_init_writes_is_the_beginning_of_the_page() {
     let page = format!("{}/../docs/guide/coding-agents.md", env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
     let copied = page.split("```toml\n").nth(1).unwrap();
     let begins = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -257,7 +257,7 @@ fn what_init_writes_is_the_beginning_of_the_page() {
             begins(&copied.replace("\"workspace\"", &format!("\"{edits}\"")))
         );
         let directory = user.home().join("p");
-        std::fs::create_dir_all(&directory).unwrap();
+        fs::create_dir_all(&directory).unwrap();
         let edit = json!({"file_path": directory.join("a.md"), "content": "x"});
         let asked = called(&user, "Write", &edit);
         assert_eq!(!asked.out.contains("ask") && asked.status == 0, unasked, "{edits}: {asked:?}");

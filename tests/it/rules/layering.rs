@@ -71,7 +71,7 @@ async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
     // Explaining and deciding charge nothing.
     let given = super::args(json!({"amount": 1}));
     for _ in 0..5 {
-        let _ = rules.explain(&countersign_rules::RuleCall::new("refund", &given));
+        let _ = rules.explain(&RuleCall::new("refund", &given));
     }
     let calls = (0..3).map(|number| call(&number.to_string(), &json!(1))).collect();
     let report = turn.run(calls).await.unwrap();
@@ -117,7 +117,7 @@ fn a_call_that_was_counted_is_not_counted_again() {
         "version = 1\n[[rule]]\nid = 'one'\nallow = 'x'\nat_most = { calls = 1, within = '1h' }",
     );
     let none = serde_json::Map::new();
-    let call = countersign_rules::RuleCall::new("x", &none);
+    let call = RuleCall::new("x", &none);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let decide = |principal: &str, id: &str| {
         runtime.block_on(rules.decide_and_count(&call, principal, id, false)).decision()
@@ -139,7 +139,7 @@ fn a_question_is_bound_to_the_programs_that_a_command_names() {
         let text = "version = 1\n[[rule]]\nid = 'all'\nask = 'shell'";
         let rules = super::builder(text).programs(programs.clone()).load().unwrap();
         let given = super::args(json!({"command": command}));
-        rules.decide(&countersign_rules::RuleCall::new("shell", &given)).pins().to_vec()
+        rules.decide(&RuleCall::new("shell", &given)).pins().to_vec()
     };
     let changed = built_in.with("[wc]\noperands: list...\n").unwrap();
     let with_an_example = built_in.with("[frob]\noperands: text\nsafe: frob a\n").unwrap();

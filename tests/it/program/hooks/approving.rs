@@ -77,7 +77,7 @@ fn a_temporary_file_that_an_approved_command_wrote_is_read_unasked() {
     assert_allowed(&user.hook(&call(directory, "c4", &writes), "5"));
     // The reading that was asked about before has its own approval.
     assert!(is_read("c5"));
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    std::thread::sleep(Duration::from_millis(1100));
     std::fs::write(&file, "written").unwrap();
     assert!(is_read("c6") && is_read("c7"));
     for (id, command) in [
