@@ -89,6 +89,16 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
         });
     }
     found.extend(of_presets(&old, &new));
+    if old.edits != new.edits {
+        let text = |file: &RuleFile| file.edits.then(|| "edits = \"workspace\"".to_owned());
+        found.push(RuleDifference {
+            rule: "edits".into(),
+            before: text(&old),
+            after: text(&new),
+            // The rules beside it ask about definitions of builds, so that one which is gone may allow more as well.
+            may_widen: true,
+        });
+    }
     if old.default_allow != new.default_allow {
         let text = |set: bool| Some(format!("danger_default_allow = {set}"));
         found.push(RuleDifference {

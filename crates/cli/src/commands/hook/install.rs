@@ -10,7 +10,7 @@ use countersign_cli::hook::{Client, Environment, HookFiles, Installation, Instal
 use countersign_rules::Rules;
 use serde_json::json;
 
-use super::options::{Allow, Options, Where};
+use super::options::{Allow, Edits, Options, Where};
 pub(super) use super::place::Configuration;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
@@ -34,6 +34,10 @@ pub(crate) struct Install {
     /// answers for them, too. Asked on a terminal where there is a preset and it is not given
     #[arg(long, value_enum)]
     allow: Option<Allow>,
+    /// Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; with
+    /// `ask` a rule has to allow them. Asked on a terminal where there is a preset and it is not given
+    #[arg(long, value_enum)]
+    edits: Option<Edits>,
     #[arg(skip)]
     rules_to_come: bool,
     /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --rules FILE --store URL`. Relative
@@ -96,6 +100,7 @@ pub(crate) struct PlannedHook {
     environment: Environment,
     rules: Option<Rules>,
     preset: Option<PresetName>,
+    lets_edits_run: bool,
     asks_in: Where,
     is_silent: bool,
     lasting: LastingProgram,
@@ -141,7 +146,8 @@ impl Install {
     /// The installation for all sessions of this user.
     pub(crate) fn of_user(client: Client, options: Vec<String>) -> Self {
         let (place, limit) = (Configuration::of_user(client), Duration::from_secs(300));
-        Self { place, limit, preset: None, allow: None, rules_to_come: false, options }
+        let (preset, allow, edits) = (None, None, None);
+        Self { place, limit, preset, allow, edits, rules_to_come: false, options }
     }
 
     pub(crate) fn preset(self, preset: Option<PresetName>) -> Self {
@@ -150,6 +156,10 @@ impl Install {
 
     pub(crate) fn allow(self, allow: Option<Allow>) -> Self {
         Self { allow, ..self }
+    }
+
+    pub(crate) fn edits(self, edits: Option<Edits>) -> Self {
+        Self { edits, ..self }
     }
 
     /// Sets whether the files of rules are still to be written, and were looked at already.
@@ -163,6 +173,7 @@ impl Install {
         let program = std::env::current_exe().and_then(|path| path.canonicalize());
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
+        let options = options.editing(self.edits);
         let options = options.with_preset(self.preset, client).allowing(self.allow);
         options.check_asking(client)?;
         let rules = match self.rules_to_come {
@@ -170,6 +181,7 @@ impl Install {
             false => options.check(&self.place)?,
         };
         let is_silent = options.leaves_allowed_calls();
+        let lets_edits_run = options.lets_edits_run();
         let (state, preset, asks_in) = (options.state()?, options.preset(), options.asks_in());
         let lasting = LastingProgram::of(&program, context.directories.home(), &state);
         // The machine's file names a program of the machine, which no user can exchange.
@@ -192,6 +204,7 @@ impl Install {
             environment,
             rules,
             preset,
+            lets_edits_run,
             asks_in,
             is_silent,
             lasting,
@@ -203,6 +216,10 @@ impl Install {
         if self.preset.is_some() && self.allow.is_none() && client.takes_explicit_allow() {
             self.allow = terminal::yes_or_no(&granting(client))?
                 .map(|yes| if yes { Allow::Grant } else { Allow::Silent });
+        }
+        if self.preset.is_some() && self.edits.is_none() {
+            self.edits = terminal::yes_or_no(EDITING)?
+                .map(|yes| if yes { Edits::Workspace } else { Edits::Ask });
         }
         let planned = self.plan(context)?;
         let done = planned.install()?;
@@ -238,6 +255,11 @@ impl Install {
 fn before(backup: &Path) -> String {
     format!("\nThe file as it was before: {}", backup.display())
 }
+
+/// The question whether edits run unasked.
+pub(crate) const EDITING: &str = "\
+May edits of the project's files run without a question? Protected files, definitions of builds and files elsewhere stay \
+questions";
 
 /// The question whether an allow answers for the client as well.
 pub(crate) fn granting(client: Client) -> String {
@@ -282,7 +304,10 @@ fn about_rules(planned: &PlannedHook, context: &Context) -> String {
             preset.name()
         );
     }
-    if planned.asks_in == Where::Edits {
+    if planned.lets_edits_run {
+        text += "\nAn edit of a file of the project runs unasked, but for protected files and definitions of builds: \
+                 `--edits ask` asks about each";
+    } else if planned.asks_in == Where::Edits {
         text += &format!(
             "\nAn edit of a file of the project is asked about in {}, and everything else that is asked about in the \
              inbox: `-- --ask inbox` asks there about edits, too",

@@ -124,7 +124,9 @@ fn decided(
     if answering.asks_in() == Where::Edits {
         hook = hook.only_about_edits(EditedFiles::within(&root).home(&home).protect(own.clone()));
     }
-    let sources = RuleSources { files: &answering.rules, preset: answering.preset };
+    let (preset, edits) = (answering.preset, answering.lets_edits_run());
+    let own_files = hook.written_files(&payload);
+    let sources = RuleSources { files: &answering.rules, preset, edits, own_files: &own_files };
     let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
     if let Some(rules) = rules {
         hook = hook.layered(rules.into_layer()).unknown_by_name(true);
