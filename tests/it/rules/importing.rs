@@ -165,8 +165,8 @@ fn what_lint_says_about_the_words_of_a_rule_is_so() {
 }
 
 /// "The reasons of judgements": what a reason tells a person to write makes that reason go away.
-#[test]
 #[cfg(unix)]
+#[test]
 fn what_a_reason_of_a_judgement_advises_works() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("home/shop");

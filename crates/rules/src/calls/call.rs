@@ -9,10 +9,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::tool_pattern::ANY_CLIENT;
 use crate::readings::tools::{OF_CLIENT, client_of, client_with, only_reads, toolset_of};
 use countersign::call::{ToolCall, ToolSource};
 use countersign::origin::Origin;
+
+/// The word of a pattern for the own tools of whichever client calls.
+pub(crate) const ANY_CLIENT: &str = "client";
 
 /// A call as rules see it: the identity of its tool, and the arguments.
 ///

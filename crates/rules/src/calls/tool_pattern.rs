@@ -16,12 +16,9 @@
 //! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
 //! conditions, is refused with a pointer to `where`.
 
-use super::call::RuleCall;
+use super::call::{ANY_CLIENT, RuleCall};
 use super::glob::{Glob, MAX_PATTERN, is_pattern};
 use crate::readings::tools::{client_of, is_of_client};
-
-/// The word that stands for all coding agents in a pattern.
-pub(crate) const ANY_CLIENT: &str = "client";
 
 /// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`, each part of which may have `*` and `?`, or
 /// `CLIENT:name` and `client:name`.

@@ -23,13 +23,11 @@ use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched};
 
-impl Judging<'_> {
-    /// The name of a program, if it is one of an environment of the workspace that the text has activated: code of the
-    /// workspace, also as `git` or `ls`.
-    pub(super) fn activated<'n>(&self, name: &'n str) -> Option<&'n str> {
-        let has = |folder: &PathBuf| fs::symlink_metadata(folder.join(name)).is_ok();
-        (!name.contains('/') && self.activated.iter().any(has)).then_some(name)
-    }
+/// The name of a program, if it is one of an environment of the workspace that the text has activated: code of the workspace,
+/// also as `git` or `ls`.
+pub(super) fn activated<'n>(judging: &Judging<'_>, name: &'n str) -> Option<&'n str> {
+    let has = |folder: &PathBuf| fs::symlink_metadata(folder.join(name)).is_ok();
+    (!name.contains('/') && judging.activated.iter().any(has)).then_some(name)
 }
 
 impl Simple<'_> {

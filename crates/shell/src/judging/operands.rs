@@ -21,12 +21,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::environment;
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
-use super::scripts;
 use super::simple::{Judging, Simple};
+use super::{environment, scripts};
 use crate::names::globs::{is_glob, may_be_secret};
 use crate::names::lists::is_named;
 use crate::places::paths::{PathClass, is_build_definition, is_secret};

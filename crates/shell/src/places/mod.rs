@@ -2,6 +2,7 @@
 
 pub(super) mod files;
 pub(super) mod index;
+pub(super) mod lexical;
 pub(super) mod links;
 pub(super) mod paths;
 pub(super) mod registries;

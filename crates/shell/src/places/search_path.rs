@@ -9,7 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::paths::{Workspace, lexically_normal};
+use super::lexical::lexically_normal;
+use super::paths::Workspace;
 
 /// The directories in which programs are looked up.
 ///

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::bounded_text;
-use super::paths::{inside, lexically_normal};
+use super::lexical::{inside, lexically_normal};
 
 /// How many working trees are looked at.
 const MAX_WORKTREES: usize = 256;

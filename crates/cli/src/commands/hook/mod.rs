@@ -18,7 +18,7 @@ mod start;
 mod store;
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use countersign::ToolMiddlewareExt as _;
@@ -116,9 +116,7 @@ fn decided(
     hook = hook.project_servers(client.project_servers(directories.home(), at));
     hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
     let mut own = config.own_places(&directories, file, url.as_ref());
-    own.extend(linked_places(&root));
-    let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
-    own.extend(entries.map(|entry| entry.own_place(&root)));
+    own.extend(places_of_clients(&directories, &root));
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
     let set = (&config, url.as_ref());
     if answering.asks_in() == Where::Edits {
@@ -134,6 +132,14 @@ fn decided(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+}
+
+/// The places of the clients' own settings: behind a link, and where their entries are.
+fn places_of_clients(directories: &Directories, root: &Path) -> Vec<PathBuf> {
+    let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
+    let mut places: Vec<_> = linked_places(root).into_iter().collect();
+    places.extend(entries.map(|entry| entry.own_place(root)));
+    places
 }
 
 /// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.

@@ -128,7 +128,7 @@ mod tests {
             "make > /tmp/../etc/x",
             "make > /tmp/$x",
             "make > \"/tmp/a b\"",
-            "make > /home/ann/x",
+            "make > /users/ann/x",
             "cat /tmp/a.txt",
             "make > /tmp/a.txt &",
         ] {
