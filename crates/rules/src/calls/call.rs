@@ -163,6 +163,16 @@ impl<'a> RuleCall<'a> {
         self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set)
     }
 
+    /// Whether the tool has one of these names of the common vocabulary, and is a client's own or one of this program, and no
+    /// server's.
+    pub(crate) fn is_of_vocabulary(&self, names: &[&str]) -> bool {
+        let is_own = match &self.source {
+            None => true,
+            Some(source) => !source.is_server() && client_of(source.set()).is_some(),
+        };
+        is_own && names.contains(&self.tool)
+    }
+
     /// The client that the tool belongs to, if it is not in the table of the client's tools.
     pub(crate) fn unknown_of(&self) -> Option<&str> {
         let own = self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set);

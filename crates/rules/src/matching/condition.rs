@@ -247,7 +247,7 @@ fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth 
 
 /// Tests one place that a path may stand for.
 fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
-    let inside = |targets: &[String]| {
+    let inside = |targets: &[String], reading: Reading| {
         let mut known = true;
         let found = targets.iter().any(|target| {
             let target = seen.target(target);
@@ -261,8 +261,10 @@ fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: boo
         }
     };
     match test {
-        Test::Within(targets) => inside(targets),
-        Test::Outside(targets) => match inside(targets) {
+        Test::Within(targets) => inside(targets, reading),
+        // A place is outside if it is not below by any comparison that a file system makes, and where a rule denies, by the
+        // exact one: without regard to case, `/TMP/x` would be in `/tmp`, and milder.
+        Test::Outside(targets) => match inside(targets, reading.opposite()) {
             Truth::Yes => Truth::No,
             Truth::No => Truth::Yes,
             unknown @ Truth::Unknown(_) => unknown,

@@ -205,7 +205,12 @@ impl Judging<'_> {
             CompoundKind::Group => "{",
         };
         let mut part = part_of(vec![word.to_owned()], compound.span.clone(), here);
-        part.reasons.push(Reason { decision: ToolDecision::Ask, every_time: false, text: why });
+        part.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            about_reading: false,
+            text: why,
+        });
         self.parts.push(part);
     }
 
@@ -269,6 +274,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         program: None,
         file: None,
         digest: None,
+        shares_operands: false,
         effects: Vec::new(),
         reasons: Vec::new(),
     }

@@ -114,6 +114,8 @@ impl Effect {
 pub struct Reason {
     pub(crate) decision: ToolDecision,
     pub(super) every_time: bool,
+    /// `true` if it is about who sees what is read, and says nothing about what is written or run.
+    pub(super) about_reading: bool,
     pub(crate) text: String,
 }
 
@@ -128,6 +130,13 @@ impl Reason {
     #[must_use]
     pub fn is_every_time(&self) -> bool {
         self.every_time
+    }
+
+    /// Returns `true` if it is about who sees what is read (a secret, a place outside), and says nothing about what the
+    /// command writes or runs.
+    #[must_use]
+    pub fn is_about_reading(&self) -> bool {
+        self.about_reading
     }
 
     /// The reason, as text for a person.
@@ -166,6 +175,7 @@ pub struct Part {
     pub(crate) program: Option<String>,
     pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Option<Arc<str>>,
+    pub(crate) shares_operands: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) reasons: Vec<Reason>,
 }
@@ -193,6 +203,13 @@ impl Part {
     #[must_use]
     pub fn wrapped_by(&self) -> Option<&str> {
         self.wrapped_by.as_deref()
+    }
+
+    /// Whether the program is one of many that have their operands from one group of the table: what the group calls an
+    /// input, one of them may write.
+    #[must_use]
+    pub fn shares_operands(&self) -> bool {
+        self.shares_operands
     }
 
     /// The program and its arguments, each with what the shell does to it.

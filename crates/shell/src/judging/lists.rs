@@ -163,6 +163,7 @@ impl Judging<'_> {
             part.reasons.push(Reason {
                 decision: ToolDecision::Ask,
                 every_time: false,
+                about_reading: false,
                 text: why.to_owned(),
             });
         }

@@ -15,3 +15,4 @@ pub(super) mod scripts;
 pub(super) mod simple;
 pub(super) mod values;
 pub(super) mod wrappers;
+pub(super) mod yq;

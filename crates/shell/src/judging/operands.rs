@@ -29,7 +29,7 @@ use super::scripts;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{is_glob, may_be_secret};
 use crate::names::lists::is_named;
-use crate::places::paths::{PathClass, is_build_definition, is_secret, place};
+use crate::places::paths::{PathClass, is_build_definition, is_in, is_secret, place};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched, Script, is_known_word};
@@ -217,7 +217,10 @@ impl Simple<'_> {
     fn variable(&mut self, word: &Word) {
         if !word.literal().is_some_and(environment::is_public) {
             self.effects.push(Effect::RevealsEnvironment);
-            self.ask(format!("prints the variable `{}`, which may hold a secret", word.text));
+            self.ask_to_see(format!(
+                "prints the variable `{}`, which may hold a secret",
+                word.text
+            ));
         }
     }
 
@@ -226,7 +229,7 @@ impl Simple<'_> {
         let secret = word.parameters.iter().find(|name| !environment::is_public(name));
         if let Some(secret) = secret {
             self.effects.push(Effect::RevealsEnvironment);
-            self.ask(format!("prints the variable `{secret}`, which may hold a secret"));
+            self.ask_to_see(format!("prints the variable `{secret}`, which may hold a secret"));
         }
         // Also the values in `name=value`, and the pathspecs and globs that programs expand themselves.
         let names_secret = |text: &str| {
@@ -234,7 +237,7 @@ impl Simple<'_> {
                 || is_glob(text) && !text.contains(' ') && may_be_secret(text)
         };
         if word.text.split('=').any(names_secret) {
-            self.ask(format!("names `{}`, which may hold secrets", word.text));
+            self.ask_to_see(format!("names `{}`, which may hold secrets", word.text));
         }
     }
 
@@ -353,7 +356,7 @@ impl Simple<'_> {
             Script::Sed => scripts::sed(script),
             Script::Awk => scripts::awk(script),
             Script::Jq => scripts::jq(script),
-            Script::Yq => scripts::yq(script),
+            Script::Yq => super::yq::yq(script),
             Script::Test => scripts::test(script),
             Script::Name => scripts::name(script),
             Script::Template => scripts::template(script),
@@ -392,7 +395,10 @@ impl Simple<'_> {
             WordKind::Tilde => {}
             WordKind::Literal | WordKind::Glob => {
                 if may_be_secret(&word.text) || after_glob(&word.text) {
-                    self.ask(format!("`{}` may stand for a file that holds secrets", word.text));
+                    self.ask_to_see(format!(
+                        "`{}` may stand for a file that holds secrets",
+                        word.text
+                    ));
                 }
             }
             // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
@@ -458,6 +464,15 @@ impl Simple<'_> {
             if places.iter().all(plain) {
                 continue;
             }
+            // What a folder holds is no secret where only names and sizes are shown, unless the pattern says which.
+            let is_own = |found: &PathBuf| is_in(found, workspace.root());
+            if *kind == Kind::List
+                && self.hides_content
+                && !is_secret(&word.text)
+                && places.iter().all(is_own)
+            {
+                continue;
+            }
             let one = Word { text: path.display().to_string(), ..word.clone() };
             if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
                 return true;
@@ -475,11 +490,11 @@ impl Simple<'_> {
         match (kind, what) {
             (_, PathClass::Stream) => return false,
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
-                self.ask(format!("reads `{text}`, which may hold secrets"))
+                self.ask_to_see(format!("reads `{text}`, which may hold secrets"))
             }
             (Kind::Revision, PathClass::System | PathClass::Outside)
             | (Kind::Read, PathClass::Outside) => {
-                self.ask(format!("reads `{text}`, outside of the workspace"));
+                self.ask_to_see(format!("reads `{text}`, outside of the workspace"));
             }
             (Kind::Read | Kind::Revision | Kind::List, _) => {}
             (_, PathClass::Protected) => {

@@ -4,6 +4,7 @@
 //! describes it.
 
 mod arguments;
+mod dashes;
 mod described;
 mod entry;
 mod format;
