@@ -30,9 +30,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::bindings::Binding;
-use super::directories::activated;
-use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
+use super::{directories::activated, environment};
 use crate::places::lexical::is_in;
 use crate::places::registries::names_host;
 use crate::places::search_path::{ProgramFile, installed_name, project_name};
@@ -67,6 +66,8 @@ pub(crate) struct Simple<'a> {
     pub(crate) inert: bool,
     /// Whether the paths among its operands are only read, for a program that builds.
     pub(crate) inputs: bool,
+    /// Whether its entry has the operands of a group, which describes many programs.
+    shares_operands: bool,
     /// Whether the program shows no content of its operands.
     pub(crate) hides_content: bool,
     /// A variable that names places in which the program finds code of the workspace.
@@ -130,6 +131,7 @@ impl<'a> Simple<'a> {
             builds: false,
             inert: false,
             inputs: false,
+            shares_operands: false,
             hides_content: false,
             code_in: None,
             program: None,
@@ -178,7 +180,11 @@ impl<'a> Simple<'a> {
         let fed = std::mem::replace(&mut judging.fed, self.fed);
         self.substitutions(judging);
         judging.fed = fed;
-        self.fed |= self.redirections.iter().any(|one| one.target.feeds());
+        if self.redirections.iter().any(|one| one.target.feeds()) {
+            // What a pipe hands on is not read, or not it alone.
+            self.fed = true;
+            self.input = Lines::Unknown;
+        }
         for assignment in self.assignments {
             self.assignment(assignment);
         }
@@ -228,6 +234,7 @@ impl<'a> Simple<'a> {
             program,
             file,
             digest,
+            shares_operands: self.shares_operands,
             effects: self.effects,
             reasons: self.reasons,
         }
@@ -262,6 +269,8 @@ impl<'a> Simple<'a> {
 
     fn redirection(&mut self, judging: &Judging<'_>, redirection: &Redirection) {
         match &redirection.target {
+            // Seen are numbers about a file.
+            RedirectionTarget::Read(word) if self.counts(judging, word) => {}
             RedirectionTarget::Read(word) => self.path(judging, word, &Kind::Read),
             RedirectionTarget::Write(word)
             | RedirectionTarget::Append(word)
@@ -401,9 +410,7 @@ impl<'a> Simple<'a> {
         if matched.follows {
             self.followed(judging, name, matched);
         }
-        self.inert = matched.entry.is(ProgramMark::Inert);
-        self.inputs = matched.entry.is(ProgramMark::Inputs);
-        self.hides_content = matched.entry.hides_content();
+        self.described(matched.entry);
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {
@@ -448,6 +455,14 @@ impl<'a> Simple<'a> {
                 _ => Lines::Unknown,
             };
         }
+    }
+
+    /// Notes what the entry says about the program's operands.
+    fn described(&mut self, entry: &ProgramEntry) {
+        self.inert = entry.is(ProgramMark::Inert);
+        self.inputs = entry.is(ProgramMark::Inputs);
+        self.shares_operands = !entry.has_own_operands();
+        self.hides_content = entry.hides_content();
     }
 
     fn does(
