@@ -8,7 +8,6 @@
 //! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
 //! have another one, which anyone who can write there has made.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
@@ -22,13 +21,6 @@ use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched};
-
-/// The name of a program, if it is one of an environment of the workspace that the text has activated: code of the workspace,
-/// also as `git` or `ls`.
-pub(super) fn activated<'n>(judging: &Judging<'_>, name: &'n str) -> Option<&'n str> {
-    let has = |folder: &PathBuf| fs::symlink_metadata(folder.join(name)).is_ok();
-    (!name.contains('/') && judging.activated.iter().any(has)).then_some(name)
-}
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does

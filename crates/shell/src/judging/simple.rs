@@ -30,7 +30,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::bindings::Binding;
-use super::directories::activated;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use crate::places::lexical::is_in;
@@ -283,7 +282,8 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let ours = project_name(given).or_else(|| activated(judging, given));
+        let ours =
+            project_name(given).or_else(|| environment::activated(&judging.activated, given));
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
