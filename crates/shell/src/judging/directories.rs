@@ -153,6 +153,9 @@ impl Simple<'_> {
 
     /// Asks about a fetch that may do more than bring what is new at a remote of the workspace's repository.
     pub(super) fn fetched(&mut self, judging: &Judging<'_>, matched: &Matched<'_, '_>) {
+        if !matched.entry.fetches() {
+            return;
+        }
         let named = matched.operands.iter().find(|it| *it.kind == Kind::Remote);
         let remote = match named.map(|it| it.word.literal()) {
             Some(None) => return self.ask("fetches from a remote that is known only when it runs"),
@@ -196,7 +199,7 @@ impl Simple<'_> {
         name: &str,
         matched: &Matched<'_, '_>,
     ) {
-        if self.has_links_out(judging, matched) {
+        if matched.follows && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
     }
