@@ -142,7 +142,7 @@ fn on_the_full_screen_an_ask_is_left_for_later_with_a_key() {
     session.until("l later", 2);
     // Longer than the time for which keys decide nothing.
     std::thread::sleep(std::time::Duration::from_millis(900));
-    session.send("a").until("Approved: pull()", 1).until("1 left for later", 1).send("\u{3}");
+    session.send("a").until("Approved: pull()", 1).until("1 left for later", 2).send("\u{3}");
     assert_eq!(session.ended(), Some(0));
     assert_eq!(user.shows(&id)["state"], "pending");
     assert_eq!(user.shows(&next)["decided_by"], "ann");

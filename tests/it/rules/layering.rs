@@ -163,7 +163,7 @@ fn what_is_known_is_said_first_and_what_is_not_in_one_line() {
     };
     assert_eq!(
         reason("bd where && bd status --json"),
-        "no rule allows these, as they are not known: `bd where`, `bd status --json`"
+        "no rule allows these, as they are not known: `bd status --json`, `bd where`"
     );
     assert_eq!(reason("bd where"), "no rule allows `bd where`: `bd` is not known");
     let mixed = reason("bd where; git push; bd list");

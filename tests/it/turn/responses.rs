@@ -544,13 +544,14 @@ async fn external_results_have_the_kind_that_they_declare() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_missing_on_resume_is_reported_to_the_model() {
+async fn a_tool_that_is_missing_when_its_call_is_approved_is_an_error_for_the_host() {
     let turn = Turn::new(kinds());
     let suspended = turn.run(mixed()).await.unwrap().into_suspended().unwrap();
     let answers =
         suspended.requests().answer().approve("d1").approve("d2").result("s1", 1).build().unwrap();
-    let report = Turn::new(Recorder::new(["read"])).resume(suspended, answers).await.unwrap();
-    assert_eq!(words(&report), ["retry", "returned", "returned", "retry"]);
+    let error = Turn::new(Recorder::new(["read"])).resume(suspended, answers).await.unwrap_err();
+    let told = countersign::error::with_causes(&error);
+    assert!(told.contains("call `d1` was approved"), "{told}");
 }
 
 // T5: "Unusable ids are replaced where a response enters": a turn that is given calls directly refuses the same ones.

@@ -87,9 +87,8 @@ pub(super) fn speak(
         return;
     }
     let shell = ShellCall::of(seen, views);
-    let is_command = |name: &str| {
-        views.iter().any(|(field, _)| field.first().is_some_and(|first| first == name))
-    };
+    // A field of another tool that a rule judges by commands is one for that rule: the tool may take it for a path.
+    let is_command = |name: &str| seen.shell_field == Some(name);
     let is_for_people = |name: &str| {
         is_command(name)
             || matches!(prose::role(seen.call.tool, name), TextRole::Prose | TextRole::Content)

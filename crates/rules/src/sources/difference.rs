@@ -89,16 +89,7 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
         });
     }
     found.extend(of_presets(&old, &new));
-    if old.edits != new.edits {
-        let text = |file: &RuleFile| file.edits.then(|| "edits = \"workspace\"".to_owned());
-        found.push(RuleDifference {
-            rule: "edits".into(),
-            before: text(&old),
-            after: text(&new),
-            // The rules beside it ask about definitions of builds, so that one which is gone may allow more as well.
-            may_widen: true,
-        });
-    }
+    found.extend(of_edits(&old, &new));
     if old.default_allow != new.default_allow {
         let text = |set: bool| Some(format!("danger_default_allow = {set}"));
         found.push(RuleDifference {
@@ -109,6 +100,18 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
         });
     }
     Ok(found)
+}
+
+/// The difference of whether edits run unasked.
+fn of_edits(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
+    let text = |file: &RuleFile| file.edits.then(|| "edits = \"workspace\"".to_owned());
+    (old.edits != new.edits).then(|| RuleDifference {
+        rule: "edits".into(),
+        before: text(old),
+        after: text(new),
+        // The rules beside it ask about definitions of builds, so that one which is gone may allow more as well.
+        may_widen: true,
+    })
 }
 
 /// The difference of the presets that two files name.

@@ -8,7 +8,6 @@
 //! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
 //! have another one, which anyone who can write there has made.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
@@ -22,13 +21,6 @@ use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched, ProgramMark};
-
-/// The name of a program, if it is one of an environment of the workspace that the text has activated: code of the workspace,
-/// also as `git` or `ls`.
-pub(super) fn activated<'n>(judging: &Judging<'_>, name: &'n str) -> Option<&'n str> {
-    let has = |folder: &PathBuf| fs::symlink_metadata(folder.join(name)).is_ok();
-    (!name.contains('/') && judging.activated.iter().any(has)).then_some(name)
-}
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -161,6 +153,9 @@ impl Simple<'_> {
 
     /// Asks about a fetch that may do more than bring what is new at a remote of the workspace's repository.
     pub(super) fn fetched(&mut self, judging: &Judging<'_>, matched: &Matched<'_, '_>) {
+        if !matched.entry.fetches() {
+            return;
+        }
         let named = matched.operands.iter().find(|it| *it.kind == Kind::Remote);
         let remote = match named.map(|it| it.word.literal()) {
             Some(None) => return self.ask("fetches from a remote that is known only when it runs"),
@@ -222,7 +217,7 @@ impl Simple<'_> {
         name: &str,
         matched: &Matched<'_, '_>,
     ) {
-        if self.has_links_out(judging, matched) {
+        if matched.follows && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
     }

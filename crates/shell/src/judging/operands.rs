@@ -68,15 +68,14 @@ impl Simple<'_> {
             }
             Kind::Slug => self.slug(word),
             Kind::Package => self.package(word),
-            // Judged with the whole command.
-            Kind::Remote => {}
             Kind::Here => {
                 self.here(word);
                 self.path(judging, word, &Kind::Read);
             }
             Kind::FromTo => self.judge_from_to(judging, word),
             Kind::Report => self.report(judging, word),
-            Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
+            // Judged with the whole command.
+            Kind::Remote | Kind::Directory | Kind::Run | Kind::RunAppended | Kind::RunEach => {}
             Kind::Shell => self.shell(judging, word),
             Kind::Assignment => {
                 let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));

@@ -30,8 +30,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::bindings::Binding;
+use super::environment::{self, activated};
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use super::{directories::activated, environment};
 use crate::places::lexical::is_in;
 use crate::places::registries::names_host;
 use crate::places::search_path::{ProgramFile, installed_name, project_name};
@@ -292,7 +292,7 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let ours = project_name(given).or_else(|| activated(judging, given));
+        let ours = project_name(given).or_else(|| activated(&judging.activated, given));
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
@@ -318,15 +318,13 @@ impl<'a> Simple<'a> {
         };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
-        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args) {
+        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args)
+            || matches!(name, "source" | ".") && self.activates(judging, args)
+        {
             return;
         }
-        if matches!(name, "source" | ".") && self.activates(judging, args) {
-            return;
-        }
-        let workspace = &judging.settings.workspace;
-        let installed =
-            entry.is(ProgramMark::Installed) && workspace.has_installed(args, &self.here);
+        let installed = entry.is(ProgramMark::Installed)
+            && judging.settings.workspace.has_installed(args, &self.here);
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
@@ -407,9 +405,7 @@ impl<'a> Simple<'a> {
         let formats = matched.formats || *matched.does == Does::Formats;
         self.builds = formats || *matched.does == Does::Builds;
         self.input(name, matched);
-        if matched.follows {
-            self.followed(judging, name, matched);
-        }
+        self.followed(judging, name, matched);
         self.described(matched.entry);
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
@@ -418,9 +414,7 @@ impl<'a> Simple<'a> {
             }
         }
         self.does(judging, name, matched, formats);
-        if matched.entry.fetches() {
-            self.fetched(judging, matched);
-        }
+        self.fetched(judging, matched);
         if self.appended {
             self.appended(name, matched.entry);
         }

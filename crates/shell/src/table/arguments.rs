@@ -341,17 +341,11 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 OptionForm::Optional(kind) | OptionForm::Last(kind) => {
                     self.take(name, kind, ValuePlace::Own, tail(), false)?;
                 }
-                OptionForm::Flag if text.starts_with("--") && value == "true" => {
-                    self.seen.push(name.to_owned());
-                }
                 // A needed option that is switched off is not given.
-                OptionForm::Flag if text.starts_with("--") && value == "false" => {
-                    self.seen.push(text.to_owned());
+                OptionForm::Flag if text.starts_with("--") && matches!(value, "true" | "false") => {
+                    self.seen.push(if value == "true" { name } else { text }.to_owned());
                 }
-                OptionForm::Flag
-                | OptionForm::Formats
-                | OptionForm::Refused
-                | OptionForm::Pair(_) => return Err(unknown()),
+                _ => return Err(unknown()),
             }
             return Ok(rest);
         }

@@ -83,9 +83,7 @@ fn decided(
     let mut hook = Hook::new(client)
         .explicit_allow(answering.allow == Allow::Grant)
         .asking_in_client(answering.asks_in() != Where::Inbox);
-    if let Some(event) = &answering.event {
-        hook = hook.event(event);
-    }
+    hook = answering.event.iter().fold(hook, |hook, event| hook.event(event));
     if hook.is_report(&payload) {
         exit.only_reports();
     }
