@@ -235,8 +235,13 @@ impl<'t> ArgumentReader<'t> {
         if normal.as_os_str().len() <= MAX_PATH {
             self.add(Cow::Borrowed(text), Likelihood::Certain);
         }
-        if let Some(known) = scheme(text).filter(|it| self.role == TextRole::Named && it.is_file())
-        {
+        // Node drops a line break anywhere in a URL, in its scheme as well: `fi⏎le:///x`.
+        let is_url = |rest: &str| match self.role {
+            TextRole::Named => true,
+            TextRole::Prose => rest.starts_with(['/', '\\']) && !rest.contains(' '),
+            TextRole::Pattern | TextRole::Content => false,
+        };
+        if let Some(known) = scheme(text).filter(|it| it.is_file() && is_url(&it.rest)) {
             self.url(&known);
         }
     }
