@@ -66,7 +66,9 @@ impl Call<'_> {
 impl User {
     /// Starts a hook that waits this many seconds for a person, and has time enough for everything else.
     fn start_hook(&self, client: &str, wait: &str, options: &[&str], payload: &[u8]) -> Child {
-        let words = ["hook", client, "--limit", "90", "--wait", wait];
+        // The home of this user is where its sessions are, and a home is no project unless a person says so.
+        let root = self.home().to_str().unwrap();
+        let words = ["hook", client, "--limit", "90", "--wait", wait, "--root", root];
         let mut command = self.command(&[&words, options].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -134,6 +136,14 @@ impl User {
     fn states(&self) -> Vec<String> {
         self.asks().iter().map(|ask| ask["state"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// The payload of Claude Code for a call of one of its tools in this directory.
+fn payload_of(directory: &std::path::Path, tool: &str, input: &Value) -> Value {
+    json!({
+        "session_id": "s1", "cwd": directory, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
+        "tool_use_id": "c1",
+    })
 }
 
 /// What a hook answers to a payload.

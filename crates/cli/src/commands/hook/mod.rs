@@ -3,6 +3,7 @@
 //! Stdin is read to its end, also beyond the size that is used. A client whose pipe is closed early may take that for a
 //! hook that has failed, and run the tool.
 
+mod around;
 mod canary;
 pub(crate) mod cli;
 mod doctor;
@@ -13,12 +14,11 @@ pub(crate) mod options;
 pub(crate) mod place;
 mod root;
 mod rules;
-mod settings;
 mod start;
 mod store;
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use countersign::ToolMiddlewareExt as _;
@@ -112,19 +112,19 @@ fn decided(
     };
     let home = settings.expected_home(&directories, &root);
     hook = hook.servers(client.servers(directories.home(), call.as_deref().unwrap_or(&root)));
-    hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
-    let mut own = config.own_places(&directories, file, url.as_ref());
-    own.extend(linked_places(&root));
-    let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
-    own.extend(entries.map(|entry| entry.own_place(&root)));
+    hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
+    let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
     let set = (&config, url.as_ref());
     if answering.asks_in() == Where::Edits {
         hook = hook.only_about_edits(EditedFiles::within(&root).home(&home).protect(own.clone()));
     }
-    let sources = RuleSources { files: &answering.rules, preset: answering.preset };
+    let (files, preset) = (&*answering.rules, answering.preset);
+    let sources = RuleSources { files, preset, are_recorded: true };
     let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
     if let Some(rules) = rules {
+        let why = root::too_wide(&rules, (answering.root.is_some(), &root), directories.home());
+        hook = why.into_iter().fold(hook, |hook, why| hook.doubt("root", why));
         hook = hook.layered(rules.into_layer()).unknown_by_name(true);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -132,15 +132,23 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
 }
 
+/// The places of the program, with those that links of the project lead to and those of the clients.
+fn own_places(mut own: Vec<PathBuf>, directories: &Directories, root: &Path) -> Vec<PathBuf> {
+    own.extend(linked_places(root));
+    let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
+    own.extend(entries.map(|entry| entry.own_place(root)));
+    own
+}
+
 /// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.
 fn environment(
     client: Client,
     directories: &Directories,
     home: &Path,
-    call: Option<&Path>,
+    (root, call): (&Path, Option<&Path>),
 ) -> Result<Environment, String> {
-    let set = call.map(|call| ProjectSettings::new(client, call, home).of_commands());
-    let found = Environment::of(std::env::vars_os().chain(set.unwrap_or_default()), home);
+    let settings = ProjectSettings::new(client, call.unwrap_or(root), home).of_session(root);
+    let found = Environment::of_process(home).and(settings.environment()).of_session(root);
     let record = Environment::record_in(directories.state(), client);
     found.without_recorded(&record).map_err(|error| with_causes(&error))
 }

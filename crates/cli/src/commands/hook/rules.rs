@@ -16,6 +16,8 @@ use crate::preset_name::PresetName;
 pub(super) struct RuleSources<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) preset: Option<PresetName>,
+    /// Whether they are compared with what this user has accepted, and recorded.
+    pub(super) are_recorded: bool,
 }
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory, with those of the preset. `None` when there are none:
@@ -38,7 +40,10 @@ pub(super) fn load(
         files => files.to_vec(),
     };
     let rules = Rules::builder().root(root).counts(counts).home(directories.home());
-    let mut rules = config.for_rules(rules, directories, url).accepted(accepted);
+    let mut rules = config.for_rules(rules, directories, url);
+    if sources.are_recorded {
+        rules = rules.accepted(accepted);
+    }
     if let Some(preset) = sources.preset {
         rules = rules.preset(preset.preset());
     }

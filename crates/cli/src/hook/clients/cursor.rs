@@ -87,7 +87,7 @@ pub(super) static CURSOR: ClientSpec = ClientSpec {
     project: ProjectForm {
         files: &[],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".cursor/mcp.json", "mcpServers")],
         variables: &["CURSOR_CONFIG_DIR"],
         root_variable: None,
     },

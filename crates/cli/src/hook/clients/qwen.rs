@@ -92,7 +92,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             ),
         ],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".qwen/settings.json", "mcpServers")],
         variables: &[
             "QWEN_HOME",
             "QWEN_CODE_SIMPLE",

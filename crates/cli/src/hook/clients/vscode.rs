@@ -85,7 +85,7 @@ pub(super) static VSCODE: ClientSpec = ClientSpec {
     project: ProjectForm {
         files: &[],
         borrowed: SETTINGS,
-        commands_have_more: false,
+        servers: &[(".vscode/mcp.json", "servers")],
         variables: &["VSCODE_PORTABLE"],
         root_variable: None,
     },
