@@ -68,8 +68,9 @@ impl User {
     fn start_hook(&self, client: &str, wait: &str, options: &[&str], payload: &[u8]) -> Child {
         // The home of this user is where its sessions are, and a home is no project unless a person says so.
         let root = self.home().to_str().unwrap();
-        let words = ["hook", client, "--limit", "90", "--wait", wait, "--root", root];
-        let mut command = self.command(&[&words, options].concat());
+        let root = if options.contains(&"--root") { vec![] } else { vec!["--root", root] };
+        let words = ["hook", client, "--limit", "90", "--wait", wait];
+        let mut command = self.command(&[&words[..], &root[..], options].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let _ = child.stdin.take().unwrap().write_all(payload);
