@@ -161,6 +161,18 @@ pub enum UserError {
         /// The name of the tool.
         tool: String,
     },
+    /// A call was approved, and this process has no tool of its name. Nothing has run, and the approval stays.
+    #[error(
+        "call `{}` was approved, and no tool is called `{}` here: resume the run in a process that has the tool; the approval stays",
+        id.escape_debug(),
+        tool.escape_debug()
+    )]
+    ApprovedToolMissing {
+        /// The id of the call.
+        id: String,
+        /// The tool, by the name the model used.
+        tool: String,
+    },
     /// Stored state cannot be used.
     #[error("the stored state cannot be used: {problem}")]
     StoredState {
@@ -208,7 +220,8 @@ impl UserError {
             Self::NoPass { id, .. }
             | Self::PassClosed { id }
             | Self::LayerSkipped { id, .. }
-            | Self::CallFromBody { id, .. } => vec![id.clone()],
+            | Self::CallFromBody { id, .. }
+            | Self::ApprovedToolMissing { id, .. } => vec![id.clone()],
             Self::StateTooDeep { .. }
             | Self::ToolConflict { .. }
             | Self::Rename { .. }

@@ -345,7 +345,10 @@ fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for folder in ["src", "crates", "examples", "benches", "docs", ".ci"] {
         if root().join(folder).exists() {
-            for path in files(folder, &[".rs", ".md", ".toml", "/run", "/test"]) {
+            for path in files(
+                folder,
+                &[".rs", ".md", ".toml", "/run", "/test", "/long", "/nightly", "/places", "/steps"],
+            ) {
                 texts.insert(path.clone(), read(&path));
             }
         }
@@ -957,7 +960,8 @@ fn a_promise_is_tested_without_other_programs() {
     let page = read("docs/rules.md");
     let only_long = promises(&page).into_iter().filter(|promise| {
         let tests = promise.sentences.iter().filter_map(|it| tests_of(it)).flatten();
-        tests.filter(|test| !is_long(test)).count() == 0
+        let tests: Vec<_> = tests.collect();
+        !tests.is_empty() && tests.iter().all(|test| is_long(test))
     });
     let only_long: Vec<_> = only_long.map(|promise| promise.heading).collect();
     let names: Vec<_> = only_long.iter().filter_map(|it| it.split(' ').next()).collect();
@@ -967,9 +971,12 @@ fn a_promise_is_tested_without_other_programs() {
 /// The test binaries of the workspace, as `--test NAME`, by the manifests of the packages of tests.
 fn test_binaries() -> Vec<String> {
     let manifests = files("tests", &["Cargo.toml"]);
-    let texts: Vec<_> = manifests.iter().filter(|it| !OWN_WORKSPACES.contains(&it.as_str())).map(read).collect();
+    let texts: Vec<_> =
+        manifests.iter().filter(|it| !OWN_WORKSPACES.contains(&it.as_str())).map(read).collect();
     let lines = texts.iter().flat_map(|text| {
-        text.split("[[test]]").skip(1).filter_map(|rest| rest.lines().find(|it| it.starts_with("name = ")))
+        text.split("[[test]]")
+            .skip(1)
+            .filter_map(|rest| rest.lines().find(|it| it.starts_with("name = ")))
     });
     lines.map(|line| line.trim_start_matches("name = ").trim_matches('"').to_owned()).collect()
 }
@@ -984,16 +991,86 @@ fn each_test_binary_is_run_by_one_script() {
     let binaries = test_binaries();
     assert!(binaries.iter().any(|name| name == "house"), "{binaries:?}");
     for name in binaries {
-        let runs = |script: &str| script.split_whitespace().collect::<Vec<_>>().windows(2).any(|it| it == ["--test", &name]);
+        let runs = |script: &str| {
+            script
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .windows(2)
+                .any(|it| it == ["--test", &name])
+        };
         // `it` is divided by `.ci/long-tests`.
         let expected = if name == "it" { (true, true) } else { (runs(&test), !runs(&test)) };
         assert_eq!((runs(&test), runs(&long)), expected, "{name}");
     }
-    assert_eq!(read(".ci/run").matches("/test\"").count(), 1, "`.ci/run` runs `.ci/test` and nothing else");
+    assert_eq!(
+        read(".ci/run").matches("/test\"").count(),
+        1,
+        "`.ci/run` runs `.ci/test` and nothing else"
+    );
     let nightly = read(".ci/nightly");
     for manifest in OWN_WORKSPACES {
         let folder = manifest.trim_end_matches("/Cargo.toml");
-        assert!(nightly.contains(folder) || nightly.contains(&folder.replace("tests/", ".ci/")), "{folder}");
+        assert!(
+            nightly.contains(folder) || nightly.contains(&folder.replace("tests/", ".ci/")),
+            "{folder}"
+        );
+    }
+}
+
+/// The crates that each crate around the core needs, besides the core itself. A new arrow is a decision: it goes here and
+/// into the picture in ARCHITECTURE.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("ai-sdk", &[]),
+    ("cli", &["inbox", "mcp", "rules", "shell", "stores", "terminal"]),
+    ("genai", &[]),
+    ("inbox", &[]),
+    ("mcp", &["shell"]),
+    ("postgres", &[]),
+    ("python", &["cli", "rules", "shell", "stores"]),
+    ("rules", &["shell"]),
+    ("shell", &[]),
+    ("sqlite", &[]),
+    ("stores", &["postgres", "sqlite"]),
+    ("terminal", &[]),
+];
+
+/// The crates of this project that a section of a manifest names, without the core.
+fn needed(manifest: &str, section: &str) -> BTreeSet<String> {
+    let body = manifest.split(&format!("\n[{section}]\n")).nth(1).unwrap_or_default();
+    let body = body.split("\n[").next().unwrap_or_default();
+    let names = body.lines().filter_map(|line| line.strip_prefix("countersign-"));
+    names.filter_map(|rest| rest.split([' ', '.']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_arrow_between_crates_is_on_the_list() {
+    let known: Vec<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(crates(), known);
+    for (name, arrows) in ARROWS {
+        let found = needed(&read(format!("crates/{name}/Cargo.toml")), "dependencies");
+        assert!(found.iter().eq(arrows.iter()), "crates/{name} needs {found:?}");
+    }
+    // Who depends on the core, or tests it, builds none of the crates around it.
+    let core = read("Cargo.toml");
+    for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        assert_eq!(needed(&core, section), BTreeSet::new(), "[{section}] of the core");
+    }
+}
+
+/// Folders within a crate that the rest of the crate stands on, and that use nothing of it.
+const BELOW: [(&str, &str); 2] =
+    [("crates/cli/src/config", "config"), ("crates/rules/src/readings", "readings")];
+
+#[test]
+fn a_folder_that_others_stand_on_uses_nothing_of_its_crate() {
+    for (folder, name) in BELOW {
+        let files = files(folder, &[".rs"]);
+        assert!(!files.is_empty(), "{folder}");
+        for path in files {
+            let text = read(&path);
+            let above: Vec<_> = uses(without_tests(&text)).filter(|used| *used != name).collect();
+            assert!(above.is_empty(), "{path} uses {above:?}");
+        }
     }
 }
 
@@ -1028,7 +1105,7 @@ fn a_name_stands_for_one_type() {
                 continue;
             };
             let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            if !(is_private && ["Inner", "State"].contains(&name)) {
+            if !(is_private && ["Inner", "State", "Readme"].contains(&name)) {
                 types.entry(name.to_owned()).or_default().insert(path.to_owned());
             }
         }

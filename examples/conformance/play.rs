@@ -43,7 +43,9 @@ pub(crate) async fn play(scenario: Scenario) -> Result<Value, BoxError> {
 /// The agent with the tools of this run.
 fn agent(scenario: &Arc<Scenario>, run: usize, log: &Log) -> Result<Agent, BoxError> {
     let model = Script { scenario: Arc::clone(scenario), log: log.clone() };
-    let agent = Agent::new(model, tools(scenario, run, log)?).max_retries(scenario.max_retries);
+    let agent = Agent::new(model, tools(scenario, run, log)?)
+        .max_retries(scenario.max_retries)
+        .tell_edits(false);
     // As in PydanticAI.
     let agent = agent.tool_errors_end_run();
     let deferred = scenario.output.iter().any(|output| output == "deferred");

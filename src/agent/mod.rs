@@ -104,7 +104,7 @@ impl Agent {
             output: text(),
             max_retries: MAX_RETRIES,
             limits: UsageLimits::new(),
-            tell_edits: false,
+            tell_edits: true,
             records_origins: false,
         }
     }
@@ -334,10 +334,11 @@ impl Agent {
         }
     }
 
-    /// Adds a note for the model when a person has changed the arguments of a call, with the changed arguments. The
-    /// history keeps what the model sent either way (rule A2).
-    pub fn tell_edits(mut self) -> Self {
-        self.tell_edits = true;
+    /// Sets whether the model is told, in a note with the changed arguments, that a person has changed the arguments of a
+    /// call. It is by default, as a model that is not told may try the original again. The history keeps what the model sent
+    /// either way (rule A2).
+    pub fn tell_edits(mut self, tell: bool) -> Self {
+        self.tell_edits = tell;
         self
     }
 

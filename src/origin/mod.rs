@@ -26,6 +26,7 @@
 
 mod answers;
 mod decoding;
+mod keyed_hash;
 mod record;
 mod scanning;
 mod spelling;

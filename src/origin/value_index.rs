@@ -6,8 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use siphasher::sip::SipHasher13;
-
+use super::keyed_hash::KeyedHash;
 use super::value_form::ValueForm;
 
 /// The number of a read, in the order of the run.
@@ -47,7 +46,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone)]
 pub(super) struct ValueIndex {
     key: [u8; 16],
-    hasher: SipHasher13,
+    hasher: KeyedHash,
     last: HashMap<u64, u32, Hashed>,
     standings: Vec<ValueStanding>,
     /// What the model has written in calls, and did not stand in the owner's or the user's text before.
@@ -61,7 +60,7 @@ impl ValueIndex {
     pub(super) fn new(key: [u8; 16], max: usize) -> Self {
         Self {
             key,
-            hasher: SipHasher13::new_with_key(&key),
+            hasher: KeyedHash::new(key),
             last: HashMap::default(),
             standings: Vec::new(),
             wrote: HashSet::default(),
@@ -75,10 +74,7 @@ impl ValueIndex {
     }
 
     pub(super) fn hash(&self, form: ValueForm, value: &str) -> u64 {
-        let mut hasher = self.hasher;
-        hasher.write_u8(form as u8);
-        hasher.write(value.as_bytes());
-        hasher.finish()
+        self.hasher.of(form as u8, value)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -36,7 +36,7 @@ use crate::call::{
     is_about_repeating,
 };
 use crate::deferred::{CallAddress, PendingCall};
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::outcome::{Deferral, Outcome};
 use crate::panic::catch_panic;
 
@@ -235,10 +235,17 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Settles the planned calls of unknown tools, and those with arguments that do not fit, before anything runs and
-    /// any person is asked. The model is told to try again (rule T5).
+    /// any person is asked. The model is told to try again (rule T5). An approved call whose tool is not there stays as it
+    /// is, and is an error for the host (rule A1).
     pub(super) fn refuse_unfit(&self, calls: &mut [CallState]) {
         for call in calls {
             let State::Planned(plan) = &call.state else { continue };
+            if plan.approval.is_some() && self.definition(call).is_none() {
+                // A person has approved the call, and this process lacks its tool. Another one may have it.
+                let (id, tool) = (call.call.id().to_owned(), call.call.name().to_owned());
+                call.failed = Some(UserError::ApprovedToolMissing { id, tool }.into());
+                continue;
+            }
             if let Err(outcome) = self.enters(&call.call, plan) {
                 call.settle_unrun(outcome);
             } else if call.child.run.is_some() && !self.is_agent(call) {

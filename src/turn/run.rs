@@ -40,7 +40,7 @@ use super::snapshot::{StoredCall, SuspendedTurn};
 use super::{batch, checks, reading};
 use crate::call::{Execution, ToolCall, ToolDefinition};
 use crate::deferred::{DeferredToolRequests, DeferredToolResults};
-use crate::error::{BoxError, Error, UsageLimitExceeded};
+use crate::error::{BoxError, Error, UsageLimitExceeded, UserError};
 use crate::handler::Stopped;
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
@@ -380,6 +380,12 @@ fn broken(call: &mut CallState) -> Option<Error> {
     }
     let id = call.call.id().to_owned();
     if let Some(kind) = call.failed.take() {
+        // The call itself lacks its tool, and waits for a process that has it.
+        if matches!(call.state, State::Planned(_))
+            && matches!(&kind, Error::User(UserError::ApprovedToolMissing { .. }))
+        {
+            return Some(kind);
+        }
         let agent = call.call.name().to_owned();
         return Some(Error::Agent { id, agent, source: Box::new(kind) });
     }

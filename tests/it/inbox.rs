@@ -151,3 +151,53 @@ async fn an_ask_that_a_person_may_see_and_not_decide_stays_pending() {
         assert_eq!(ledger.get(id).await.unwrap().unwrap().state, state, "{tool}");
     }
 }
+
+/// A request to the page, and its status and body.
+async fn get(app: &Router, path: &str) -> (u16, String) {
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    let reply = app.clone().oneshot(request).await.unwrap();
+    let status = reply.status().as_u16();
+    let body = axum::body::to_bytes(reply.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// S9: "The past can be read: the deciders, the reasons and the outcome", and "exported with permission".
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_is_searched_counted_and_exported_by_who_may_audit() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let page = |audits: bool| {
+        let approver = move || Approver::new("ann").with_audit(audits);
+        let person = move |_| async move { Ok::<_, AuthorizeError>(approver()) };
+        Inbox::new(ledger.clone(), person).into_router()
+    };
+    let (auditor, other) = (page(true), page(false));
+    for (tool, answer) in [
+        ("delete", Answer::Deny { message: "not today".to_owned() }),
+        ("list", Answer::Approve { args: None }),
+    ] {
+        let parked = ledger.park(Ask::new("run-1", format!("root/{tool}"), tool)).await.unwrap();
+        ledger.decide(parked.ask.id(), &parked.fingerprint, "bob", answer).await.unwrap();
+    }
+    for (query, tools) in [
+        ("", 2),
+        ("q=today", 1),
+        ("q=tomorrow", 0),
+        ("answer=deny", 1),
+        ("who=bob", 2),
+        ("to=1", 0),
+    ] {
+        let (status, text) = get(&other, &format!("/api/history?{query}")).await;
+        let list: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (status, list["asks"].as_array().unwrap().len()),
+            (200, tools),
+            "{query}: {text}"
+        );
+    }
+    let numbers: Value = serde_json::from_str(&get(&other, "/api/numbers").await.1).unwrap();
+    assert_eq!((&numbers["decided"], &numbers["denied_per_mille"]), (&json!(2), &json!(500)));
+    assert_eq!(get(&other, "/api/export").await.0, 403, "only with permission");
+    let (status, log) = get(&auditor, "/api/export").await;
+    let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!((status, &last["end"]), (200, &json!(true)), "an export says that it is whole");
+}

@@ -5,6 +5,8 @@ It is told by one argument of JSON what to do:
   log       a file; each start, and each run of a tool, is a line of JSON in it
   name      the name that it gives itself
   version   the revision that it answers with, in place of the client's
+  knows     the revisions that it does not refuse
+  lists     whether its refusal lists them; by default it does
   tools     its tools; by default one, `write`
   tools from  a file with its tools, which is read for each list; "a counter" gives other ones each time
   announces whether it announces with each run that its tools have changed
@@ -81,6 +83,10 @@ def otherwise(what, request):
         sys.stdout.flush()
     elif what == "too large a number":
         send('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "structuredContent": {"x": 1e400}}}' % request["id"])
+    elif what == "a frame in a log":
+        send('[INFO] hunter2 {"jsonrpc": "2.0", "id": %d, "result": {}}' % request["id"])
+    elif what == "a deep log":
+        send('{"log": ' + "[" * 1_000 + "]" * 1_000 + "}")
     elif what == "an error without a number":
         answer(request, error={"code": "hunter2", "message": "hunter2"})
     elif what == "a deep tool":
@@ -144,7 +150,12 @@ for text in sys.stdin:
     elif method in instead:
         otherwise(instead[method], request)
     elif method == "initialize":
-        version = given.get("version", request["params"]["protocolVersion"])
+        asked = request["params"]["protocolVersion"]
+        if asked not in given.get("knows", [asked]):
+            data = {"data": {"supported": given["knows"]}} if given.get("lists", True) else {}
+            answer(request, error={"code": -32602, "message": "Unsupported protocol version", **data})
+            continue
+        version = given.get("version", asked)
         about = dict(given.get("about", {}))
         info = {"name": given.get("name", "by hand"), "version": "1", **about.pop("serverInfo", {})}
         answer(request, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info, **about})

@@ -120,3 +120,7 @@ pub use router::router;
 pub use sse::{DONE, HEADERS, KEEP_ALIVE, encode};
 pub use version::{ClientVersion, NoVersion};
 pub use writer::ChunkWriter;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,3 +12,7 @@
 
 pub mod config;
 pub mod hook;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

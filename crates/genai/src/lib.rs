@@ -230,3 +230,7 @@ impl fmt::Debug for GenaiModel {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -108,3 +108,7 @@ pub use countersign::ledger::Approver;
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use webhook::{Webhook, WebhookError};
 pub use webhook_form::WebhookForm;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

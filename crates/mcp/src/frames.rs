@@ -6,15 +6,17 @@
 //!
 //! | a line | of a client | of a server |
 //! |---|---|---|
-//! | does not begin with `{` or `[` | left out: a text that a program prints | the same |
+//! | does not begin with `{` or `[` | left out: a text that a program prints | left out, unless it holds `"jsonrpc"` |
+//! | is no JSON and has no `"jsonrpc"`, or is JSON without it | answered as invalid | left out: `[INFO] ready` |
 //! | holds halves of characters (`"\ud83d"`, or bytes that are no UTF-8) | read, with U+FFFD in their place | the same |
 //! | is a list with tools that are nested too deeply | | read, without what is too deep, so that these tools are not offered |
 //! | is a request that cannot be read | answered as invalid, with its id as it came | the same |
 //! | is a response that cannot be read | taken for one that says so | the same: its call *may have run* |
 //! | is longer than 16 MiB, or no JSON | answered as invalid, with its id where it has one | a long response as above; otherwise the connection ends |
 //!
-//! A line of a server that is no JSON may hold the results of any calls, so all that are in flight end with the
-//! connection, as *may have run*.
+//! A line of a server that is no JSON and has `"jsonrpc"` may hold the results of any calls, so all that are in flight end
+//! with the connection, as *may have run*. Servers print what they log on the same stream, mostly by mistake: such a line
+//! is no reason to end anything.
 
 use std::io;
 use std::marker::PhantomData;
@@ -29,7 +31,9 @@ use tokio::sync::Mutex;
 use tokio_util::codec::FramedWrite;
 
 use crate::outline::Outline;
-use crate::reading::{MessageHead, MessageReading, Refusal, UnreadMessage, read};
+use crate::reading::{
+    MessageHead, MessageReading, Refusal, UnreadMessage, is_text_of_server, read,
+};
 
 /// The longest line.
 const MAX_LINE: usize = 16 << 20;
@@ -98,9 +102,8 @@ impl<Role: ServiceRole, R: AsyncRead + Unpin> Frames<Role, R> {
         if line.is_empty() {
             return LineRead::LeftOut;
         }
-        if !matches!(line.first(), Some(b'{' | b'[')) {
-            self.log("it is no message", "is left out");
-            return LineRead::LeftOut;
+        if !matches!(line.first(), Some(b'{' | b'[')) && self.is_text(line) {
+            return self.left_out();
         }
         match read(line) {
             MessageReading::Message(message) => LineRead::As(Received::Message(message)),
@@ -108,8 +111,22 @@ impl<Role: ServiceRole, R: AsyncRead + Unpin> Frames<Role, R> {
                 self.log(problem, what);
                 LineRead::As(Received::Message(message))
             }
+            MessageReading::Unread(_) if self.sender == Sender::Server && self.is_text(line) => {
+                self.left_out()
+            }
             MessageReading::Unread(unread) => self.unreadable(&unread),
         }
+    }
+
+    /// Whether a line that is no message is a text that a program prints. Only a server prints other texts than those that
+    /// begin in another way than a message: `[INFO] ready`.
+    fn is_text(&self, line: &[u8]) -> bool {
+        self.sender == Sender::Client || is_text_of_server(line)
+    }
+
+    fn left_out(&self) -> LineRead<RxJsonRpcMessage<Role>> {
+        self.log("it is no message", "is left out");
+        LineRead::LeftOut
     }
 
     /// A message that cannot be read.

@@ -67,3 +67,7 @@ pub use error::McpError;
 pub use guard::Guard;
 pub use pins::{ACCEPT_TOOLS, OfferedTool, Proposal, ServerParts, ToolStanding};
 pub use server::{Server, serve};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

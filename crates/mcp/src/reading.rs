@@ -84,6 +84,23 @@ pub(crate) fn read<M: DeserializeOwned>(bytes: &[u8]) -> MessageReading<M> {
     MessageReading::Unread(UnreadMessage { head, problem })
 }
 
+/// Whether a line of a server that cannot be read as a message is a text which it prints. A message is an object, or a list
+/// with one, that has `jsonrpc`. A line that is nested more deeply than JSON is read, or that is no JSON and has `"jsonrpc"`
+/// in it, may be a message.
+pub(crate) fn is_text_of_server(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line);
+    let text = with_whole_characters(&text);
+    match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Array(items)) => !items.iter().any(|item| item.get("jsonrpc").is_some()),
+        Ok(value) => value.get("jsonrpc").is_none(),
+        Err(error) => {
+            let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            let is_deep = is_json && error.to_string().contains("recursion");
+            !is_deep && !text.contains("\"jsonrpc\"")
+        }
+    }
+}
+
 /// The parts of a request that are read from its own text. A repeated part is an error.
 #[derive(Deserialize)]
 struct RequestText<'a> {

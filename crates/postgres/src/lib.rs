@@ -417,3 +417,7 @@ impl fmt::Debug for PostgresBuilder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -121,3 +121,7 @@ pub use ruling::{Layer, NearMiss, Ruling, Spoke};
 pub use sources::accepted::{AcceptedFile, AcceptedRules};
 pub use sources::difference::{RuleDifference, difference};
 pub use sources::project::{ApprovedProject, ProjectApprovals, find_project_file};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

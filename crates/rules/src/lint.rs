@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use super::coverage::{self, CoverageFinding};
 use super::handle::Rules;
+use super::import::{alone, may_allow};
 use super::ruling::Layer;
 use crate::calls::classes::Classes;
 use crate::calls::tool_pattern::ToolPattern;
@@ -84,7 +85,7 @@ pub fn lint(rules: &Rules, tools: Option<&[ToolDefinition]>) -> Vec<Lint> {
             linting.found.push(Lint { file: file.name.to_string(), line, rule, kind, text });
         }
         for rule in &file.rules {
-            linting.wide(file, rule);
+            linting.wide(file, rule, rules);
             linting.shadowed(file, rule);
             linting.conditions(file, rule);
             linting.renamed(file, rule, tools.unwrap_or_default());
@@ -187,7 +188,7 @@ impl Linting<'_> {
         }
     }
 
-    fn wide(&mut self, file: &RuleFile, rule: &Rule) {
+    fn wide(&mut self, file: &RuleFile, rule: &Rule, rules: &Rules) {
         if rule.effect == ToolDecision::Deny && rule.reason.is_none() {
             self.add(
                 file,
@@ -216,29 +217,31 @@ impl Linting<'_> {
         for condition in rule.commands.iter().filter(|_| !is_of_classes) {
             if let Test::Runs(programs) = &condition.test {
                 for words in programs {
-                    self.program(file, rule, words);
+                    self.program(file, rule, words, rules);
                 }
             }
         }
     }
 
-    fn program(&mut self, file: &RuleFile, rule: &Rule, words: &[String]) {
+    fn program(&mut self, file: &RuleFile, rule: &Rule, words: &[String], rules: &Rules) {
         let Some(program) = words.first() else { return };
-        if crate::format::condition_format::RUNNERS.contains(&program.as_str()) {
-            self.add(
-                file,
-                Some(rule),
-                "over-wide",
-                format!("`{program}` runs what its arguments say"),
-            );
-        } else if words.len() == 1 {
-            self.add(
-                file,
-                Some(rule),
-                "over-wide",
-                format!("every sub-command and option of `{program}` is allowed"),
-            );
+        let all: Vec<&str> = words.iter().map(String::as_str).collect();
+        if !may_allow(&all, rules) {
+            let text = format!("no command that begins with `{}` is allowed", all.join(" "));
+            return self.add(file, Some(rule), "dead", text);
         }
+        // What a program like `timeout` runs is judged by itself, so that words which allow nothing alone are not wide.
+        let is_runner = crate::format::condition_format::RUNNERS.contains(&program.as_str());
+        let text = match is_runner {
+            true if alone(&all).is_some_and(|rules| may_allow(&all, &rules)) => {
+                format!("`{program}` runs what its arguments say")
+            }
+            false if words.len() == 1 => {
+                format!("every sub-command and option of `{program}` is allowed")
+            }
+            _ => return,
+        };
+        self.add(file, Some(rule), "over-wide", text);
     }
 
     /// An allow that is always overruled.

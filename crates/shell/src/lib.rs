@@ -89,6 +89,7 @@ pub use places::files::bounded_text;
 pub use places::paths::{Workspace, inside, lexically_normal, resolved};
 pub use places::repository::{GIT_VALUES, setting_runs};
 pub use places::search_path::SearchPath;
+pub use places::worktrees::{may_be_in_own_worktree, worktree_of, worktrees};
 pub use preset::Preset;
 pub use syntax::commands::{
     Assignment, Commands, Compound, CompoundKind, Join, Pipeline, Redirection, RedirectionTarget,
@@ -97,3 +98,7 @@ pub use syntax::commands::{
 pub use syntax::dialect::Dialect;
 pub use table::{ProgramArguments, ProgramExample, Programs, ProgramsError};
 pub use tool::{ShellArgs, ShellTool};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -313,3 +313,7 @@ impl fmt::Debug for SqliteStore {
         write!(f, "SqliteStore({})", self.inner.path.display())
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,3 +34,7 @@ mod url;
 pub use error::StoreUrlError;
 pub use file::create_private;
 pub use url::StoreUrl;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

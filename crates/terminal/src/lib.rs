@@ -370,3 +370,7 @@ fn no_terminal() -> Option<&'static str> {
         None
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

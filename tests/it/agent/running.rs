@@ -319,14 +319,13 @@ fn a_history_has_the_shape_of_pydantic_ai() {
 }
 
 #[tokio::test]
-async fn the_model_can_be_told_that_a_person_edited_its_call() {
+async fn the_model_is_told_that_a_person_edited_its_call() {
     // A2: History keeps what the model sent, and can tell the model that a human edited the call.
     let edits = countersign::handler::handler_fn_sync(|_, requests| {
         requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
     });
     let model = ScriptedModel::new([two()]);
-    let agent =
-        Agent::new(model.clone(), asking(&tools())).deferred_tool_handler(edits).tell_edits();
+    let agent = Agent::new(model.clone(), asking(&tools())).deferred_tool_handler(edits);
     let run = agent.run("go").await.unwrap();
     let sent: Vec<_> = run
         .history()
@@ -340,6 +339,14 @@ async fn the_model_can_be_told_that_a_person_edited_its_call() {
         seen["parts"][2]["content"],
         "A person changed the arguments of call c2 before it ran, to {\"n\":5}."
     );
+    let model = ScriptedModel::new([two()]);
+    let edits = countersign::handler::handler_fn_sync(|_, requests| {
+        requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
+    });
+    let quiet = Agent::new(model.clone(), asking(&tools())).deferred_tool_handler(edits);
+    quiet.tell_edits(false).run("go").await.unwrap();
+    let seen = serde_json::to_value(last_seen(&model).last().unwrap()).unwrap();
+    assert_eq!(seen["parts"].as_array().unwrap().len(), 2, "{seen}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod counting;
 mod granting;
 mod people;
 mod presets;
+mod protected;
 mod recorded;
 mod vocabulary;
 

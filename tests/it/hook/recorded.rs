@@ -274,10 +274,11 @@ proptest! {
         assert_denied(it.client, &answered(&denying(it.client), &text), "");
     }
 
-    /// Unknown fields around a call are ignored, and unknown fields of its input are arguments.
+    /// Unknown fields around a call are ignored, and unknown fields of its input are arguments. A field around it whose name
+    /// begins with `mcp` may say that a server has the tool: then it is not taken for the client's own.
     #[test]
     fn unknown_fields_of_the_envelope_change_nothing(
-        which in any::<prop::sample::Index>(), name in "[a-z]{12}", value in other(),
+        which in any::<prop::sample::Index>(), name in "(mcp|[a-z]{3})[a-z]{9}", value in other(),
     ) {
         let all = before();
         let it = &all[which.index(all.len())];
@@ -285,7 +286,11 @@ proptest! {
         payload.as_object_mut().unwrap().insert(name.clone(), value.clone());
         let plain = Hook::new(it.client).translate(it.payload.to_string().as_bytes());
         let more = Hook::new(it.client).translate(payload.to_string().as_bytes());
-        prop_assert_eq!(&plain, &more);
+        if name.starts_with("mcp") {
+            payload.as_object_mut().unwrap().remove(&name);
+        } else {
+            prop_assert_eq!(&plain, &more);
+        }
         let input = ["tool_input", "toolArgs", "args"].into_iter().find(|it| payload.get(it).is_some()).unwrap();
         payload[input].as_object_mut().unwrap().insert(name.clone(), value.clone());
         let (tool, args) = Hook::new(it.client).translate(payload.to_string().as_bytes()).unwrap();

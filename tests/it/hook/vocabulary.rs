@@ -319,8 +319,102 @@ fn the_configuration_of_a_client_says_which_server_a_tool_is_of() {
     let opencode = |tool: &str| of(Client::Opencode, &["git", "my docs", "a", "a_b"], tool);
     assert_eq!(opencode("git_git_status"), "mcp:git/git_status");
     assert_eq!(opencode("my_docs_get_page"), "mcp:my docs/get_page");
-    // Two servers fit, and none does: a tool of the client that is not known.
-    for tool in ["a_b_c", "plan_exit", "git_", "git"] {
+    // Two servers fit: each of them counts. None does: a tool of the client that is not known.
+    assert_eq!(opencode("a_b_c"), "mcp:a/b_c");
+    for tool in ["plan_exit", "git_", "git"] {
         assert_eq!(opencode(tool), tool);
     }
+}
+
+/// P2: a denial, and a question of a rule, counts for each way to split a name; an allowance where each server that may be
+/// meant is the user's own, and allowed.
+#[test]
+fn a_name_that_can_be_split_in_several_ways_is_denied_by_each_and_allowed_by_all() {
+    let allow = |tools: &str| format!("[[rule]]\nid = 'yes'\nallow = {tools}\n");
+    let deny = "[[rule]]\nid = 'no'\ndeny = ['mcp:cloud/nc_delete', 'mcp:a_b/c', 'mcp:github-mcp-server/delete_repo']\n";
+    let ask = "[[rule]]\nid = 'ask'\nask = ['mcp:cloud_nc/send', 'mcp:x__y/z']\nreason = 'a person looks'\n";
+    let said = |client: Client, servers: &[&str], project: &[&str], rules: &str, tool: &str| {
+        let owned = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let hook = ruled(client, rules);
+        let hook = match client {
+            Client::Opencode | Client::Copilot => hook.servers(Some(owned(servers))),
+            _ => hook,
+        };
+        let hook = hook.project_servers(owned(project));
+        let reply = answered(&hook, payload(client, tool, &json!({"n": 1})).as_bytes());
+        match reply.is_denial() {
+            false => "allowed".to_owned(),
+            true => reply.stderr().to_owned(),
+        }
+    };
+    let open = |servers: &[&str], rules: &str, tool: &str| {
+        said(Client::Opencode, servers, &[], rules, tool)
+    };
+    let all = allow("['mcp:*/*', 'mcp:cloud/*']");
+    // "a denial counts", with and without a configuration, in each client with such names.
+    let denied = [
+        open(&[], deny, "cloud_nc_delete"),
+        open(&["cloud"], &format!("{all}{deny}"), "cloud_nc_delete"),
+        open(&["a"], &format!("{all}{deny}"), "a_b_c"),
+        said(
+            Client::Copilot,
+            &["github"],
+            &[],
+            &format!("{all}{deny}"),
+            "github-mcp-server-delete_repo",
+        ),
+        said(
+            Client::Claude,
+            &[],
+            &[],
+            &format!("{all}[[rule]]\nid = 'no'\ndeny = 'mcp:x__y/z'\n"),
+            "mcp__x__y__z",
+        ),
+    ];
+    let of_payload = "[[rule]]\nid = 'no'\ndeny = 'mcp:nc/delete_all'\n";
+    let named = [Client::Gemini, Client::Vscode]
+        .map(|client| said(client, &[], &[], &format!("{all}{of_payload}"), "mcp_nc_delete_all"));
+    for said in denied.into_iter().chain(named) {
+        assert!(!said.contains("waits") && said != "allowed", "{said}");
+    }
+    for said in [
+        open(&["cloud"], &format!("{all}{ask}"), "cloud_nc_send"),
+        said(Client::Claude, &[], &[], &format!("{all}{ask}"), "mcp__x__y__z"),
+    ] {
+        assert!(said.contains("a person looks"), "{said}");
+    }
+    // An allowance of the one server that is configured counts, whatever else the name may be split into.
+    assert_eq!(open(&["cloud"], &allow("'mcp:cloud/nc_read'"), "cloud_nc_read"), "allowed");
+    let of_copilot = allow("'mcp:github-mcp-server/get_issue'");
+    let builtin = ["github-mcp-server"];
+    assert_eq!(
+        said(Client::Copilot, &builtin, &[], &of_copilot, "github-mcp-server-get_issue"),
+        "allowed"
+    );
+    // Of two, both are allowed or none.
+    let both = ["a", "a_b"];
+    assert_eq!(open(&both, &allow("['mcp:a/b_c', 'mcp:a_b/c']"), "a_b_c"), "allowed");
+    for one in ["'mcp:a/b_c'", "'mcp:a_b/c'"] {
+        let said = open(&both, &allow(one), "a_b_c");
+        assert!(said.contains("waits"), "{one}: {said}");
+    }
+    // No server, and one that only the project configures.
+    for said in [
+        open(&[], &allow("'mcp:cloud/nc_read'"), "cloud_nc_read"),
+        open(&["docs"], &allow("'mcp:cloud/nc_read'"), "cloud_nc_read"),
+        said(
+            Client::Opencode,
+            &["cloud"],
+            &["cloud"],
+            &allow("'mcp:cloud/nc_read'"),
+            "cloud_nc_read",
+        ),
+        said(Client::Opencode, &["cloud", "cloud_nc"], &["cloud_nc"], &all, "cloud_nc_read"),
+        said(Client::Claude, &[], &[], &all, "mcp__x__y__z"),
+    ] {
+        assert!(said.contains("waits"), "{said}");
+    }
+    // The client's own tool is not one of a server.
+    assert!(open(&["todo"], &allow("'mcp:apply/patch'"), "apply_patch").contains("waits"));
+    assert!(open(&["a"], &all, &format!("a{}", "_b".repeat(40))).contains("too many ways"));
 }

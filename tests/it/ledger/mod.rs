@@ -38,6 +38,7 @@ mod grants;
 pub(crate) mod keys;
 mod kills;
 mod lying;
+mod missing;
 mod people;
 mod properties;
 mod repeating;

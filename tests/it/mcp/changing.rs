@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, told};
 use super::process::Desk;
+use crate::support::write_program;
 
 const ERA: &str = "2025-11-25";
 
@@ -371,9 +372,7 @@ async fn a_server_whose_script_has_changed_is_denied_until_it_is_accepted() {
             "program" => {
                 let text = format!("#!/bin/sh\nexec python3 '{path}.kept' \"$@\"\n");
                 std::fs::rename(&script, format!("{path}.kept")).unwrap();
-                std::fs::write(&script, text).unwrap();
-                use std::os::unix::fs::PermissionsExt as _;
-                std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+                write_program(&script, text);
                 vec![&path, &told]
             }
             _ => vec!["python3", &path, &told],
@@ -496,9 +495,7 @@ async fn a_package_without_a_version_is_reported_and_another_version_is_denied()
     let folder = desk.user.home().join("bin");
     std::fs::create_dir(&folder).unwrap();
     let npx = folder.join("npx");
-    std::fs::write(&npx, format!("#!/bin/sh\nexec python3 '{script}' \"$3\"\n")).unwrap();
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(&npx, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&npx, format!("#!/bin/sh\nexec python3 '{script}' \"$3\"\n"));
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let told = desk.told().to_string();
     let started = async |package: &str| {

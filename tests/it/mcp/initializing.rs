@@ -1,6 +1,5 @@
 //! `countersign guard init`: from a server's command to a protected client (rule M7).
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pty_process::blocking::Command;
@@ -10,6 +9,7 @@ use super::client::{Client, told};
 use super::process::Desk;
 use crate::program::Ended;
 use crate::support::program;
+use crate::support::write_program;
 use crate::terminal::lines::Session;
 
 const ERA: &str = "2025-11-25";
@@ -38,8 +38,7 @@ fn server_program(desk: &Desk, server: &Value, name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join(name);
     let text = format!("#!/bin/sh\nexec python3 '{script}' '{server}'\n");
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&file, text);
     file
 }
 

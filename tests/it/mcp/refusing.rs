@@ -128,6 +128,8 @@ async fn a_result_that_cannot_be_read_leaves_may_have_run() {
         "deep",
         "too large a number",
         "an error without a number",
+        "a frame in a log",
+        "a deep log",
     ] {
         let desk = Desk::new();
         let server = instead(&desk, "tools/call", what);
@@ -168,6 +170,70 @@ async fn lines_of_a_server_that_are_no_messages_are_left_out_and_logged() {
         desk.logged()
     );
     assert!(!desk.logged().contains("hunter2"));
+}
+
+// "Any other line is text": what a server logs on its stdout, in any form, ends nothing.
+#[tokio::test]
+async fn what_a_server_logs_on_its_stdout_ends_no_call() {
+    const NOISE: &str = r#"
+import sys
+LINES = ['INFO hunter2', '[INFO] hunter2', '[', '[]', '[1, 2]', '{ hunter2', '{}', '{"level": "info", "msg": "hunter2"}',
+         '[{"msg": "hunter2"}]', '"hunter2"', '7', '{"n": 1e999}', '{"id": 2, "result": {"content": []}}', '  [x] done ']
+def noisy(real):
+    for line in real:
+        for text in LINES:
+            print(text, flush=True)
+        yield line
+print('[INFO] hunter2 is ready', flush=True)
+sys.stdin = noisy(sys.stdin)
+exec(open(sys.argv[2]).read())
+"#;
+    let desk = Desk::new();
+    let server = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/server.py");
+    let (server, tells) = (server.display().to_string(), desk.told().to_string());
+    let words = ["python3", "-c", NOISE, &tells, &server];
+    let command = desk.guard_before("ann", &["--name", "files"], &words);
+    let mut client = Client::earlier(command, ERA, forms()).await;
+    client.person = Some(super::client::yes());
+    for n in 1..4 {
+        let (text, error) = told(&client.call("write", json!({"n": n})).await);
+        assert!(!error && text.starts_with("wrote"), "{text}");
+    }
+    assert_eq!(desk.runs().len(), 3);
+    assert!(desk.logged().contains("a line on stdio is left out"), "{}", desk.logged());
+    assert!(!desk.logged().contains("hunter2"), "no content is logged");
+}
+
+// "A server that refuses our revision": it is tried again with the newest that both know, and what it says is shown.
+#[tokio::test]
+async fn a_server_that_refuses_a_revision_is_tried_again_with_one_that_both_know() {
+    for (knows, lists) in [
+        (vec!["2025-06-18"], true),
+        (vec!["2024-11-05", "2025-03-26"], true),
+        (vec!["2025-06-18"], false),
+        (vec!["2025-03-26"], false),
+    ] {
+        let desk = Desk::new();
+        let mut server = desk.told();
+        (server["knows"], server["lists"]) = (json!(knows), json!(lists));
+        let command = desk.guard_of("ann", &["--name", "files"], &server);
+        let mut client = Client::earlier(command, "2025-06-18", forms()).await;
+        client.person = Some(super::client::yes());
+        let (text, error) = told(&client.call("write", json!({"n": 1})).await);
+        assert!(!error && text.starts_with("wrote"), "{knows:?} {lists}: {text}");
+        assert_eq!(desk.runs().len(), 1);
+    }
+    for (lists, expected) in
+        [(true, "it knows 1999-01-01"), (false, "Unsupported protocol version")]
+    {
+        let desk = Desk::new();
+        let mut server = desk.told();
+        (server["knows"], server["lists"]) = (json!(["1999-01-01"]), json!(lists));
+        let mut client = Client::from(desk.guard_of("ann", &["--name", "files"], &server));
+        let response = client.ask("initialize", hello("2025-06-18")).await;
+        says(response["error"]["message"].as_str().unwrap(), "files", expected);
+        assert!(client.response_or_end(99).await.is_none(), "the guard ends");
+    }
 }
 
 // "Oversized and malformed frames" of a client.

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::clients::{clients, forms};
+use crate::support::write_program;
 
 use super::User;
 
@@ -68,7 +69,7 @@ fn a_program_that_runs_from_a_passing_place_is_copied_into_the_users_own_directo
     fs::create_dir_all(venv.join("bin")).unwrap();
     fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
     let (program, own) = (venv.join("bin/countersign"), user.state("bin/countersign"));
-    fs::copy(crate::support::program("countersign"), &program).unwrap();
+    write_program(&program, fs::read(crate::support::program("countersign")).unwrap());
     let run = |words: &[&str]| {
         let mut command = Command::new(&program);
         super::in_environment_of(&mut command, user.home());
@@ -87,7 +88,7 @@ fn a_program_that_runs_from_a_passing_place_is_copied_into_the_users_own_directo
     // An update in the virtual environment leaves the hook as it is, which the doctor says, until it is installed again.
     let mut newer = fs::read(&program).unwrap();
     newer.extend_from_slice(b"newer");
-    fs::write(&program, newer).unwrap();
+    write_program(&program, newer);
     assert!(doctor().contains("another version"), "{}", doctor());
     assert_eq!(run(&["hook", "install", "claude"]).status, 0);
     assert!(!doctor().contains("another version"), "{}", doctor());
@@ -102,7 +103,6 @@ fn a_program_that_runs_from_a_passing_place_is_copied_into_the_users_own_directo
 #[cfg(unix)]
 #[test]
 fn a_hook_that_is_missing_or_killed_is_a_denial_of_the_installed_command() {
-    use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
     let other = user.home().join("other");
     for client in clients().filter(|it| forms(it).entry().is_some()) {
@@ -118,15 +118,14 @@ fn a_hook_that_is_missing_or_killed_is_a_denial_of_the_installed_command() {
             (Some("echo no >&2; exit 2"), "no\n"),
         ] {
             if let Some(script) = script {
-                fs::write(&other, format!("#!/bin/sh\n{script}\n")).unwrap();
-                fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+                write_program(&other, format!("#!/bin/sh\n{script}\n"));
             }
             let output = Command::new("sh").args(["-c", &command]).output().unwrap();
             let err = String::from_utf8(output.stderr).unwrap();
             assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{err}");
             assert!(err.contains(says), "{client}: {err}");
         }
-        fs::write(&other, "#!/bin/sh\necho \"$*\"\n").unwrap();
+        write_program(&other, "#!/bin/sh\necho \"$*\"\n");
         let output = Command::new("sh").args(["-c", &command]).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && said.starts_with(&format!("hook {client} ")), "{said}");
@@ -364,13 +363,11 @@ fn our_own_file_is_removed_and_that_of_another_program_is_not_touched() {
 /// A client that calls its hook, or does not, and obeys it, or does not.
 #[cfg(unix)]
 fn client(user: &User, body: &str) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
     let path = user.home().join("client");
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'tool 9.8.7.'; exit; }}\ncall=${{2#*: }}\n{body}\n"
     );
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, script);
     path.to_str().unwrap().to_owned()
 }
 

@@ -9,6 +9,7 @@ mod counting;
 mod deciding;
 mod floor;
 mod granting;
+mod importing;
 mod layering;
 mod loading;
 mod origins;
@@ -18,6 +19,7 @@ mod proposing;
 mod reading;
 mod scripts;
 mod tools;
+mod worktrees;
 
 use countersign::decision::ToolDecision;
 use countersign_rules::{RuleCall, Rules, RulesBuilder, RulesError};

@@ -16,6 +16,7 @@ use countersign_shell::{
 use serde::Deserialize;
 
 use super::texts::{BUILTINS, Numbers, compound, harmless, mutated, nested};
+use crate::support::write_program;
 
 #[derive(Deserialize)]
 struct Row {
@@ -343,8 +344,7 @@ fn called(
 fn make_programs(cases: &[Case], folder: &Path, programs: &Path) {
     let logger = folder.join("logger");
     let script = "#!/bin/dash\nexec 2>/dev/null\nprintf '%s\\037' \"$NUMBER\" \"${0##*/}\" \"$@\" \"$(printf '\\036')\" >&9\n";
-    std::fs::write(&logger, script).unwrap();
-    std::fs::set_permissions(&logger, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&logger, script);
     let names: BTreeSet<&str> = cases
         .iter()
         .flat_map(|case| &case.argv)

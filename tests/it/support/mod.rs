@@ -11,6 +11,8 @@ mod logs;
 pub(crate) mod postgres;
 pub(crate) mod program;
 mod told;
+#[cfg(unix)]
+mod written;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,6 +32,8 @@ pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};
 pub(crate) use program::program;
 pub(crate) use told::{last_seen, results};
+#[cfg(unix)]
+pub(crate) use written::write_program;
 
 /// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {

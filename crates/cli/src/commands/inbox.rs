@@ -101,12 +101,13 @@ impl InboxArgs {
             eprintln!("{moved}");
         }
         let file = (!is_behind_proxy).then_some(&*file);
+        let told = told();
         say(&url, shown.as_deref(), file, json);
         let served =
             axum::serve(listener, at(router, url.path())).with_graceful_shutdown(ended(stopped));
         tokio::select! {
             served = served.into_future() => served.map_err(|error| CommandError::Store(error.to_string()))?,
-            () = told() => {
+            () = told => {
                 drop(stop);
                 // Requests that have begun are answered before the process ends.
                 tokio::time::sleep(Duration::from_millis(200)).await;

@@ -1,16 +1,25 @@
 //! The signals by which a program that serves is told to end.
 
-/// Ctrl-C, or the signal of a service manager.
-pub(crate) async fn told() {
-    #[cfg(unix)]
-    if let Ok(mut terminate) =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-    {
+/// Completes at Ctrl-C, or at the signal of a service manager. From the call on, also before the future is polled, such a
+/// signal does not end the process: call it before you tell anyone that you serve.
+#[cfg(unix)]
+pub(crate) fn told() -> impl Future<Output = ()> + Send + use<> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    async {
+        let [Ok(mut terminate), Ok(mut interrupt)] = signals else {
+            let _ = tokio::signal::ctrl_c().await;
+            return;
+        };
         tokio::select! {
             _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupt.recv() => {}
         }
-        return;
     }
+}
+
+/// Completes at Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) async fn told() {
     let _ = tokio::signal::ctrl_c().await;
 }

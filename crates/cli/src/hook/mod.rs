@@ -53,6 +53,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use countersign::decision::Question;
 use countersign::error::{BoxError, with_causes};
 use countersign::ledger::Ledger;
 use countersign::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
@@ -66,8 +67,8 @@ pub use clients::files::{InstallError, Trust};
 pub use installing::{HookFiles, Installation, Installed, OtherHook, ProjectSettings};
 pub use judging::edits::EditedFiles;
 pub use judging::environment::Environment;
-use judging::stack::{CallStack, StackRuling, SuspendedCount};
-use judging::vocabulary::{self, ToolNames};
+use judging::stack::{CallStack, ID, StackRuling, SuspendedCount};
+use judging::vocabulary::{self, Normal, ToolNames};
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 
@@ -316,6 +317,14 @@ impl Hook {
         self
     }
 
+    /// Sets which of the [servers](Self::servers) only a project's files configure ([`Client::project_servers`]). A rule that
+    /// allows a tool of one of them does not count.
+    #[must_use]
+    pub fn project_servers(mut self, servers: Vec<String>) -> Self {
+        self.names.of_project = servers;
+        self
+    }
+
     /// Sets whether the layers allow a tool that this version does not know only where they name it, as rules do
     /// (`allow = "claude:Skill"`). Then it is not asked about whatever they say, unless its arguments have a field that may
     /// hold a command. Such a tool has the toolset `client:claude`.
@@ -454,6 +463,7 @@ impl Hook {
         self.allowed.iter().for_each(|allowed| allowed.begin_call(call));
         let mut normal = vocabulary::normal(call, &self.names);
         normal.doubts.extend(self.doubts.iter().cloned());
+        self.judge_other_ways(call, &mut normal).await?;
         let environment = &self.environment;
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
@@ -495,6 +505,33 @@ impl Hook {
                 AskingEnd::Again { .. } => {}
             }
         }
+    }
+
+    /// Decides a call also as one of the other servers' tools that its name may be the name of. A denial of one of them is
+    /// the error; a question is a doubt about the call, unless it is only that no rule allows a tool of a server that
+    /// the client does not have.
+    async fn judge_other_ways(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
+        for way in std::mem::take(&mut normal.ways) {
+            let other = normal.by(&way);
+            let (outer, environment) = (self.stack.as_ref(), &self.environment);
+            let stack = CallStack { outer, call, normal: &other, environment, run: "" };
+            // A limit counts the call as what it is.
+            if let StackRuling::Ask(pending) =
+                stack.decide(Some(&SuspendedCount::default())).await?
+            {
+                let asked = pending.requests();
+                let of_rules = |question: &&Question| question.key() != "default";
+                let questions = asked.questions(ID).iter();
+                let counted = questions.filter(|it| way.is_configured || of_rules(it));
+                let reasons: Vec<&str> = counted.map(Question::reason).collect();
+                if !reasons.is_empty() && self.stack.is_some() {
+                    let (shown, why) = (way.shown(), reasons.join("; "));
+                    normal
+                        .doubt("mcp-name", format!("it may be `{}`: {why}", shown.escape_debug()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The ledger with the session of the call, in which grants hold.

@@ -21,8 +21,8 @@ use rmcp::model::{
     ResourceUpdatedNotificationParam, ServerPeerInfo, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
-    RequestContext, RoleClient, RunningService, ServiceError,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer,
+    PeerRequestOptions, RequestContext, RoleClient, RunningService, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -41,6 +41,9 @@ use crate::cancelling::CancelOnDrop;
 use crate::downstream::{Downstream, Routes, lock};
 use crate::error;
 use crate::form;
+
+/// The end of a handshake.
+type Handshake = Result<RunningService<RoleClient, ClientSide>, ClientInitializeError>;
 
 /// The longest pause between two attempts to start a server.
 ///
@@ -213,6 +216,41 @@ impl Connection {
     }
 
     async fn start(&self) -> Result<RunningService<RoleClient, ClientSide>, McpError> {
+        let all = async {
+            let mut legacy_version = None;
+            // A server that refuses a revision by an error may know an earlier one.
+            loop {
+                match self.attempt(legacy_version.clone()).await? {
+                    Ok(running) => return Ok(running),
+                    Err(error) => match error::earlier_revision(&error, legacy_version.as_ref()) {
+                        Some(earlier) => {
+                            let (server, revision) = (&*self.name, earlier.as_str());
+                            tracing::info!(target: "countersign::mcp", server, revision, "the server has refused the revision of the protocol: it is tried again with an earlier one");
+                            legacy_version = Some(earlier);
+                        }
+                        None => return Err(self.handshake(&error::of_handshake(&error))),
+                    },
+                }
+            }
+        };
+        let running = match tokio::time::timeout(self.launch.start_timeout, all).await {
+            Ok(started) => started?,
+            Err(_) => return Err(self.handshake("it did not answer in time")),
+        };
+        // The library takes any text for a revision, and would read messages of an unknown one as those it knows.
+        match running.peer().peer_info().map(|info| info.protocol_version.clone()) {
+            Some(version) if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) => {
+                Err(self.handshake(&format!("it speaks the unknown revision `{version}`")))
+            }
+            _ => Ok(running),
+        }
+    }
+
+    /// Starts the server, or connects to it, and makes the handshake, with this revision if it has an earlier form of that.
+    async fn attempt(
+        &self,
+        legacy_version: Option<ProtocolVersion>,
+    ) -> Result<Handshake, McpError> {
         let mut capabilities = ClientCapabilities::default();
         if self.forms.load(Ordering::Relaxed) {
             capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
@@ -225,51 +263,32 @@ impl Connection {
             changes: self.changes.clone(),
             subscriptions: Arc::clone(&self.subscriptions),
         };
-        let calls = || Arc::clone(&self.routes);
-        let modes = || ClientLifecycleMode::Auto {
+        let calls = Arc::clone(&self.routes);
+        let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: None,
+            legacy_version,
         };
-        let started = async {
-            match &self.launch.way {
-                Transport::Command { program, args, env, directory } => {
-                    let mut command = tokio::process::Command::new(program);
-                    command.args(args).envs(env);
-                    if let Some(directory) = directory {
-                        command.current_dir(directory);
-                    }
-                    let child = ChildTransport::spawn(command, &self.name).map_err(|error| {
-                        let (server, problem) = (self.name.to_string(), error.to_string());
-                        McpError::Start { server, problem }
-                    })?;
-                    client
-                        .serve_with_lifecycle(ProgressTransport::new(child, calls()), modes())
-                        .await
-                        .map_err(|error| self.handshake(&error::of_handshake(&error)))
+        Ok(match &self.launch.way {
+            Transport::Command { program, args, env, directory } => {
+                let mut command = tokio::process::Command::new(program);
+                command.args(args).envs(env);
+                if let Some(directory) = directory {
+                    command.current_dir(directory);
                 }
-                Transport::Url { url, headers } => {
-                    let config = self.http(url, headers)?;
-                    // An error says that the process has chosen its cryptography already, which is used then.
-                    let _ = rustls::crypto::ring::default_provider().install_default();
-                    let transport = StreamableHttpClientTransport::from_config(config);
-                    client
-                        .serve_with_lifecycle(ProgressTransport::new(transport, calls()), modes())
-                        .await
-                        .map_err(|error| self.handshake(&error::of_handshake(&error)))
-                }
+                let child = ChildTransport::spawn(command, &self.name).map_err(|error| {
+                    let (server, problem) = (self.name.to_string(), error.to_string());
+                    McpError::Start { server, problem }
+                })?;
+                client.serve_with_lifecycle(ProgressTransport::new(child, calls), mode).await
             }
-        };
-        let running = match tokio::time::timeout(self.launch.start_timeout, started).await {
-            Ok(started) => started?,
-            Err(_) => return Err(self.handshake("it did not answer in time")),
-        };
-        // The library takes any text for a revision, and would read messages of an unknown one as those it knows.
-        match running.peer().peer_info().map(|info| info.protocol_version.clone()) {
-            Some(version) if !ProtocolVersion::KNOWN_VERSIONS.contains(&version) => {
-                Err(self.handshake(&format!("it speaks the unknown revision `{version}`")))
+            Transport::Url { url, headers } => {
+                let config = self.http(url, headers)?;
+                // An error says that the process has chosen its cryptography already, which is used then.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let transport = StreamableHttpClientTransport::from_config(config);
+                client.serve_with_lifecycle(ProgressTransport::new(transport, calls), mode).await
             }
-            _ => Ok(running),
-        }
+        })
     }
 
     /// Ends the connection, and gives a server that is a process the time to end by itself.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::readings::tools::{OF_CLIENT, client_of, toolset_of};
+use crate::readings::tools::{OF_CLIENT, client_of, only_reads, toolset_of};
 use countersign::call::{ToolCall, ToolSource};
 use countersign::origin::Origin;
 
@@ -161,6 +161,11 @@ impl<'a> RuleCall<'a> {
     /// The id of the toolset of the tool as it was set, which says of a tool of a client if the table of its tools has it.
     pub(crate) fn toolset_as_set(&self) -> Option<&str> {
         self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set)
+    }
+
+    /// Whether the tool is one of a coding agent's own that is known to write nothing.
+    pub(crate) fn is_known_to_read(&self) -> bool {
+        self.toolset_as_set().is_some_and(|toolset| only_reads(toolset, self.tool))
     }
 
     /// The client that the tool belongs to, if it is not in the table of the client's tools.

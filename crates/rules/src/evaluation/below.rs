@@ -111,7 +111,18 @@ fn tests<'r>(conditions: &'r [Condition], seen: &Seen<'_>) -> Vec<FileTest<'r>> 
 }
 
 impl FileTest<'_> {
+    /// A file of another working tree of the project is also the one in the root that it stands for.
     fn holds(&self, file: &Path, seen: &Seen<'_>, reading: Reading) -> bool {
+        let is_outside = matches!(self, Self::Outside(_));
+        let found = self.holds_at(file, seen, reading);
+        if found != is_outside {
+            return found;
+        }
+        let stands_for = seen.in_root(file, reading.allows() && !is_outside);
+        stands_for.map_or(found, |file| self.holds_at(&file, seen, reading))
+    }
+
+    fn holds_at(&self, file: &Path, seen: &Seen<'_>, reading: Reading) -> bool {
         let folded = !reading.allows();
         match self {
             Self::Matches(globs) => globs.iter().any(|glob| {

@@ -69,13 +69,16 @@ const GIT_GETS: &[&str] =
 fn is_elsewhere(seen: &Seen<'_>, part: &Part, moves: &[&str]) -> bool {
     let root = seen.places().root();
     part.directories().iter().any(|directory| {
-        !directory.starts_with(root) || moves.iter().any(|it| is_outside(seen, it, directory))
+        let is_own = directory.starts_with(root) || seen.worktree_of(directory).is_some();
+        !is_own || moves.iter().any(|it| is_outside(seen, it, directory))
     })
 }
 
 fn is_outside(seen: &Seen<'_>, text: &str, directory: &Path) -> bool {
     let outside = |place: &PathBuf| {
-        !place.starts_with(seen.places().root()) && *place != Path::new("/dev/null")
+        !place.starts_with(seen.places().root())
+            && seen.worktree_of(place).is_none()
+            && *place != Path::new("/dev/null")
     };
     seen.places().of(text, directory).map_or(true, |places| places.iter().any(outside))
 }

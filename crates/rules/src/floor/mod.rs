@@ -23,8 +23,10 @@
 //! program runs name what they write (`texts`), names may be computed (`computed`), and some programs write configuration in
 //! files that no word names (`configuring`).
 //!
-//! A tool that a user's file calls read-only is left out, as the questions are about writing. Reading a secret is a
-//! matter of rules.
+//! What only reads is left out, as the questions are about writing: a tool of a coding agent that the table of its tools
+//! knows as one that reads, a tool that a user's file calls read-only, and a command that the table of programs knows as
+//! one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by itself only where a
+//! command does more than read there. A working tree of the project below `.claude/worktrees` is as the root is.
 
 mod computed;
 mod configuring;
@@ -49,11 +51,13 @@ use crate::readings::argument;
 use crate::readings::argument::{Likelihood, Readings};
 use crate::readings::prose;
 use crate::readings::prose::TextRole;
+use crate::readings::shells::DIRECTORIES;
 use crate::readings::word;
 use countersign::decision::ToolDecision;
 use countersign_shell::protected::{fits, is_protected, may_be_protected, plain};
 use countersign_shell::{
-    Assignment, Commands, Effect, Part, RedirectionTarget, Word, WordKind, inside, lexically_normal,
+    Assignment, Commands, Effect, Part, Reason, RedirectionTarget, Word, WordKind, inside,
+    lexically_normal,
 };
 
 /// Adds the questions of the floor about a call.
@@ -79,9 +83,10 @@ pub(super) fn speak(
             add(spoke, "floor/protected", reason, Some(view.text.clone()));
         }
     }
-    if set.only_reads(&seen.call) {
+    if seen.call.is_known_to_read() || set.only_reads(&seen.call) {
         return;
     }
+    let shell = ShellCall::of(seen, views);
     let is_command = |name: &str| {
         views.iter().any(|(field, _)| field.first().is_some_and(|first| first == name))
     };
@@ -95,7 +100,7 @@ pub(super) fn speak(
     for (name, value) in seen.call.args {
         let mut each = |text: &str, role: TextRole| {
             let is_script = role == TextRole::Named && prose::is_script(name) && script(seen, text);
-            if is_script || protected_text(seen, text, role) {
+            if is_script || protected_text(seen, text, role, shell) {
                 let shown = countersign::show::escape(text);
                 let reason = format!(
                     "`{shown}` decides what runs or what is allowed, and the tool may write it"
@@ -103,11 +108,49 @@ pub(super) fn speak(
                 add(spoke, "floor/protected", reason, None);
             }
         };
-        each(name, TextRole::Named);
-        if !is_command(name) || !value.is_string() {
+        if is_target(name) {
+            each(name, TextRole::Named);
+        }
+        let is_place = shell == ShellCall::Analysed && is_directory(seen, name, value);
+        if !is_place && (!is_command(name) || !value.is_string()) {
             strings(value, seen.call.tool, prose::role(seen.call.tool, name), &mut each);
         }
     }
+}
+
+/// What is known about a call that runs commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShellCall {
+    /// Each command is judged as a part, in the directories that it may run in.
+    Analysed,
+    /// The call runs no command that is looked at, or some that are not.
+    Other,
+}
+
+impl ShellCall {
+    fn of(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]) -> Self {
+        let is_judged = |view: &Rc<CommandView>| view.refused.is_none() && !view.parts().is_empty();
+        match seen.shell_field.is_some()
+            && !views.is_empty()
+            && views.iter().all(|(_, view)| is_judged(view))
+        {
+            true => Self::Analysed,
+            false => Self::Other,
+        }
+    }
+}
+
+/// Whether the name of an argument may be one of a file, as in a map from files to contents: it has a separator, in some
+/// spelling, or is a protected name itself. Other names are those of arguments, wherever the call begins.
+fn is_target(name: &str) -> bool {
+    !argument::is_plain(name) || name.contains(is_separator) || is_protected(Path::new(name))
+}
+
+/// Whether an argument is the one directory in which the commands of a call run, and nothing else: relative names begin
+/// there, and the parts say what is done there.
+fn is_directory(seen: &Seen<'_>, name: &str, value: &Value) -> bool {
+    let given = DIRECTORIES.iter().filter(|it| seen.call.args.contains_key(**it));
+    DIRECTORIES.contains(&name) && value.is_string() && given.count() == 1
 }
 
 fn add(spoke: &mut Vec<Spoke>, rule: &str, reason: String, part: Option<String>) {
@@ -241,9 +284,10 @@ fn only_reads(part: &Part) -> bool {
                 | Effect::RevealsEnvironment
                 | Effect::Wraps(_)
                 | Effect::Queries(_)
+                | Effect::Sends(_)
         )
     };
-    part.reasons().is_empty() && part.effects().iter().all(reads)
+    part.reasons().iter().all(Reason::is_about_reach) && part.effects().iter().all(reads)
 }
 
 /// The words that name the files which redirections write.
@@ -358,7 +402,7 @@ fn script(seen: &Seen<'_>, text: &str) -> bool {
 
 /// Whether the table says that a command without reasons only reads the file that a word names.
 fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    if !part.reasons().is_empty() {
+    if !part.reasons().iter().all(Reason::is_about_reach) {
         return false;
     }
     let Ok(places) = seen.places().of(word, part.directory()) else { return false };
@@ -384,9 +428,17 @@ fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str
 }
 
 /// Whether a text of the arguments is the path of something protected, in any reading that a tool may make.
-fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
+fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall) -> bool {
     if text.is_empty() {
         return false;
+    }
+    // The other arguments of a shell are words, and no files of the directory that its commands run in.
+    let is_words = || role == TextRole::Prose && text.trim().contains(char::is_whitespace);
+    if shell == ShellCall::Analysed
+        && (!argument::is_path_like(text) || is_words())
+        && is_in_protected(seen)
+    {
+        return is_protected(Path::new(text));
     }
     if argument::is_plain(text) {
         return leads(seen, text, None);
@@ -409,6 +461,11 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole) -> bool {
         let is_no_path = stays || is_text && folders.any(broken);
         !is_no_path && leads(seen, &reading.text, None)
     })
+}
+
+/// Whether a directory that a call may begin in is protected, so that each name in it is.
+fn is_in_protected(seen: &Seen<'_>) -> bool {
+    seen.directories().iter().any(|directory| protected_place(seen, directory))
 }
 
 /// Whether a text is the path of something protected: as it is written, behind an option or `=`, and as it is resolved.
@@ -437,17 +494,23 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
         true => inside(path, seen.places().root()).unwrap_or(path),
         false => path,
     };
-    if is_protected(inner) || is_head(inner) {
+    let names_one = is_protected(inner);
+    if names_one && !may_be_in_worktree(text) || is_head(inner) {
         return true;
     }
     if !seen.places().looks() && seen.engine.protected.is_empty() {
-        return false;
+        return names_one;
     }
     let directories = part.map_or_else(|| seen.directories(), Part::directories);
     directories.iter().any(|directory| match seen.places().of(text, directory) {
         Ok(places) => places.iter().any(|place| protected_place(seen, place)),
-        Err(_) => false,
+        Err(_) => names_one,
     })
+}
+
+/// Whether a text may lead to a working tree of Claude Code, so that its place says whether that is protected.
+fn may_be_in_worktree(text: &str) -> bool {
+    text.contains(".claude/worktrees/")
 }
 
 /// Whether a command names a file `HEAD` below the root, by which git takes the folder for a repository: also as `HEAD`
@@ -467,7 +530,9 @@ fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
 /// Whether a place is protected, by the names on its way or as one that the user has named.
 fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
     let root = seen.places().root();
-    is_protected(inside(place, root).unwrap_or(place))
+    let by_name = is_protected(inside(place, root).unwrap_or(place))
+        && !seen.own_worktree(place).is_some_and(|inner| !is_protected(inner));
+    by_name
         || seen.engine.protected.iter().any(|known| {
             place.starts_with(known)
                 || (known.starts_with(place) && place != root && !root.starts_with(place))

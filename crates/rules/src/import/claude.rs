@@ -13,6 +13,7 @@
 use serde_json::Value;
 
 use super::super::error::RulesError;
+use super::pairs::{Pairs, PairsOr};
 use super::{Imported, SHELL, Writer, list, plain_words, quoted};
 use crate::readings::tools::{CLAUDE, CommonTool};
 
@@ -33,7 +34,7 @@ const READS: [CommonTool; 4] =
 /// # Errors
 /// [`RulesError`] if the text is no JSON object.
 pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
-    let settings: Value = serde_json::from_str(text).map_err(|error| {
+    let settings: Pairs<PairsOr> = serde_json::from_str(text).map_err(|error| {
         let mut failed = RulesError::new("settings", error.to_string());
         if let Some(problem) = failed.problems.first_mut() {
             (problem.line, problem.column) = (error.line().max(1), error.column().max(1));
@@ -41,29 +42,71 @@ pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
         failed
     })?;
     let mut writer = Writer::new("the settings of Claude Code");
+    for (key, value, is_dropped) in settings.each() {
+        match (key, value) {
+            (_, _) if is_dropped => writer.left_out(key, TWICE, true),
+            ("permissions", PairsOr::Object(permissions)) => rules(&mut writer, permissions),
+            ("permissions", PairsOr::Other(_)) => {
+                writer.left_out(key, "is no object, so that Claude Code does not read it", true);
+            }
+            _ => beside(&mut writer, key),
+        }
+    }
+    Ok(writer.imported)
+}
+
+/// Why a key is not carried over that comes again.
+const TWICE: &str =
+    "is there again below, and Claude Code reads only the last one: write both in one";
+
+/// Carries over the rules of `permissions`, and names what is no rule.
+fn rules(writer: &mut Writer, permissions: &Pairs<Value>) {
+    let is_rules = |key: &str| matches!(key, "allow" | "ask" | "deny");
+    let all = || permissions.each();
     for effect in ["allow", "ask", "deny"] {
-        let rules =
-            settings.get("permissions").and_then(|it| it.get(effect)).and_then(Value::as_array);
-        for rule in rules.into_iter().flatten() {
+        let lists = all().filter(|(key, _, is_dropped)| *key == effect && !is_dropped);
+        for rule in lists.filter_map(|(_, value, _)| value.as_array()).flatten() {
             match rule.as_str() {
-                Some(rule) => {
-                    let rule = Original { effect, text: rule.trim() };
-                    rule.write(&mut writer);
-                }
+                Some(rule) => Original { effect, text: rule.trim() }.write(writer),
                 None => writer.left_out(&rule.to_string(), "is no text", true),
             }
         }
     }
-    for key in ["defaultMode", "additionalDirectories"] {
-        if let Some(value) = settings.get("permissions").and_then(|it| it.get(key)) {
-            writer.left_out(
-                &format!("{key}: {value}"),
-                "is a mode of the agent and no rule",
-                false,
-            );
+    for (key, value, is_dropped) in all() {
+        let written = format!("{key}: {value}");
+        match key {
+            _ if is_dropped => writer.left_out(&written, TWICE, true),
+            _ if is_rules(key) && value.is_array() => {}
+            _ if is_rules(key) => {
+                let why = "is no list, so that Claude Code does not read it: write `[…]` around it";
+                writer.left_out(&written, why, true);
+            }
+            "defaultMode" | "additionalDirectories" | "disableBypassPermissionsMode" => {
+                writer.left_out(&written, "is a mode of the agent and no rule", false);
+            }
+            _ => {
+                let why = "is no key of `permissions` that Claude Code reads: its rules are in `allow`, `ask` and `deny`";
+                writer.left_out(&written, why, true);
+            }
         }
     }
-    Ok(writer.imported)
+}
+
+/// Names a setting beside `permissions`. Its value may be a secret, and is not shown.
+fn beside(writer: &mut Writer, key: &str) {
+    let is_meant = key.to_lowercase().starts_with("permission")
+        || matches!(
+            &*key.to_lowercase(),
+            "allow" | "allowed" | "ask" | "deny" | "denied" | "rules"
+        );
+    match is_meant {
+        true => writer.left_out(
+            key,
+            "is not read by Claude Code: its rules are in `allow`, `ask` and `deny` below `permissions`",
+            true,
+        ),
+        false => writer.left_out(key, "is a setting of the agent and no rule", false),
+    }
 }
 
 /// One rule as the settings have it.

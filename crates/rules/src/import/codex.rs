@@ -55,6 +55,20 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
     let Some(Literal::List(pattern)) = get("pattern") else {
         return writer.left_out(written, "has no pattern", true);
     };
+    for (name, value) in arguments {
+        let known =
+            matches!(&**name, "decision" | "pattern" | "justification" | "match" | "not_match");
+        if !known || name == "justification" && !matches!(value, Literal::Text(_)) {
+            let rule = format!("{name} of {}", words_of(written));
+            writer.left_out(&rule, "is an argument that these rules do not have", false);
+        }
+    }
+    let unnamed = names_within(pattern);
+    if !unnamed.is_empty() {
+        let rule = format!("{} of {}", unnamed.join(", "), words_of(written));
+        let why = "is no text: the rule is carried over for the other words, so write one for what it stands for";
+        writer.left_out(&rule, why, false);
+    }
     let Some(all) = combinations(pattern) else {
         return writer.left_out(written, "has more than 256 combinations", false);
     };
@@ -69,7 +83,7 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
                 writer.left_out(&rule, &why, false);
             }
         }
-        return;
+        return examples(writer, arguments, effect, &all);
     }
     let reason = match get("justification") {
         Some(Literal::Text(text)) => text.clone(),
@@ -83,6 +97,70 @@ fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {
         &[format!("where.command.runs = {}", super::list(&runs))],
         &reason,
     );
+    examples(writer, arguments, effect, &all);
+}
+
+/// Looks whether the rule holds for the examples of the owner as they say, and names those that it does not hold for.
+fn examples(writer: &mut Writer, arguments: &[(String, Literal)], effect: &str, all: &[Vec<&str>]) {
+    for (name, value) in arguments.iter().filter(|(name, _)| name.ends_with("match")) {
+        let (Literal::List(items), is_meant) = (value, name == "match") else {
+            writer.left_out(name, "is no list of examples", true);
+            continue;
+        };
+        for item in items {
+            let Some(command) = command_of(item) else {
+                writer.left_out(name, "has an example that is no command", true);
+                continue;
+            };
+            let begins = |words: &Vec<&str>| {
+                let own: Vec<&str> = command.split_whitespace().collect();
+                own.get(..words.len()).is_some_and(|start| start == words.as_slice())
+            };
+            let why = match (all.iter().any(begins), is_meant) {
+                (true, true) | (false, false) => continue,
+                (false, true) => {
+                    "is an example that does not begin with the words of its pattern, so that the rule does not hold for it, in Codex neither: write a rule of its own"
+                }
+                (true, false) => {
+                    "is an example that the rule holds for, although it says that it does not: write `except`"
+                }
+            };
+            writer.left_out(
+                &format!("{name} = [{}] ({effect})", super::quoted(&command)),
+                why,
+                true,
+            );
+        }
+    }
+}
+
+/// The command of an example: a text, or its words.
+fn command_of(item: &Literal) -> Option<String> {
+    match item {
+        Literal::Text(text) => Some(text.clone()),
+        Literal::List(words) => {
+            let word = |it: &Literal| match it {
+                Literal::Text(text) => Some(text.clone()),
+                Literal::List(_) | Literal::Name(_) => None,
+            };
+            Some(words.iter().map(word).collect::<Option<Vec<_>>>()?.join(" "))
+        }
+        Literal::Name(_) => None,
+    }
+}
+
+/// What is no text among the choices for a word.
+fn names_within(pattern: &[Literal]) -> Vec<String> {
+    let choices = pattern.iter().filter_map(|word| match word {
+        Literal::List(items) => Some(items),
+        Literal::Text(_) | Literal::Name(_) => None,
+    });
+    let unnamed = choices.flatten().filter_map(|item| match item {
+        Literal::Text(_) => None,
+        Literal::Name(name) => Some(format!("`{name}`")),
+        Literal::List(_) => Some("a list within a list".to_owned()),
+    });
+    unnamed.collect()
 }
 
 /// The commands that a pattern stands for, of which each word may be one of several. `None` if there are too many.

@@ -4,8 +4,10 @@
 //! listed with the reason, so that nothing is silently allowed or lost. The result is a text to read and edit, and
 //! never loaded by itself.
 
+mod advice;
 mod claude;
 mod codex;
+mod pairs;
 
 use std::cell::OnceCell;
 
@@ -92,10 +94,7 @@ impl Writer {
     /// none.
     fn allow_program(&mut self, words: &[&str]) -> Result<(), String> {
         let runs = words.join(" ");
-        let all = || {
-            let line = format!("where.command.runs = {}", quoted(&runs));
-            format!("to allow all of them, write `{line}`")
-        };
+        let all = || advice::to_allow(words);
         let Some((program, operands)) = words.split_first() else {
             return Err("names no program".to_owned());
         };
@@ -122,8 +121,7 @@ impl Writer {
     /// Returns `true` if a rule with these conditions allows some form of the commands that begin with these words,
     /// of those that the table of programs has as examples. The rules themselves decide.
     fn allows_some(&self, conditions: &str, runs: &str) -> bool {
-        let text = format!("version = 1\n[[rule]]\nid = 'a'\nallow = '{SHELL}'\n{conditions}\n");
-        let Ok(rules) = RulesBuilder::for_tests().text("tried", text).load() else { return false };
+        let Some(rules) = tried(conditions) else { return false };
         let begins = |command: &&str| {
             command.strip_prefix(runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
@@ -142,6 +140,30 @@ fn is_runner(program: &str) -> bool {
     let name = program_name(program);
     // The scripts of `awk` are checked.
     RUNNERS.contains(&name) || !matches!(name, "awk" | "gawk") && is_interpreter(name)
+}
+
+/// A file with one rule that allows commands under these conditions.
+fn tried(conditions: &str) -> Option<Rules> {
+    let text = format!("version = 1\n[[rule]]\nid = 'a'\nallow = '{SHELL}'\n{conditions}\n");
+    RulesBuilder::for_tests().text("tried", text).load().ok()
+}
+
+/// Whether some command that begins with these words is allowed: the words themselves, with an operand, or an example of the
+/// table of programs. The rules decide about each.
+pub(crate) fn may_allow(words: &[&str], rules: &Rules) -> bool {
+    let runs = words.join(" ");
+    let examples = Programs::built_in().examples();
+    let begins = |command: &&str| {
+        command.strip_prefix(&*runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let examples = examples.iter().map(|it| it.command.as_str()).filter(begins);
+    let own = [runs.clone(), format!("{runs} x"), format!("{runs} ls")];
+    own.iter().map(String::as_str).chain(examples).any(|command| is_allowed(rules, command))
+}
+
+/// A file with one rule that allows what begins with these words, in a workspace where every program is installed.
+pub(crate) fn alone(words: &[&str]) -> Option<Rules> {
+    tried(&format!("where.command.runs = {}", quoted(&words.join(" "))))
 }
 
 fn is_allowed(rules: &Rules, command: &str) -> bool {

@@ -245,8 +245,23 @@ fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth 
     }
 }
 
-/// Tests one place that a path may stand for.
+/// Tests one place that a path may stand for. One in another working tree of the project is also the place in the root
+/// that it stands for.
 fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
+    let found = at_place(test, place, seen, reading, is_glob);
+    // `outside` holds for what is in neither.
+    let settled = if matches!(test, Test::Outside(_)) { Truth::No } else { Truth::Yes };
+    if found == settled {
+        return found;
+    }
+    let stands_for = seen.in_root(place, reading.allows() && settled == Truth::Yes);
+    match stands_for.map(|it| at_place(test, &it, seen, reading, is_glob)) {
+        Some(other) if other == settled || !matches!(found, Truth::Unknown(_)) => other,
+        _ => found,
+    }
+}
+
+fn at_place(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
     let inside = |targets: &[String]| {
         let mut known = true;
         let found = targets.iter().any(|target| {

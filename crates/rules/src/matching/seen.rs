@@ -28,7 +28,7 @@ use crate::readings::prose;
 use crate::readings::prose::TextRole;
 use crate::readings::shells::DIRECTORIES;
 use crate::readings::word;
-use countersign_shell::lexically_normal;
+use countersign_shell::{inside, lexically_normal, may_be_in_own_worktree, worktree_of, worktrees};
 
 /// The places that a text of the arguments stands for, which several rules look at.
 type KnownPlaces = Result<Rc<[PathBuf]>, &'static str>;
@@ -71,6 +71,7 @@ pub(crate) struct Seen<'a> {
     any_paths: OnceCell<Vec<TextPlaces>>,
     views: RefCell<Views>,
     sweeps: OnceCell<Vec<Sweep>>,
+    worktrees: OnceCell<Vec<PathBuf>>,
     swept: OnceCell<SweptFiles>,
 }
 
@@ -85,12 +86,50 @@ impl<'a> Seen<'a> {
             any_paths: OnceCell::new(),
             views: RefCell::new(Vec::new()),
             sweeps: OnceCell::new(),
+            worktrees: OnceCell::new(),
             swept: OnceCell::new(),
         }
     }
 
     pub(crate) fn places(&self) -> &Places {
         &self.engine.places
+    }
+
+    /// The working trees of the project's repository beside the first one.
+    fn worktrees(&self) -> &[PathBuf] {
+        self.worktrees.get_or_init(|| match self.places().looks() {
+            true => worktrees(self.places().root(), self.places().home()),
+            false => Vec::new(),
+        })
+    }
+
+    /// The working tree of the project that a place is in, if it is beside the first one.
+    pub(crate) fn worktree_of(&self, place: &Path) -> Option<&Path> {
+        worktree_of(place, self.worktrees())
+    }
+
+    /// The rest of a place in a working tree that Claude Code has made below the root.
+    pub(crate) fn own_worktree<'p>(&self, place: &'p Path) -> Option<&'p Path> {
+        let root = self.places().root();
+        if !may_be_in_own_worktree(place, root) {
+            return None;
+        }
+        let tree = self.worktree_of(place).filter(|tree| may_be_in_own_worktree(tree, root))?;
+        inside(place, tree)
+    }
+
+    /// The place in the root that a place in a working tree of the project stands for. A rule that allows takes one
+    /// outside of the root as such only for a tool that is known to read.
+    pub(crate) fn in_root(&self, place: &Path, allows: bool) -> Option<PathBuf> {
+        let root = self.places().root();
+        let is_below = inside(place, root).is_some();
+        if is_below && !may_be_in_own_worktree(place, root)
+            || !is_below && allows && !self.call.is_known_to_read()
+        {
+            return None;
+        }
+        let inner = inside(place, self.worktree_of(place)?)?;
+        Some(root.join(inner))
     }
 
     pub(crate) fn field(&self, path: &[String]) -> Option<&'a Value> {

@@ -235,14 +235,16 @@ impl<'t> ArgumentReader<'t> {
         if normal.as_os_str().len() <= MAX_PATH {
             self.add(Cow::Borrowed(text), Likelihood::Certain);
         }
-        // Node drops a line break anywhere in a URL, in its scheme as well: `fi⏎le:///x`.
-        let is_url = |rest: &str| match self.role {
-            TextRole::Named => true,
-            TextRole::Prose => rest.starts_with(['/', '\\']) && !rest.contains(' '),
-            TextRole::Pattern | TextRole::Content => false,
+        // A browser, and Node, drop a line break anywhere in an address, also within the scheme.
+        let is_broken = || {
+            text.split_once(':').is_some_and(|(before, _)| trimmed(before).contains(['\n', '\r']))
         };
-        if let Some(known) = scheme(text).filter(|it| it.is_file() && is_url(&it.rest)) {
+        let is_named =
+            self.role == TextRole::Named || self.role != TextRole::Content && is_broken();
+        if let Some(known) = scheme(text).filter(|it| is_named && it.is_file()) {
+            let first = self.readings.all.len();
             self.url(&known);
+            self.decoded_from(first);
         }
     }
 
@@ -354,7 +356,11 @@ impl<'t> ArgumentReader<'t> {
     /// Each reading percent-decoded, once and twice, as a value may be decoded by a client and again by a server. A third
     /// time is not looked for: each round makes a rule slower, and three are asked about by the default.
     fn decoded(&mut self) {
-        for at in 0..self.readings.all.len() {
+        self.decoded_from(0);
+    }
+
+    fn decoded_from(&mut self, first: usize) {
+        for at in first..self.readings.all.len() {
             let Some(known) = self.readings.all.get(at).filter(|it| it.text.contains('%')) else {
                 continue;
             };

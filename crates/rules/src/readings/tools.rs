@@ -36,6 +36,32 @@ pub enum CommonTool {
 }
 
 impl CommonTool {
+    /// Returns `true` if the tool writes no file and runs no command, whatever its arguments are.
+    ///
+    /// ```
+    /// use countersign_rules::readings::tools::CommonTool;
+    /// assert!(CommonTool::ReadFile.only_reads() && CommonTool::SearchFiles.only_reads());
+    /// assert!(!CommonTool::EditFile.only_reads() && !CommonTool::Shell.only_reads());
+    /// ```
+    #[must_use]
+    pub fn only_reads(self) -> bool {
+        match self {
+            Self::ReadFile
+            | Self::ListFiles
+            | Self::FindFiles
+            | Self::SearchFiles
+            | Self::Fetch
+            | Self::WebSearch
+            | Self::Session(_) => true,
+            Self::Shell
+            | Self::ShellInput
+            | Self::WriteFile
+            | Self::EditFile
+            | Self::Patch
+            | Self::SpawnAgent => false,
+        }
+    }
+
     /// The name of the tool in the common vocabulary.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -113,6 +139,14 @@ pub fn toolset_of(client: &str, is_known: bool) -> String {
 /// Tells whether a toolset has this id as one of a client's own tools.
 pub(crate) fn is_of_client(toolset: &str) -> bool {
     toolset.starts_with(OF_CLIENT) || client_of(toolset).is_some()
+}
+
+/// Whether a tool is one of a client's own that writes nothing: `toolset` is the client's, as the hook sets it, and the
+/// table of the client's tools has one of this name in the vocabulary.
+pub(crate) fn only_reads(toolset: &str, tool: &str) -> bool {
+    let rows = client_of(toolset).into_iter().flat_map(|client| client.rows);
+    let mut kinds = rows.map(|(_, kind, _)| *kind).filter(|kind| kind.name() == tool).peekable();
+    kinds.peek().is_some() && kinds.all(CommonTool::only_reads)
 }
 
 /// The tool that clients call by this name, if they do, and it is not the name in the vocabulary.

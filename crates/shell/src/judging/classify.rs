@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::judgement::{Judgement, Part};
 use super::simple::Judging;
 use crate::places::links::MAX_ENTRIES;
-use crate::places::paths::{PathClass, Workspace, is_build_definition, place};
+use crate::places::paths::{PathClass, Workspace, is_build_definition};
 use crate::places::search_path::{ProgramFile, SearchPath, installed_name};
 use crate::preset::{ClassifierSettings, Preset};
 use crate::syntax::commands::Commands;
@@ -100,7 +100,7 @@ impl Classifier {
     pub fn is_plain_file(&self, path: &str, directory: &Path) -> bool {
         let workspace = &self.settings.workspace;
         let plain = |found: &PathBuf| {
-            place(found, workspace.root()) == PathClass::Inside && !is_build_definition(found)
+            workspace.place(found) == PathClass::Inside && !is_build_definition(found)
         };
         let text = !path.starts_with('~') && !path.contains(['\0', '\n']);
         text && workspace.places(path, directory).is_some_and(|places| places.iter().all(plain))

@@ -14,8 +14,8 @@ use super::judgement::Effect;
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::places::links::lead_out;
-use crate::places::paths::{PathClass, place};
-use crate::places::repository::runs_programs;
+use crate::places::paths::PathClass;
+use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched};
 
@@ -31,16 +31,14 @@ impl Simple<'_> {
                 places.collect::<Option<Vec<_>>>()
             });
         match there {
-            Some(there)
-                if there.iter().flatten().all(|place| place.starts_with(workspace.root())) =>
-            {
+            Some(there) if there.iter().flatten().all(|place| workspace.has(place)) => {
                 // A shell goes by the path as it is written, `ShellTool` and `cd -P` by what it resolves to.
                 self.here = all_of(there).into();
                 self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
             }
             Some(there) => {
                 self.here = all_of(there).into();
-                self.ask(format!("works in `{}`, outside of the workspace", word.text));
+                self.ask_about_reach(format!("works in `{}`, outside of the workspace", word.text));
             }
             None => {
                 if matches!(&*word.text, "-" | "~-" | "$OLDPWD" | "${OLDPWD}") {
@@ -81,9 +79,10 @@ impl Simple<'_> {
                 }
             }
         }
-        let inside = |place: &PathBuf| place.starts_with(workspace.root());
+        let inside = |place: &PathBuf| workspace.has(place);
         if !there.iter().flatten().all(inside) {
-            return self.ask(format!("works in `{}`, outside of the workspace", word.text));
+            return self
+                .ask_about_reach(format!("works in `{}`, outside of the workspace", word.text));
         }
         self.here = all_of(there).into();
         self.effects.extend(self.here.first().cloned().map(Effect::ChangesDirectory));
@@ -108,16 +107,25 @@ impl Simple<'_> {
                 || directory == workspace.start()
                 || workspace.is_no_repository(directory)
         };
-        if !self.here.iter().all(|directory| known(directory)) {
-            self.ask("uses the repository of another directory, whose settings may run programs");
+        let mut runs = false;
+        for directory in self.here.iter().filter(|directory| !known(directory)) {
+            match workspace.worktree_of_git(directory) {
+                Some(tree) => runs |= worktree_runs_programs(&tree),
+                None => {
+                    let why =
+                        "uses the repository of another directory, whose settings may run programs";
+                    self.ask(why);
+                    break;
+                }
+            }
         }
-        *judging.git_runs.get_or_init(|| runs_programs(workspace))
+        runs | *judging.git_runs.get_or_init(|| runs_programs(workspace))
     }
 
     /// Asks about a program that may write where it works, in a folder that decides what runs or what is allowed.
     pub(super) fn writes_here(&mut self, judging: &Judging<'_>, name: &str) {
-        let root = judging.settings.workspace.root();
-        if self.here.iter().any(|directory| place(directory, root) == PathClass::Protected) {
+        let workspace = &judging.settings.workspace;
+        if self.here.iter().any(|directory| workspace.place(directory) == PathClass::Protected) {
             self.ask_every_time(format!(
                 "`{name}` may write in its folder, which decides what runs or what is allowed"
             ));
@@ -130,7 +138,7 @@ impl Simple<'_> {
         self.path(judging, word, &Kind::Read);
         let workspace = &judging.settings.workspace;
         let places = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
-        let protected = |found: &PathBuf| place(found, workspace.root()) == PathClass::Protected;
+        let protected = |found: &PathBuf| workspace.place(found) == PathClass::Protected;
         if places.flatten().any(|found| protected(&found)) {
             self.ask_every_time(format!(
                 "may write beside `{}`, in a folder that decides what runs or what is allowed",

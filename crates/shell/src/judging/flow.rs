@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value, is_free_name};
-use super::judgement::{Effect, Part, Reason};
+use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::simple::{Judging, Lines, Simple};
 use super::values::{redirections_with_values, with_values};
 use crate::names::globs::is_glob;
@@ -205,7 +205,12 @@ impl Judging<'_> {
             CompoundKind::Group => "{",
         };
         let mut part = part_of(vec![word.to_owned()], compound.span.clone(), here);
-        part.reasons.push(Reason { decision: ToolDecision::Ask, every_time: false, text: why });
+        part.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            kind: ReasonKind::Effect,
+            text: why,
+        });
         self.parts.push(part);
     }
 

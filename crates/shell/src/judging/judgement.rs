@@ -114,7 +114,17 @@ impl Effect {
 pub struct Reason {
     pub(crate) decision: ToolDecision,
     pub(super) every_time: bool,
+    pub(super) kind: ReasonKind,
     pub(crate) text: String,
+}
+
+/// What a reason speaks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReasonKind {
+    /// Something that the command does, or that is not known about it: it may write each file that it names.
+    Effect,
+    /// Only what is read or reached: a secret, a place outside of the workspace, a host.
+    Reach,
 }
 
 impl Reason {
@@ -128,6 +138,22 @@ impl Reason {
     #[must_use]
     pub fn is_every_time(&self) -> bool {
         self.every_time
+    }
+
+    /// Returns `true` if the reason speaks only about what is read or reached: a secret, a place outside of the workspace,
+    /// a host. It says nothing about effects, so that they are those that the part has.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let reason = |text: &str| classifier.judge(text, Dialect::Bash).reasons()[0].clone();
+    /// assert!(reason("cat .env").is_about_reach());
+    /// assert!(!reason("rm .env").is_about_reach() && !reason("no-such-program .env").is_about_reach());
+    /// ```
+    #[must_use]
+    pub fn is_about_reach(&self) -> bool {
+        self.kind == ReasonKind::Reach
     }
 
     /// The reason, as text for a person.

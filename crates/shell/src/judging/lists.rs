@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use super::bindings::{Binding, Value};
 use super::flow::is_plain;
-use super::judgement::Reason;
+use super::judgement::{Reason, ReasonKind};
 use super::simple::{Judging, Lines, Simple};
 use super::values::{command_with_values, is_count, redirections_with_values, with_values};
 use crate::syntax::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
@@ -163,6 +163,7 @@ impl Judging<'_> {
             part.reasons.push(Reason {
                 decision: ToolDecision::Ask,
                 every_time: false,
+                kind: ReasonKind::Effect,
                 text: why.to_owned(),
             });
         }

@@ -29,7 +29,7 @@ use super::scripts;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{is_glob, may_be_secret};
 use crate::names::lists::is_named;
-use crate::places::paths::{PathClass, is_build_definition, is_secret, place};
+use crate::places::paths::{PathClass, is_build_definition, is_secret};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched, Script, is_known_word};
@@ -147,9 +147,9 @@ impl Simple<'_> {
             return Some("may stand for files that exist");
         }
         let found = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
-        found.flatten().find_map(|found| match place(&found, workspace.root()) {
+        found.flatten().find_map(|found| match workspace.place(&found) {
             PathClass::Stream => None,
-            _ => replaced(&found, workspace.root(), workspace.looks()),
+            _ => replaced(&found, &workspace.root_of(&found), workspace.looks()),
         })
     }
 
@@ -217,7 +217,10 @@ impl Simple<'_> {
     fn variable(&mut self, word: &Word) {
         if !word.literal().is_some_and(environment::is_public) {
             self.effects.push(Effect::RevealsEnvironment);
-            self.ask(format!("prints the variable `{}`, which may hold a secret", word.text));
+            self.ask_about_reach(format!(
+                "prints the variable `{}`, which may hold a secret",
+                word.text
+            ));
         }
     }
 
@@ -226,7 +229,9 @@ impl Simple<'_> {
         let secret = word.parameters.iter().find(|name| !environment::is_public(name));
         if let Some(secret) = secret {
             self.effects.push(Effect::RevealsEnvironment);
-            self.ask(format!("prints the variable `{secret}`, which may hold a secret"));
+            self.ask_about_reach(format!(
+                "prints the variable `{secret}`, which may hold a secret"
+            ));
         }
         // Also the values in `name=value`, and the pathspecs and globs that programs expand themselves.
         let names_secret = |text: &str| {
@@ -234,7 +239,7 @@ impl Simple<'_> {
                 || is_glob(text) && !text.contains(' ') && may_be_secret(text)
         };
         if word.text.split('=').any(names_secret) {
-            self.ask(format!("names `{}`, which may hold secrets", word.text));
+            self.ask_about_reach(format!("names `{}`, which may hold secrets", word.text));
         }
     }
 
@@ -248,12 +253,14 @@ impl Simple<'_> {
         let outside = text.contains('/')
             && judging.settings.workspace.places(text, here).is_none_or(|places| {
                 places.iter().any(|found| {
-                    let place = place(found, judging.settings.workspace.root());
-                    !matches!(place, PathClass::Inside | PathClass::Protected | PathClass::Stream)
+                    let place = judging.settings.workspace.place(found);
+                    matches!(place, PathClass::Secret | PathClass::System | PathClass::Outside)
                 })
             });
         if is_secret(text) || outside {
-            self.ask(format!("`{text}` may be read as an operand: write options in front"));
+            self.ask_about_reach(format!(
+                "`{text}` may be read as an operand: write options in front"
+            ));
         }
     }
 
@@ -268,7 +275,7 @@ impl Simple<'_> {
                 && !text.starts_with("//")
                 && workspace.places(text, here).is_none_or(|places| {
                     places.iter().any(|found| {
-                        let place = place(found, workspace.root());
+                        let place = workspace.place(found);
                         !matches!(place, PathClass::Inside | PathClass::System | PathClass::Stream)
                     })
                 })
@@ -377,7 +384,7 @@ impl Simple<'_> {
     fn host(&mut self, word: &Word) {
         self.effects.push(Effect::Sends(word.text.clone()));
         if word.kind != WordKind::Literal || !is_this_machine(&word.text) {
-            self.ask(format!("sends to `{}`", word.text));
+            self.ask_about_reach(format!("sends to `{}`", word.text));
         } else if let Some(why) = controls(&word.text) {
             self.ask(format!("`{}` {why}", word.text));
         }
@@ -392,7 +399,10 @@ impl Simple<'_> {
             WordKind::Tilde => {}
             WordKind::Literal | WordKind::Glob => {
                 if may_be_secret(&word.text) || after_glob(&word.text) {
-                    self.ask(format!("`{}` may stand for a file that holds secrets", word.text));
+                    self.ask_about_reach(format!(
+                        "`{}` may stand for a file that holds secrets",
+                        word.text
+                    ));
                 }
             }
             // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
@@ -454,7 +464,7 @@ impl Simple<'_> {
                 self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
                 return true;
             };
-            let plain = |found: &PathBuf| place(found, workspace.root()) == PathClass::Inside;
+            let plain = |found: &PathBuf| workspace.place(found) == PathClass::Inside;
             if places.iter().all(plain) {
                 continue;
             }
@@ -469,17 +479,17 @@ impl Simple<'_> {
     /// Judges one place that a path may lead to. Returns whether a reason was added.
     fn placed(&mut self, judging: &Judging<'_>, word: &Word, found: &Path, kind: &Kind) -> bool {
         let before = self.reasons.len();
-        let what = place(found, judging.settings.workspace.root());
+        let what = judging.settings.workspace.place(found);
         self.inside &= matches!(what, PathClass::Inside);
         let text = &word.text;
         match (kind, what) {
             (_, PathClass::Stream) => return false,
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
-                self.ask(format!("reads `{text}`, which may hold secrets"))
+                self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))
             }
             (Kind::Revision, PathClass::System | PathClass::Outside)
             | (Kind::Read, PathClass::Outside) => {
-                self.ask(format!("reads `{text}`, outside of the workspace"));
+                self.ask_about_reach(format!("reads `{text}`, outside of the workspace"));
             }
             (Kind::Read | Kind::Revision | Kind::List, _) => {}
             (_, PathClass::Protected) => {
@@ -493,7 +503,7 @@ impl Simple<'_> {
                 self.ask(format!("writes `{text}`, which says what a build runs"))
             }
             (_, PathClass::Inside) => self.ask(format!("writes `{text}`")),
-            (_, PathClass::Secret | PathClass::System | PathClass::Outside) => {
+            (_, PathClass::Secret | PathClass::System | PathClass::Outside | PathClass::Beside) => {
                 self.ask(format!("writes `{text}`, outside of the workspace"))
             }
         }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use super::bindings::Binding;
 use super::environment;
-use super::judgement::{Effect, Part, Reason};
+use super::judgement::{Effect, Part, Reason, ReasonKind};
 use crate::places::paths::is_in;
 use crate::places::registries::names_host;
 use crate::places::search_path::{ProgramFile, installed_name, project_name};
@@ -139,6 +139,17 @@ impl<'a> Simple<'a> {
         self.reasons.push(Reason {
             decision: ToolDecision::Ask,
             every_time: false,
+            kind: ReasonKind::Effect,
+            text: text.into(),
+        });
+    }
+
+    /// Asks about what is read or reached: a secret, a place outside, a host.
+    pub(crate) fn ask_about_reach(&mut self, text: impl Into<String>) {
+        self.reasons.push(Reason {
+            decision: ToolDecision::Ask,
+            every_time: false,
+            kind: ReasonKind::Reach,
             text: text.into(),
         });
     }
@@ -147,6 +158,7 @@ impl<'a> Simple<'a> {
         self.reasons.push(Reason {
             decision: ToolDecision::Ask,
             every_time: true,
+            kind: ReasonKind::Effect,
             text: text.into(),
         });
     }
@@ -155,6 +167,7 @@ impl<'a> Simple<'a> {
         self.reasons.push(Reason {
             decision: ToolDecision::Deny,
             every_time: false,
+            kind: ReasonKind::Effect,
             text: text.into(),
         });
     }
@@ -409,7 +422,7 @@ impl<'a> Simple<'a> {
                     && !matched.operands.iter().any(|one| *one.kind == Kind::Variable) =>
             {
                 self.effects.push(Effect::RevealsEnvironment);
-                self.ask("prints the environment, which may hold secrets");
+                self.ask_about_reach("prints the environment, which may hold secrets");
             }
             _ => {}
         }

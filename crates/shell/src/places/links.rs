@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
-use super::paths::{PathClass, Workspace, place};
+use super::paths::{PathClass, Workspace};
 
 /// How many entries of folders are looked at for one text.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
@@ -33,8 +33,7 @@ pub(crate) fn lead_out(workspace: &Workspace, mut open: Vec<PathBuf>, left: &Cel
             } else if kind.is_symlink() {
                 // A link that leads nowhere has no content.
                 let Ok(found) = fs::canonicalize(entry.path()) else { continue };
-                if matches!(place(&found, workspace.root()), PathClass::Outside | PathClass::Secret)
-                {
+                if matches!(workspace.place(&found), PathClass::Outside | PathClass::Secret) {
                     return true;
                 }
                 if found.starts_with(workspace.root())

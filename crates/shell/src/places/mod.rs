@@ -7,3 +7,4 @@ pub(super) mod paths;
 pub(super) mod registries;
 pub(super) mod repository;
 pub(super) mod search_path;
+pub(super) mod worktrees;

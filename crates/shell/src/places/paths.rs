@@ -8,6 +8,9 @@
 //! | secret | `.env`, `~/.ssh`, `/proc/1/environ` | asked | asked |
 //! | protected | `.git/config`, the configuration of agents | allowed | asked, every time |
 //! | outside | `~/x`, `/srv` | asked; listing is allowed | asked |
+//! | beside | another working tree of the project's repository, outside of the root | allowed | asked |
+//!
+//! A working tree below the root is inside, with its own secrets and protected places (`worktrees`).
 //!
 //! Names are compared without regard to case, since some file systems ignore it. A name that ends in `.example` or the
 //! like is harmless: people keep templates of secrets beside them.
@@ -19,6 +22,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::worktrees::{may_be_in_own_worktree, worktree_of, worktrees};
 use crate::names::globs::{fits, is_glob};
 use crate::names::lists::{is_named, lower, names};
 use crate::names::protected::is_protected;
@@ -138,11 +142,20 @@ impl Workspace {
     /// Whether it is certain that no repository begins between a directory and the root. Never certain in a
     /// [`lexical`](Self::lexical) workspace.
     pub(crate) fn is_no_repository(&self, directory: &Path) -> bool {
+        self.begins_none(directory, &self.root)
+    }
+
+    /// The working tree that git works in, where that is one of the workspace's own repository.
+    pub(crate) fn worktree_of_git(&self, directory: &Path) -> Option<PathBuf> {
+        self.worktree(directory).filter(|tree| self.begins_none(directory, tree))
+    }
+
+    fn begins_none(&self, directory: &Path, top: &Path) -> bool {
         let is_one = |at: &Path| {
             at.join(".git").exists() || (at.join("HEAD").exists() && at.join("objects").exists())
         };
-        let mut between = directory.ancestors().take_while(|at| *at != self.root);
-        self.looks && directory.starts_with(&self.root) && !between.any(is_one)
+        let mut between = directory.ancestors().take_while(|at| *at != top);
+        self.looks && directory.starts_with(top) && !between.any(is_one)
     }
 
     /// The files in a directory that define a build.
@@ -363,27 +376,74 @@ pub(crate) enum PathClass {
     Secret,
     /// In the workspace, and decides what runs or what is allowed: `.git`, and the configuration of agents.
     Protected,
+    /// In a working tree of the project's repository that is outside of the root, and in none of the other classes.
+    Beside,
     /// Any other place.
     Outside,
 }
 
-/// Classifies a path that has no `.` and `..`.
-pub(crate) fn place(path: &Path, root: &Path) -> PathClass {
-    let text = path.to_string_lossy();
-    if text.starts_with("/dev/") && names("streams").contains(&&*text) {
-        return PathClass::Stream;
+impl Workspace {
+    /// Classifies a path that has no `.` and `..`.
+    pub(crate) fn place(&self, path: &Path) -> PathClass {
+        let text = path.to_string_lossy();
+        if text.starts_with("/dev/") && names("streams").contains(&&*text) {
+            return PathClass::Stream;
+        }
+        if let Some(inner) = inside(path, &self.root) {
+            return match inner {
+                inner if is_secret(&inner.to_string_lossy()) => PathClass::Secret,
+                inner if is_protected(inner) => self.place_in_own_worktree(path),
+                _ => PathClass::Inside,
+            };
+        }
+        if is_secret(&text) {
+            return PathClass::Secret;
+        }
+        if is_system(&text) {
+            return PathClass::System;
+        }
+        match self.worktree(path) {
+            Some(tree) if is_protected(inside(path, &tree).unwrap_or(path)) => PathClass::Protected,
+            Some(_) => PathClass::Beside,
+            None => PathClass::Outside,
+        }
     }
-    if let Some(inner) = inside(path, root) {
-        return match inner {
-            inner if is_secret(&inner.to_string_lossy()) => PathClass::Secret,
-            inner if is_protected(inner) => PathClass::Protected,
-            _ => PathClass::Inside,
-        };
+
+    /// The class of a path below the root that is protected by its names, which those of a working tree of Claude Code
+    /// are, too.
+    fn place_in_own_worktree(&self, path: &Path) -> PathClass {
+        let tree = Some(path).filter(|path| may_be_in_own_worktree(path, &self.root));
+        match tree.and_then(|path| self.worktree(path)) {
+            Some(tree)
+                if may_be_in_own_worktree(&tree, &self.root)
+                    && !is_protected(inside(path, &tree).unwrap_or(path)) =>
+            {
+                PathClass::Inside
+            }
+            _ => PathClass::Protected,
+        }
     }
-    if is_secret(&text) {
-        return PathClass::Secret;
+
+    /// The working tree of the project's repository that a path is in, beside the first one. Never in a
+    /// [`lexical`](Self::lexical) workspace.
+    pub(crate) fn worktree(&self, path: &Path) -> Option<PathBuf> {
+        if !self.looks {
+            return None;
+        }
+        let all = worktrees(&self.root, self.home.as_deref());
+        worktree_of(path, &all).map(Path::to_owned)
     }
-    if is_system(&text) { PathClass::System } else { PathClass::Outside }
+
+    /// Whether a directory is in the root, or in a working tree of its repository.
+    pub(crate) fn has(&self, directory: &Path) -> bool {
+        directory.starts_with(&self.root) || self.worktree(directory).is_some()
+    }
+
+    /// The root, or the working tree below it that a path is in.
+    pub(crate) fn root_of(&self, path: &Path) -> PathBuf {
+        let own = Some(path).filter(|path| may_be_in_own_worktree(path, &self.root));
+        own.and_then(|path| self.worktree(path)).unwrap_or_else(|| self.root.clone())
+    }
 }
 
 /// Whether a path contains keys or passwords, by the names in it.

@@ -39,6 +39,11 @@ pub(crate) fn runs_programs(workspace: &Workspace) -> bool {
     false
 }
 
+/// Whether commands that read a working tree of the workspace's repository may run programs that its settings name.
+pub(crate) fn worktree_runs_programs(tree: &Path) -> bool {
+    names_programs(&tree.join(".git")).unwrap_or(true)
+}
+
 /// Whether the settings of a repository name programs. An error if they cannot be read. Those of a repository within
 /// its working tree count as if they did.
 fn names_programs(dot: &Path) -> io::Result<bool> {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{CALL, Call, assert_allowed, assert_denied};
 use crate::program::{Ended, User, ended, in_environment_of};
 use crate::support::clients::{clients, forms};
+use crate::support::write_program;
 
 /// Reading is allowed, and two files are asked about and denied.
 const RULES: &str = r#"
@@ -144,9 +145,7 @@ fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
         let (place, bin) = (place.to_str().unwrap(), desk.project().join("bin"));
         fs::create_dir(&bin).unwrap();
         for name in ["sh", "countersign", "cat"] {
-            fs::write(bin.join(name), "#!/bin/sh\nexit 0\n").unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(bin.join(name), mode).unwrap();
+            write_program(&bin.join(name), "#!/bin/sh\nexit 0\n");
         }
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
         let config = format!("{place}/countersign/config.toml");

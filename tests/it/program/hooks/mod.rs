@@ -3,6 +3,7 @@
 mod approving;
 mod asking_in_client;
 mod changed;
+mod entries;
 mod environment;
 mod failing;
 mod imported;

@@ -314,7 +314,12 @@ fn rules_name_the_tools_of_configured_servers_and_of_the_client() {
     assert_allowed(&run("skill"));
     assert_denied("opencode", &run("git_git_status"), "no rule allows `opencode:git_git_status`");
     let config = r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}, /* mine */}"#;
+    // The project's files say what its server is, so that a rule of the user does not allow its tools.
     std::fs::write(work.join("opencode.jsonc"), config).unwrap();
+    assert_denied("opencode", &run("git_git_status"), "only the project configures");
+    let own = user.home().join(".config/opencode");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("opencode.jsonc"), config).unwrap();
     assert_allowed(&run("git_git_status"));
     assert_denied("opencode", &run("git_git_push"), "no rule allows");
     // A file that cannot be read names no server.

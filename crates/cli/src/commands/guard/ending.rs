@@ -10,12 +10,13 @@ pub(super) type EndSignal = Shared<BoxFuture<'static, ()>>;
 
 /// Completes when the program is told to end. When it is told a second time, it ends at once.
 pub(super) fn told_to_end() -> EndSignal {
-    let told = async {
-        told().await;
+    let first = told();
+    let end = async {
+        first.await;
         tokio::spawn(async {
             told().await;
             std::process::exit(1);
         });
     };
-    told.boxed().shared()
+    end.boxed().shared()
 }

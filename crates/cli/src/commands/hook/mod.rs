@@ -111,7 +111,9 @@ fn decided(
         }
     };
     let home = settings.expected_home(&directories, &root);
-    hook = hook.servers(client.servers(directories.home(), call.as_deref().unwrap_or(&root)));
+    let at = call.as_deref().unwrap_or(&root);
+    hook = hook.servers(client.servers(directories.home(), at));
+    hook = hook.project_servers(client.project_servers(directories.home(), at));
     hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
     let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use countersign_cli::hook::Client;
 use countersign_rules::Rules;
+use countersign_shell::{worktree_of, worktrees};
 
 /// The root, and why it may be another one.
 pub(super) struct Root {
@@ -16,8 +17,8 @@ pub(super) struct Root {
 /// Claude Code runs them in the directory that a command has changed to. Paths in rules would mean other files after
 /// each `cd`, so that a rule about `secrets/` could be left behind. It names the project in a variable, which a file of
 /// the project can set as well: `/` as a root would make every path one of the project. So the variable counts only
-/// where it has the directory of the call within it, and is no place that has more than one project: a home, or a folder
-/// above the repository of the call that is no repository.
+/// where it has the directory of the call within it, or that is in another working tree of its repository, and is no place
+/// that has more than one project: a home, or a folder above the repository of the call that is no repository.
 pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Root, String> {
     let current = std::env::current_dir().map_err(|error| error.to_string())?;
     // A client may name it through a link, and then writes its paths so.
@@ -34,7 +35,11 @@ pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Roo
     let is_wide = project.parent().is_none() || has_home(&project, home);
     let own = repository(&within).filter(|own| *own != project && own.starts_with(&project));
     let own = own.filter(|_| !is_repository(&project));
-    if !is_wide && own.is_none() && within.starts_with(&project) {
+    let is_within = || {
+        let all = worktrees(&project, Some(home));
+        within.starts_with(&project) || worktree_of(&within, &all).is_some()
+    };
+    if !is_wide && own.is_none() && is_within() {
         return Ok(Root { directory: named, doubt: None });
     }
     let doubt = (project != real(&current)).then(|| {

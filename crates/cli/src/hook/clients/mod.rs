@@ -222,12 +222,35 @@ impl Client {
     /// ```
     #[must_use]
     pub fn servers(self, home: &Path, directory: &Path) -> Option<Vec<String>> {
+        self.servers_of(home, &files::folders(directory, home))
+    }
+
+    /// Those of the [servers](Self::servers) that only a project's files configure, and no file of the user: what such a server is,
+    /// these files say.
+    ///
+    /// ```
+    /// use countersign_cli::hook::Client;
+    ///
+    /// # let project = tempfile::tempdir().unwrap();
+    /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
+    /// # std::fs::create_dir_all(&project)?;
+    /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
+    /// assert_eq!(Client::Opencode.project_servers(&home, &project), ["git"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn project_servers(self, home: &Path, directory: &Path) -> Vec<String> {
+        let own = self.servers_of(home, &[]).unwrap_or_default();
+        let all = self.servers(home, directory).unwrap_or_default();
+        all.into_iter().filter(|server| !own.contains(server)).collect()
+    }
+
+    fn servers_of(self, home: &Path, folders: &[&Path]) -> Option<Vec<String>> {
         let place = &self.spec().place;
         let servers = self.spec().tools.servers?;
-        let folders = files::folders(directory, home);
         // A variable may lead the client elsewhere, or this process alone.
         let users = [place.of_user(home), home.join(place.folder).join(place.file)];
-        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, &folders)).collect();
+        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, folders)).collect();
         let mut found = found.unwrap_or_default().concat();
         found.sort();
         found.dedup();

@@ -53,9 +53,38 @@ pub(crate) struct Normal {
     added: Vec<&'static str>,
     /// The client's own texts of paths that were made absolute.
     paths: Vec<(&'static str, String, String)>,
+    /// The other ways to read the name as one of a tool of an MCP server.
+    pub(crate) ways: Vec<McpWay>,
+}
+
+/// One way to read a name as a server and a tool of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpWay {
+    server: String,
+    tool: String,
+    /// `true` if the client's configuration has the server, so that the call may be one of its tool: then it has to be
+    /// allowed as such, too.
+    pub(crate) is_configured: bool,
+}
+
+impl McpWay {
+    /// The tool as people are shown it.
+    pub(crate) fn shown(&self) -> String {
+        format!("mcp:{}/{}", self.server, self.tool)
+    }
 }
 
 impl Normal {
+    /// The same call, as one of another server's tool.
+    pub(crate) fn by(&self, way: &McpWay) -> Self {
+        let mut this = self.clone();
+        (this.server, this.tool) = (Some(way.server.clone()), way.tool.clone());
+        this.is_known = true;
+        this.doubts.clear();
+        this.ways.clear();
+        this
+    }
+
     /// The tool as people are shown it: MCP tools with their server.
     pub(crate) fn shown(&self) -> String {
         match &self.server {
@@ -83,7 +112,7 @@ impl Normal {
         })
     }
 
-    fn doubt(&mut self, key: &'static str, reason: impl Into<String>) {
+    pub(crate) fn doubt(&mut self, key: &'static str, reason: impl Into<String>) {
         self.doubts.push((key, reason.into()));
     }
 
@@ -247,6 +276,8 @@ fn doubtful(path: &str, directory: &Path) -> Option<String> {
 pub(crate) struct ToolNames {
     /// The MCP servers in the configuration of the client; `None` where it was not looked at.
     pub(crate) servers: Option<Vec<String>>,
+    /// Those of them that only a project's files configure.
+    pub(crate) of_project: Vec<String>,
     /// `true` if the layers allow an unknown tool only where they name it.
     pub(crate) unknown_by_name: bool,
 }
@@ -263,6 +294,7 @@ pub(crate) fn normal(call: &HookCall, names: &ToolNames) -> Normal {
         for_people: &[],
         added: Vec::new(),
         paths: Vec::new(),
+        ways: Vec::new(),
     };
     let Some((kind, renames)) = known(call) else {
         mcp(call, names, &mut this);
@@ -384,12 +416,16 @@ fn mcp(call: &HookCall, names: &ToolNames, this: &mut Normal) {
             tool.map(|tool| (server.clone(), tool.to_owned()))
         }
         (None, McpNames::Joined { prefix, separator }) => {
-            call.tool.strip_prefix(prefix).and_then(|rest| match &names.servers {
-                Some(servers) => of_servers(rest, separator, servers),
-                None => split(rest, separator),
-            })
+            call.tool.strip_prefix(prefix).and_then(|rest| by_name(rest, separator, names, this))
         }
-        (None, McpNames::InPayload) => None,
+        (None, McpNames::InPayload) => {
+            // The payload does not say the server, and a rule that denies counts nevertheless.
+            let forms = [("mcp__", "__"), ("mcp_", "_")].into_iter();
+            let mut forms =
+                forms.filter_map(|(prefix, it)| Some((call.tool.strip_prefix(prefix)?, it)));
+            let unknown = ToolNames { servers: Some(Vec::new()), ..ToolNames::default() };
+            forms.next().and_then(|(rest, separator)| by_name(rest, separator, &unknown, this))
+        }
     };
     match named {
         Some((server, tool)) => {
@@ -415,31 +451,61 @@ fn mcp(call: &HookCall, names: &ToolNames, this: &mut Normal) {
     }
 }
 
-/// The server and the tool of a name, if exactly one server of the configuration fits. Clients write `_` for what is no
-/// letter, digit or dash in the name of a server.
-fn of_servers(name: &str, separator: &str, servers: &[String]) -> Option<(String, String)> {
-    let tool_of = |server: &String| {
-        let written = server.replace(|c| !is_plain(c), "_");
-        let rest = name.strip_prefix(&written)?.strip_prefix(separator)?;
-        (!rest.is_empty()).then(|| (server.clone(), rest.to_owned()))
+/// The server and the tool of a name, where it is known which they are. The other ways to split the name are noted: a
+/// rule that denies or asks counts for each of them, and one that allows has to hold for each that may be meant.
+///
+/// `a__b__c` can be the tool `b__c` of `a` or the tool `c` of `a__b`. Where the servers of the client are known, those say
+/// which ways there are; otherwise a name with one way is split there.
+fn by_name(
+    name: &str,
+    separator: &str,
+    names: &ToolNames,
+    this: &mut Normal,
+) -> Option<(String, String)> {
+    let mut ways = splits(name, separator);
+    if ways.len() > MAX_WAYS {
+        this.doubt("mcp-name", "its name can be split in too many ways");
+        ways.truncate(MAX_WAYS);
+    }
+    let mut all: Vec<McpWay> = Vec::new();
+    for (written, tool) in ways {
+        let is_it = |server: &&String| {
+            **server == written || server.replace(|c| !is_plain(c), "_") == written
+        };
+        let known: Vec<_> = names.servers.iter().flatten().filter(is_it).cloned().collect();
+        let is_configured = !known.is_empty();
+        let servers = if is_configured { known } else { vec![written.clone()] };
+        let way = |server| McpWay { server, tool: tool.clone(), is_configured };
+        all.extend(servers.into_iter().map(way));
+    }
+    let found = match &names.servers {
+        Some(_) => all.iter().position(|way| way.is_configured),
+        None => (all.len() == 1).then_some(0),
     };
-    let mut found = servers.iter().filter_map(tool_of);
-    found.next().filter(|_| found.next().is_none())
+    let chosen = found.map(|at| all.remove(at));
+    let meant = chosen.iter().chain(all.iter().filter(|way| way.is_configured));
+    let of_project = meant.clone().find(|way| names.of_project.contains(&way.server));
+    if let Some(way) = of_project {
+        let server = way.server.escape_debug().to_string();
+        this.doubt("mcp-name", format!("`{server}` is a server that only the project configures"));
+    }
+    this.ways = all;
+    chosen.map(|way| (way.server, way.tool))
 }
+
+/// How many ways to split a name are looked at.
+const MAX_WAYS: usize = 16;
 
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// The two parts of a name, if there is one way to split it. A server or a tool may have the separator in its name.
-///
-/// `a__b__c` can be the tool `b__c` of `a` or the tool `c` of `a__b`, and a rule about one must not count for the
-/// other.
-fn split(name: &str, separator: &str) -> Option<(String, String)> {
-    let places =
-        (0..name.len()).filter(|at| name.get(*at..).is_some_and(|it| it.starts_with(separator)));
-    let (1, Some((server, tool))) = (places.count(), name.split_once(separator)) else {
-        return None;
-    };
-    (!server.is_empty() && !tool.is_empty()).then(|| (server.to_owned(), tool.to_owned()))
+/// Every way to split a name into two parts. A server or a tool may have the separator in its name.
+fn splits(name: &str, separator: &str) -> Vec<(String, String)> {
+    let places = (1..name.len()).filter_map(|at| {
+        let (server, rest) = name.split_at_checked(at)?;
+        let tool = rest.strip_prefix(separator)?;
+        (!tool.is_empty()).then(|| (server.to_owned(), tool.to_owned()))
+    });
+    places.collect()
 }
