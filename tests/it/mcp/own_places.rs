@@ -173,8 +173,7 @@ fn the_entry_of_a_guard_names_its_places() {
     let server = desk.user.home().join("server");
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/server.py");
     let text = format!("#!/bin/sh\nexec python3 '{}' '{}'\n", script.display(), desk.told());
-    fs::write(&server, text).unwrap();
-    fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::support::write_program(&server, text);
     let words =
         ["--json", "guard", "init", "--name", "files", "--yes", "--", server.to_str().unwrap()];
     let mut init = desk.user.command(&words);

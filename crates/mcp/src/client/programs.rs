@@ -7,7 +7,6 @@
 //! | `env X=1 node server.js`, `sh -c 'cd x && node server.js'` | the same, and the files of `env` and `sh` |
 //! | `npx @x/server@1.2.3`, `uvx server==1.2.3`, `docker run x/server:1.2` | the package, with the version that is named |
 //! | `npx @x/server` | the package; the log and `pins show` say that no version is named |
-//!
 //! | `java -jar s.jar`, `dotnet a.dll` | the files of the program and of what it runs, by their content |
 //! | `npm run serve`, `make serve` | the file that says what the task does |
 //!
@@ -133,8 +132,8 @@ impl CommandReader {
         let Some(at) = args.iter().position(|word| is_text(&word)) else {
             return self.add(self.operands("sh", args), found);
         };
-        let behind = args.iter().enumerate().skip(at + 1);
-        let Some((at, text)) = behind.into_iter().find(|(_, word)| !word.starts_with('-')) else {
+        let mut behind = args.iter().enumerate().skip(at + 1);
+        let Some((at, text)) = behind.find(|(_, word)| !word.starts_with('-')) else {
             return;
         };
         self.add(self.operands("sh", args.get(at + 1..).unwrap_or_default()), found);

@@ -274,12 +274,18 @@ fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless(
             "tools.shell.pager in",
         ),
         (
-            "gemini",
+            "vscode",
             ".vscode/settings.json",
             r#"{"terminal.integrated.env.linux": {"APP": "1"}}"#,
             "APP",
         ),
-        ("claude", ".devcontainer/devcontainer.json", r#"{"containerEnv": {"APP": "1"}}"#, "APP"),
+        ("vscode", ".devcontainer/devcontainer.json", r#"{"containerEnv": {"APP": "1"}}"#, "APP"),
+        (
+            "claude",
+            ".vscode/settings.json",
+            r#"{"claudeCode.environmentVariables": [{"name": "APP", "value": "1"}]}"#,
+            "APP",
+        ),
         ("claude", ".claude/settings.json", "{{", "which cannot be read"),
     ] {
         let desk = Desk::new(client);
@@ -316,6 +322,36 @@ fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless(
     assert_eq!(desk.found("project")["ok"], true);
     fs::write(&file, harmless.replace("\"cat\"", "\"./x\"")).unwrap();
     assert_denied("claude", &desk.answer("ls", &[]), "`GIT_PAGER`");
+}
+
+/// P5: a variable of a terminal concerns the programs that it changes: the client is another one than the editor, and
+/// what no table has is the application's.
+#[test]
+fn a_variable_of_an_editors_terminal_asks_only_about_the_programs_that_it_changes() {
+    for client in ["gemini", "claude", "codex", "vscode"] {
+        for (file, key) in [
+            (".vscode/settings.json", "terminal.integrated.env.linux"),
+            (".devcontainer/devcontainer.json", "containerEnv"),
+        ] {
+            let desk = Desk::new(client);
+            desk.install(&[]);
+            let path = desk.project().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let set = |variables: Value| fs::write(&path, json!({key: variables}).to_string());
+            set(json!({"PYTHONPATH": "src", "GIT_EXTERNAL_DIFF": "./x"})).unwrap();
+            assert_allowed(&desk.answer("ls", &[]));
+            assert_denied(client, &desk.answer("git diff", &[]), "`GIT_EXTERNAL_DIFF`");
+            assert_eq!(desk.found("project")["ok"], false, "{client} {file}");
+            set(json!({"DATABASE_URL": "x", "APP": "1"})).unwrap();
+            match client {
+                "vscode" => assert_denied(client, &desk.answer("ls", &[]), "`APP`"),
+                _ => {
+                    assert_allowed(&desk.answer("git diff", &[]));
+                    assert_eq!(desk.found("project")["ok"], true, "{client} {file}");
+                }
+            }
+        }
+    }
 }
 
 /// P5: "names that neither has change nothing": a project's `.env` is mostly about the application.

@@ -111,9 +111,7 @@ fn decided(
         }
     };
     let home = settings.expected_home(&directories, &root);
-    let at = call.as_deref().unwrap_or(&root);
-    hook = hook.servers(client.servers(directories.home(), at));
-    hook = hook.project_servers(client.project_servers(directories.home(), at));
+    hook = knowing_servers(hook, client, directories.home(), call.as_deref().unwrap_or(&root));
     hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
     let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
@@ -132,6 +130,11 @@ fn decided(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+}
+
+/// The hook with the MCP servers of the client, by this home directory and that of the call.
+fn knowing_servers(hook: Hook, client: Client, home: &Path, at: &Path) -> Hook {
+    hook.servers(client.servers(home, at)).project_servers(client.project_servers(home, at))
 }
 
 /// The places of the program, with those that links of the project lead to and those of the clients.

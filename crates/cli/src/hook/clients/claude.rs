@@ -75,7 +75,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
         named,
     },
     project: ProjectForm {
-        files: SETTINGS,
+        files: OWN_SETTINGS,
         borrowed: &[],
         servers: &[(".mcp.json", "mcpServers")],
         variables: &[
@@ -115,7 +115,20 @@ pub(super) const PAYLOAD: PayloadForm = PayloadForm {
     args_as_text: false,
 };
 
-/// The settings of a project.
+/// The settings of a project, with those of the extension of VS Code that runs Claude Code.
+const OWN_SETTINGS: &[SettingsFile] = &[
+    SETTINGS[0],
+    SETTINGS[1],
+    (".vscode/settings.json", SettingsForm::Json(EXTENSION)),
+    ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
+];
+
+const EXTENSION: &FileSettings =
+    &FileSettings { variables: &[&["claudeCode.environmentVariables"]], switches: &[] };
+const WORKSPACE: &FileSettings =
+    &FileSettings { variables: &[&["settings", "claudeCode.environmentVariables"]], switches: &[] };
+
+/// The settings of a project that other clients read as well.
 pub(super) const SETTINGS: &[SettingsFile] = &[
     (".claude/settings.json", SettingsForm::Json(KEYS)),
     (".claude/settings.local.json", SettingsForm::Json(KEYS)),

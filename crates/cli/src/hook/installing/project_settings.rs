@@ -9,7 +9,9 @@
 //!
 //! | a file | has | the hook |
 //! |---|---|---|
-//! | settings of a client, an editor, a container | a variable that is not known to be harmless | asks about each call |
+//! | settings of a client | a variable that is not known to be harmless | asks about each call |
+//! | settings of an editor, a container | a variable of the tables | asks about the calls that it concerns |
+//! | settings of an editor, a container | another that is not known to be harmless, where the client is the editor | asks about each call |
 //! | settings of a client | a shell for commands | asks about each call |
 //! | settings of a client | what cannot be read | asks about each call |
 //! | `.env`, `mise.toml` | a variable of the tables | asks about the calls that it concerns |
@@ -31,10 +33,10 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// Files that a terminal around any client takes settings from.
 const AROUND: &[SettingsFile] = &[
-    (".vscode/settings.json", SettingsForm::Json(EDITOR)),
-    (".devcontainer/devcontainer.json", SettingsForm::Json(CONTAINER)),
-    (".devcontainer.json", SettingsForm::Json(CONTAINER)),
-    ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
+    (".vscode/settings.json", SettingsForm::Editor(EDITOR)),
+    (".devcontainer/devcontainer.json", SettingsForm::Editor(CONTAINER)),
+    (".devcontainer.json", SettingsForm::Editor(CONTAINER)),
+    ("*.code-workspace", SettingsForm::Editor(WORKSPACE)),
     ("mise.toml", SettingsForm::Applications(MISE)),
     ("mise.*.toml", SettingsForm::Applications(MISE)),
     (".mise.toml", SettingsForm::Applications(MISE)),
@@ -53,7 +55,6 @@ const EDITOR: &FileSettings = &FileSettings {
         &["terminal.integrated.env.linux"],
         &["terminal.integrated.env.osx"],
         &["terminal.integrated.env.windows"],
-        &["claudeCode.environmentVariables"],
     ],
     switches: &[
         (&["terminal.integrated.profiles.linux"], SettingSwitch::Any),
@@ -68,7 +69,6 @@ const WORKSPACE: &FileSettings = &FileSettings {
         &["settings", "terminal.integrated.env.linux"],
         &["settings", "terminal.integrated.env.osx"],
         &["settings", "terminal.integrated.env.windows"],
-        &["settings", "claudeCode.environmentVariables"],
     ],
     switches: &[
         (&["settings", "terminal.integrated.profiles.linux"], SettingSwitch::Any),
@@ -145,20 +145,26 @@ impl ProjectSettings {
     /// The settings that change what the calls of this client do, as far as a hook can judge them.
     #[must_use]
     pub fn environment(&self) -> Environment {
-        let form = &self.client.spec().project;
-        let around = AROUND.iter().filter(|(_, form)| form.is_of_client());
         let mut found = Environment::default();
-        for (name, of_file, is_own) in form
-            .files
-            .iter()
-            .map(|it| (it.0, it.1, true))
-            .chain(around.map(|it| (it.0, it.1, false)))
-        {
+        for (name, form, is_own) in self.read_by_clients() {
             for file in self.folders().iter().flat_map(|folder| named(&folder.join(name))) {
-                found = found.and(self.judged(&file, of_file, is_own));
+                found = found.and(self.judged(&file, form, is_own));
             }
         }
         found
+    }
+
+    /// The files of clients, editors and containers, and `true` for those that are the client's own.
+    fn read_by_clients(&self) -> impl Iterator<Item = (&'static str, SettingsForm, bool)> + use<> {
+        let own = self.client.spec().project.files.iter().map(|it| (it.0, it.1, true));
+        let around = AROUND.iter().map(|it| (it.0, it.1, false));
+        own.chain(around.filter(|(_, form, _)| form.is_of_editor()))
+    }
+
+    /// Returns `true` if a variable of such a file that is not known may change each call. The settings of an editor and of
+    /// a container are those of the client that runs in it; every other client is a program in its terminal.
+    fn is_strict(&self, form: SettingsForm) -> bool {
+        form.is_of_client() || form.is_of_editor() && self.client == Client::Vscode
     }
 
     /// What one file changes in calls.
@@ -176,9 +182,13 @@ impl ProjectSettings {
             Ok(Some((None, _))) | Err(_) => return Environment::default(),
         };
         let set = parsed.variables(form);
-        let set = set.into_iter().map(|(name, value)| (name.into(), value.into()));
-        if !form.is_of_client() {
+        let set: Vec<(OsString, OsString)> =
+            set.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        if !self.is_strict(form) {
             return Environment::of_project(set, &self.home);
+        }
+        if form.is_of_editor() {
+            return Environment::of_terminal_settings(set, &self.home);
         }
         let mut found = Environment::of_client_settings(set);
         let shells = form.settings().map_or(&[][..], |it| it.switches).iter();
@@ -196,8 +206,43 @@ impl ProjectSettings {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let files = self.files().into_iter();
-        let read = |(file, form): (PathBuf, _)| read(&file, form, self.is_managed, &self.home);
-        files.filter_map(read).flatten().collect()
+        files.filter_map(|(file, form)| self.problems_of(&file, form)).flatten().collect()
+    }
+
+    /// The problems of one file; `None` where there is none.
+    fn problems_of(&self, file: &Path, form: SettingsForm) -> Option<Vec<String>> {
+        let shown = file.display();
+        let text = match text_of(file) {
+            Ok(text) => text?,
+            Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
+        };
+        // A client may read more than we do.
+        let Some(parsed) = parsed(&text, form) else {
+            return Some(vec![format!(
+                "{shown} cannot be read, so that its settings are not known"
+            )]);
+        };
+        let set = parsed.variables(form);
+        let mut found = variables(&shown.to_string(), set, self.is_strict(form), &self.home);
+        for (keys, switch) in form.settings().map_or(&[][..], |it| it.switches) {
+            let is_on = parsed.at(keys).into_iter().any(|value| is_on(*switch, value));
+            let is_silent = self.is_managed && matches!(switch, SettingSwitch::Is(_));
+            if is_on && !is_silent && !matches!(switch, SettingSwitch::Runs) {
+                let effect = match switch {
+                    SettingSwitch::Any => {
+                        "which decides in what shell a client or a command runs, and what that reads first"
+                    }
+                    SettingSwitch::Loads => {
+                        "which brings files of the project into the shell around the client"
+                    }
+                    SettingSwitch::Is(_) | SettingSwitch::Has(_) | SettingSwitch::Runs => {
+                        "which turns hooks off"
+                    }
+                };
+                found.push(format!("{shown} has `{}`, {effect}", keys.join(".")));
+            }
+        }
+        Some(found)
     }
 
     /// What the client runs by itself, without a call: helpers and hooks of other events. No hook is asked about them, and
@@ -326,39 +371,6 @@ fn text_of(file: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The problems of one file; `None` where there is none.
-fn read(file: &Path, form: SettingsForm, is_managed: bool, home: &Path) -> Option<Vec<String>> {
-    let shown = file.display();
-    let text = match text_of(file) {
-        Ok(text) => text?,
-        Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
-    };
-    // A client may read more than we do.
-    let Some(parsed) = parsed(&text, form) else {
-        return Some(vec![format!("{shown} cannot be read, so that its settings are not known")]);
-    };
-    let mut found = variables(&shown.to_string(), parsed.variables(form), form, home);
-    for (keys, switch) in form.settings().map_or(&[][..], |it| it.switches) {
-        let is_on = parsed.at(keys).into_iter().any(|value| is_on(*switch, value));
-        let is_silent = is_managed && matches!(switch, SettingSwitch::Is(_));
-        if is_on && !is_silent && !matches!(switch, SettingSwitch::Runs) {
-            let effect = match switch {
-                SettingSwitch::Any => {
-                    "which decides in what shell a client or a command runs, and what that reads first"
-                }
-                SettingSwitch::Loads => {
-                    "which brings files of the project into the shell around the client"
-                }
-                SettingSwitch::Is(_) | SettingSwitch::Has(_) | SettingSwitch::Runs => {
-                    "which turns hooks off"
-                }
-            };
-            found.push(format!("{shown} has `{}`, {effect}", keys.join(".")));
-        }
-    }
-    Some(found)
-}
-
 /// Returns `true` if a setting has the value that is a problem.
 fn is_on(switch: SettingSwitch, value: &Value) -> bool {
     match switch {
@@ -408,7 +420,9 @@ impl FileContent {
 fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
     match form {
         SettingsForm::Lines | SettingsForm::Script => Some(FileContent::Lines(lines(text))),
-        SettingsForm::Json(_) => jsonc::parsed(text).map(FileContent::Value),
+        SettingsForm::Json(_) | SettingsForm::Editor(_) => {
+            jsonc::parsed(text).map(FileContent::Value)
+        }
         SettingsForm::Toml(_) | SettingsForm::Applications(_) => {
             let table = text.parse::<toml::Table>().ok()?;
             serde_json::to_value(table).ok().map(FileContent::Value)
@@ -439,7 +453,10 @@ fn pairs(set: &Value) -> Vec<(String, String)> {
             .flat_map(|it| {
                 let named = it.get("name").zip(it.get("value"));
                 let named = named.map(|(name, value)| (text(name), text(value)));
-                named.into_iter().chain(pairs(it)).collect::<Vec<_>>()
+                let is_named = named.is_some();
+                let mut others = pairs(it);
+                others.retain(|(key, _)| !is_named || key != "name" && key != "value");
+                named.into_iter().chain(others).collect::<Vec<_>>()
             })
             .collect(),
         _ => Vec::new(),
@@ -459,12 +476,7 @@ fn lines(text: &str) -> Vec<(String, String)> {
 }
 
 /// Which of these variables act before the hook or on what it allows.
-fn variables(
-    file: &str,
-    set: Vec<(String, String)>,
-    form: SettingsForm,
-    home: &Path,
-) -> Vec<String> {
+fn variables(file: &str, set: Vec<(String, String)>, is_strict: bool, home: &Path) -> Vec<String> {
     let of_clients = Client::ALL.into_iter().flat_map(|client| client.spec().project.variables);
     let of_clients: Vec<_> = of_clients.chain(&["PATH"]).collect();
     let of_client = |name: &str| of_clients.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -483,7 +495,7 @@ fn variables(
         let name = name.escape_debug();
         found.push(format!("{file} sets `{name}`, which changes what programs run, load or ask"));
     }
-    if form.is_of_client() {
+    if is_strict {
         let unknown = Environment::of_client_settings(set);
         let unknown = unknown.names().filter(|name| acting.names().all(|known| known != *name));
         for name in unknown.map(str::escape_debug) {

@@ -130,6 +130,15 @@ impl Environment {
         this
     }
 
+    /// The variables among these that an editor gives to the commands of its own client: those of the tables concern the
+    /// programs that they change, and others each call, but for those that are known to be harmless.
+    pub(crate) fn of_terminal_settings(set: Vec<(OsString, OsString)>, home: &Path) -> Self {
+        let known = Self::of_project(set.clone(), home);
+        let mut others = Self::of_client_settings(set);
+        others.variables.retain(|it| known.names().all(|name| name != it.name));
+        known.and(others)
+    }
+
     /// A setting of a client that is no variable, and concerns each call.
     pub(crate) fn of_setting(name: &str, value: &str) -> Self {
         let digest = digest(json!(["setting", name, value]));
