@@ -422,7 +422,7 @@ async fn what_a_command_runs_is_pinned_in_any_form_of_its_words() {
         let folder = desk.user.home().join("bin");
         std::fs::create_dir(&folder).unwrap();
         let program = |name: &str, text: &str| {
-            crate::support::write_program(&folder.join(name), text);
+            write_program(&folder.join(name), text);
         };
         let archive = desk.user.home().join("server.jar").display().to_string();
         let bare = desk.user.home().join("server").display().to_string();

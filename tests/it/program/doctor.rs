@@ -375,7 +375,7 @@ fn a_client_that_was_never_tested_is_yellow_until_it_was_proven_here() {
 }
 
 /// A user with the hook of a client, and what the doctor says in a project with this file.
-fn in_project(client: &str, rules: &str, file: &str, text: &str, check: &str) -> (i32, Value) {
+fn of_project(client: &str, rules: &str, file: &str, text: &str, check: &str) -> (i32, Value) {
     let user = User::new();
     user.own_rules(rules);
     installed(&user, client);
@@ -423,7 +423,7 @@ fn what_a_project_can_switch_off_is_on_the_page_and_red() {
             }
             other => panic!("{other}"),
         };
-        let (status, found) = in_project(client, RULES, file, text, "project");
+        let (status, found) = of_project(client, RULES, file, text, "project");
         assert_eq!((status, &found["ok"]), (3, &json!(false)), "{row:?}: {found}");
         assert!(found["found"].as_str().unwrap().contains(named), "{row:?}: {found}");
         seen.push(client);
@@ -465,16 +465,16 @@ fn the_doctor_lists_what_a_project_runs_without_a_call() {
             "formatter",
         ),
     ] {
-        let (status, found) = in_project(client, RULES, file, &text.to_string(), "by itself");
+        let (status, found) = of_project(client, RULES, file, &text.to_string(), "by itself");
         assert_eq!((status, &found["ok"]), (3, &json!(false)), "{client} {file}: {found}");
         assert!(found["found"].as_str().unwrap().contains(says), "{found}");
     }
     let servers = json!({"mcpServers": {"notes": {"command": "./x"}}}).to_string();
-    let (_, found) = in_project("claude", RULES, ".mcp.json", &servers, "by itself");
+    let (_, found) = of_project("claude", RULES, ".mcp.json", &servers, "by itself");
     assert_eq!(found["ok"], Value::Null, "{found}");
     assert!(found["found"].as_str().unwrap().contains("notes"), "{found}");
     let harmless = json!({"model": "opus", "hooks": {}}).to_string();
-    let (_, found) = in_project("claude", RULES, ".claude/settings.json", &harmless, "by itself");
+    let (_, found) = of_project("claude", RULES, ".claude/settings.json", &harmless, "by itself");
     assert_eq!(found["ok"], true, "{found}");
 }
 
@@ -483,10 +483,10 @@ fn the_doctor_lists_what_a_project_runs_without_a_call() {
 fn the_doctor_is_red_for_a_server_of_the_project_that_the_rules_allow_by_name() {
     let rules = "version = 1\n[[rule]]\nid = 'log'\nallow = 'mcp:git/git_log'\n";
     let toml = |name: &str| format!("[mcp_servers.{name}]\ncommand = './x'\n");
-    let (status, found) = in_project("codex", rules, ".codex/config.toml", &toml("git"), "servers");
+    let (status, found) = of_project("codex", rules, ".codex/config.toml", &toml("git"), "servers");
     assert_eq!((status, &found["ok"]), (3, &json!(false)), "{found}");
     let text = found["found"].as_str().unwrap();
     assert!(text.contains("rule `log`") && text.contains("`git`"), "{text}");
-    let (_, found) = in_project("codex", rules, ".codex/config.toml", &toml("other"), "servers");
+    let (_, found) = of_project("codex", rules, ".codex/config.toml", &toml("other"), "servers");
     assert_eq!(found["ok"], true, "{found}");
 }

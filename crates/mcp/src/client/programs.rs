@@ -87,14 +87,14 @@ impl CommandReader {
             found.extend(packages);
             return;
         }
-        self.add(self.program_file(program, std::slice::from_ref(&self.here)), found);
+        add(self.program_file(program, std::slice::from_ref(&self.here)), found);
         found.extend(modules(words));
         match own {
             "env" => self.env(args, found, depth),
             "sh" | "bash" | "dash" | "zsh" | "ash" | "ksh" | "fish" => self.shell(args, found),
             _ => {
                 self.wrapped(words, found);
-                self.add(self.operands(own, args), found);
+                add(self.operands(own, args), found);
             }
         }
     }
@@ -130,13 +130,13 @@ impl CommandReader {
             letters.is_some_and(|letters| letters.contains('c'))
         };
         let Some(at) = args.iter().position(|word| is_text(&word)) else {
-            return self.add(self.operands("sh", args), found);
+            return add(self.operands("sh", args), found);
         };
         let mut behind = args.iter().enumerate().skip(at + 1);
         let Some((at, text)) = behind.find(|(_, word)| !word.starts_with('-')) else {
             return;
         };
-        self.add(self.operands("sh", args.get(at + 1..).unwrap_or_default()), found);
+        add(self.operands("sh", args.get(at + 1..).unwrap_or_default()), found);
         self.text(text, found);
     }
 
@@ -154,7 +154,7 @@ impl CommandReader {
                 .split(|c: char| c.is_whitespace() || "'\"`;&|<>(){}=".contains(c))
                 .map(str::to_owned)
                 .collect();
-            self.add(self.operands("sh", &words), found);
+            add(self.operands("sh", &words), found);
         }
         for part in judgement.parts() {
             self.part(part, found);
@@ -179,7 +179,7 @@ impl CommandReader {
                 files.extend(self.program_file(part.written_program(), here));
                 let args = part.argv().get(1..).unwrap_or_default();
                 files.extend(self.operands_in(without_version(part.program_name()), args, here));
-                self.add(files, found);
+                add(files, found);
                 found.extend(modules(part.argv()));
             }
         }
@@ -254,12 +254,13 @@ impl CommandReader {
             is_executable(&file).then_some(file)
         })
     }
+}
 
-    fn add(&self, files: impl IntoIterator<Item = PathBuf>, found: &mut ServerPrograms) {
-        for file in files {
-            let file = countersign_shell::lexically_normal(&file);
-            found.entry(file.display().to_string()).or_insert_with(|| content(&file));
-        }
+/// Adds files with the digests of their content.
+fn add(files: impl IntoIterator<Item = PathBuf>, found: &mut ServerPrograms) {
+    for file in files {
+        let file = countersign_shell::lexically_normal(&file);
+        found.entry(file.display().to_string()).or_insert_with(|| content(&file));
     }
 }
 

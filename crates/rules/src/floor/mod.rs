@@ -531,7 +531,7 @@ fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
 fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
     let root = seen.places().root();
     let by_name = is_protected(inside(place, root).unwrap_or(place))
-        && !seen.own_worktree(place).is_some_and(|inner| !is_protected(inner));
+        && seen.own_worktree(place).is_none_or(is_protected);
     by_name
         || seen.engine.protected.iter().any(|known| {
             place.starts_with(known)

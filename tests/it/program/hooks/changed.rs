@@ -1,7 +1,7 @@
 //! A file of rules that changes between two calls of a hook, each of which is a process of its own (rule R3).
 
 use super::{CALL, Call, assert_allowed, assert_denied};
-use crate::program::{Ended, User};
+use crate::program::{Ended, User, ended};
 
 const NARROW: &str =
     "version = 1\n[[rule]]\nid = 'look'\nallow = 'shell'\nwhere.command.is = 'read-only'\n";

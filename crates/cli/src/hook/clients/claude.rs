@@ -117,8 +117,8 @@ pub(super) const PAYLOAD: PayloadForm = PayloadForm {
 
 /// The settings of a project, with those of the extension of VS Code that runs Claude Code.
 const OWN_SETTINGS: &[SettingsFile] = &[
-    SETTINGS[0],
-    SETTINGS[1],
+    (".claude/settings.json", SettingsForm::Json(KEYS)),
+    (".claude/settings.local.json", SettingsForm::Json(KEYS)),
     (".vscode/settings.json", SettingsForm::Json(EXTENSION)),
     ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
 ];
