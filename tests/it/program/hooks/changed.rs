@@ -199,7 +199,7 @@ fn the_rules_that_are_installed_are_accepted() {
     let payload = call(&user, "touch a").before().to_string();
     let hook = || {
         let child = user.start_hook("claude", "0", &options, payload.as_bytes());
-        crate::program::ended(&child.wait_with_output().unwrap())
+        ended(&child.wait_with_output().unwrap())
     };
     assert_denied("claude", &hook(), "waits for approval");
     let installed = user.run(&install);
@@ -263,7 +263,7 @@ fn a_file_of_the_machine_decides_as_it_is() {
         let pipes = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().unwrap();
         child.stdin.take().unwrap().write_all(call.as_bytes()).unwrap();
-        super::ended(&child.wait_with_output().unwrap())
+        ended(&child.wait_with_output().unwrap())
     };
     std::fs::write(&file, NARROW).unwrap();
     assert_allowed(&answer("ls"));
