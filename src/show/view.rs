@@ -132,7 +132,7 @@ impl CallView {
         view.blocked = requests.is_blocked(id);
         // The question of a tool's previews says nothing more than the previews, and that of a door than the title.
         let asking = questions.iter().filter(|it| !it.is_of_previews() && !is_of_caller(it));
-        view.questions = asking.map(|it| asked(it, limits, &mut omitted)).collect();
+        view.questions = shown(asking, limits, &mut omitted);
         view.previews = preview::views(questions, limits, &mut omitted);
         view.cut = view.previews.iter().any(|preview| preview.cut > 0);
         view.entitle(call, &TitleParts::of(questions, view.agent.clone().as_deref()), limits);
@@ -312,6 +312,37 @@ fn is_for_people(questions: &[Question], field: &str) -> bool {
     let lists =
         questions.iter().filter_map(|it| it.metadata().get(metadata::FOR_PEOPLE)?.as_array());
     lists.flatten().any(|name| name == field)
+}
+
+/// The questions as they are shown. Those of the rules of one layer are one, with their reasons as its parts: first that
+/// which has to be asked every time. What is stored and answered are the questions themselves.
+fn shown<'q>(
+    questions: impl Iterator<Item = &'q Question>,
+    limits: Limits,
+    omitted: &mut Omitted,
+) -> Vec<QuestionView> {
+    let is_every_time =
+        |it: &Question| it.metadata().get(metadata::EVERY_TIME) == Some(&Value::Bool(true));
+    let is_of_rule = |it: &Question| it.metadata().contains_key(metadata::RULE);
+    let mut found: Vec<(&Question, QuestionView)> = Vec::new();
+    for question in questions {
+        let view = asked(question, limits, omitted);
+        let is_same = |(first, _): &&mut (&Question, QuestionView)| {
+            is_of_rule(first) && is_of_rule(question) && first.layer() == question.layer()
+        };
+        match found.iter_mut().find(is_same) {
+            Some((_, first)) => {
+                first.reason = match is_every_time(question) {
+                    true => format!("{}; {}", view.reason, first.reason),
+                    false => format!("{}; {}", first.reason, view.reason),
+                };
+                let pins = view.pins.into_iter().filter(|pin| !first.pins.contains(pin));
+                first.pins.extend(pins.collect::<Vec<_>>());
+            }
+            None => found.push((question, view)),
+        }
+    }
+    found.into_iter().map(|(_, view)| view).collect()
 }
 
 fn asked(question: &Question, limits: Limits, omitted: &mut Omitted) -> QuestionView {

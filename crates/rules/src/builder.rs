@@ -48,6 +48,7 @@ pub struct RulesBuilder {
     search_path: Option<SearchPath>,
     shells: Vec<ShellField>,
     protected: Vec<PathBuf>,
+    own_files: Vec<PathBuf>,
     settings: Settings,
     approvals: Option<ProjectApprovals>,
     accepted: Option<AcceptedRules>,
@@ -75,6 +76,7 @@ impl RulesBuilder {
             search_path: None,
             shells: Engine::known_shells(),
             protected: Vec::new(),
+            own_files: Vec::new(),
             settings: Settings {
                 counts: Arc::new(MemoryCounts::default()),
                 principal: Arc::new(|_, _| String::new()),
@@ -114,6 +116,27 @@ impl RulesBuilder {
     /// ```
     pub fn preset(mut self, preset: Preset) -> Self {
         self.origins.push(RulesOrigin::Preset(preset));
+        self
+    }
+
+    /// Lets edits of files in the workspace run unasked, but for those that the floor or a rule names, and for
+    /// definitions of builds.
+    ///
+    /// ```
+    /// use countersign_rules::{RuleCall, Rules};
+    /// use serde_json::json;
+    ///
+    /// let rules = Rules::builder().lexical().root("/w").edits_in_workspace().load()?;
+    /// let is_allowed = |path: &str| {
+    ///     let args = json!({"path": path, "content": "x"});
+    ///     rules.decide(&RuleCall::new("write_file", args.as_object().unwrap())).decision().is_allow()
+    /// };
+    /// assert!(is_allowed("src/lib.rs"));
+    /// assert!(!is_allowed("../x") && !is_allowed("Makefile") && !is_allowed(".git/config"));
+    /// # Ok::<(), countersign_rules::RulesError>(())
+    /// ```
+    pub fn edits_in_workspace(mut self) -> Self {
+        self.origins.push(RulesOrigin::Edits);
         self
     }
 
@@ -254,6 +277,25 @@ impl RulesBuilder {
         self
     }
 
+    /// Adds files outside of the root that commands may read, as [`Workspace::with_own_files`] says.
+    ///
+    /// ```
+    /// use countersign_rules::{RuleCall, Rules};
+    /// use countersign_shell::Preset;
+    /// use serde_json::json;
+    ///
+    /// let rules = Rules::builder().lexical().root("/w").own_files(["/tmp/out.txt"]).preset(Preset::Developer).load()?;
+    /// let args = json!({"command": "tail -5 /tmp/out.txt"});
+    /// assert!(rules.decide(&RuleCall::new("shell", args.as_object().unwrap())).decision().is_allow());
+    /// # Ok::<(), countersign_rules::RulesError>(())
+    /// ```
+    ///
+    /// [`Workspace::with_own_files`]: countersign_shell::Workspace::with_own_files
+    pub fn own_files(mut self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.own_files.extend(files.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets where the calls of rules with `at_most` are counted: in a [`Ledger`](countersign::ledger::Ledger) over all
     /// processes, or in the memory of this process, which is the default.
     ///
@@ -335,7 +377,8 @@ impl RulesBuilder {
         if let Some(home) = self.home.clone() {
             places.set_home(home);
         }
-        let mut classifier = Classifier::new(places.workspace(), Preset::Developer);
+        let workspace = places.workspace().with_own_files(self.own_files.clone());
+        let mut classifier = Classifier::new(workspace, Preset::Developer);
         if let Some(programs) = self.programs.clone() {
             classifier = classifier.with_programs(programs);
         }

@@ -19,12 +19,16 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::handle::Rules;
-use super::ruling::{Ruling, Spoke};
+use super::ruling::{Layer, Ruling, Spoke};
 use crate::calls::call::RuleCall;
 use countersign::call::{RepeatedRequest, RunContext, ToolCall};
 use countersign::decision::{Decision, ToolDecision};
 use countersign::deferred::metadata;
 use countersign::middleware::ToolMiddleware;
+use countersign_shell::says_unknown;
+
+/// How many characters of a command are shown in a list of those that are not known.
+const MAX_PART: usize = 120;
 
 impl ToolMiddleware for Rules {
     fn name(&self) -> Cow<'static, str> {
@@ -96,10 +100,8 @@ impl Ruling {
 
     fn question(&self, spoke: &[&Spoke]) -> Option<Decision> {
         let first = spoke.first()?;
-        let mut reasons: Vec<&str> = spoke.iter().map(|it| it.reason.as_str()).collect();
-        reasons.dedup();
         let rule = json!({"id": &*first.rule, "file": first.file.as_deref(), "line": first.line});
-        let mut asked = Decision::ask(reasons.join("; "))
+        let mut asked = Decision::ask(reason_of(spoke))
             .with_key(&*first.rule)
             .with_metadata(metadata::RULE, rule);
         if !first.digest.is_empty() {
@@ -127,4 +129,32 @@ impl Ruling {
         };
         self.pins.iter().fold(asked, |asked, (what, digest)| asked.with_pin(what, digest))
     }
+}
+
+/// The reasons of one question as one text: first what is known about the commands, and in one line those of which nothing
+/// is known.
+fn reason_of(spoke: &[&Spoke]) -> String {
+    let is_unknown = |it: &&Spoke| it.layer == Layer::Default && says_unknown(&it.reason);
+    let (unknown, known): (Vec<&Spoke>, Vec<&Spoke>) = spoke.iter().copied().partition(is_unknown);
+    let mut reasons: Vec<String> = known.iter().map(|it| it.reason.clone()).collect();
+    let mut parts: Vec<String> = unknown.iter().filter_map(|it| shown(it)).collect();
+    parts.dedup();
+    match unknown.as_slice() {
+        // Several commands of which no more is said than that they are not known.
+        [_, _, ..] if parts.len() > 1 => {
+            reasons
+                .push(format!("no rule allows these, as they are not known: {}", parts.join(", ")));
+        }
+        _ => reasons.extend(unknown.iter().map(|it| it.reason.clone())),
+    }
+    reasons.dedup();
+    reasons.join("; ")
+}
+
+/// The command that a rule spoke about, for people.
+fn shown(spoke: &Spoke) -> Option<String> {
+    let part = countersign::show::escape(spoke.part.as_deref()?);
+    let end = part.char_indices().nth(MAX_PART).map_or(part.len(), |(at, _)| at);
+    let more = if end < part.len() { "…" } else { "" };
+    Some(format!("`{}{more}`", part.get(..end).unwrap_or_default()))
 }

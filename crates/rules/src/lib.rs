@@ -114,7 +114,7 @@ pub use handle::{LoadedFile, Reload, Rules};
 pub use import::{Imported, LeftOut, import_claude, import_codex};
 pub use journal::{DecisionJournal, JournalEntry};
 pub use lint::{Lint, lint};
-pub use preset::preset_text;
+pub use preset::{edits_text, preset_text};
 pub use proposing::{ProposedRule, ProposedRules, UncoveredCall, propose};
 pub use replay::{ChangedDecision, Replayed, compare, replay};
 pub use ruling::{Layer, NearMiss, Ruling, Spoke};

@@ -39,3 +39,17 @@ pub fn preset_text(preset: Preset) -> (&'static str, &'static str) {
         Preset::Reader => ("preset reader", include_str!("presets/reader.toml")),
     }
 }
+
+/// The name and the text of the rules by which edits in the workspace run unasked, where a person has chosen that: in a
+/// file (`edits = "workspace"`), or with [`RulesBuilder::edits_in_workspace`](crate::RulesBuilder::edits_in_workspace).
+///
+/// ```
+/// use countersign_rules::{Rules, edits_text};
+///
+/// let (name, text) = edits_text();
+/// assert!(Rules::builder().lexical().text(name, text).load().is_ok());
+/// ```
+#[must_use]
+pub fn edits_text() -> (&'static str, &'static str) {
+    ("edits in the workspace", include_str!("presets/edits.toml"))
+}

@@ -82,7 +82,7 @@ mod tool;
 pub use execution::ShellOutput;
 pub use judging::classify::Classifier;
 pub use judging::environment::ActingVariable;
-pub use judging::judgement::{Effect, Judgement, Part, Reason};
+pub use judging::judgement::{Effect, Judgement, Part, Reason, says_unknown};
 pub use names::protected;
 pub use names::sieve::Sieve;
 pub use places::files::bounded_text;

@@ -344,7 +344,7 @@ async fn the_model_is_told_that_a_person_edited_its_call() {
         requests.answer().approve_with("c2", countersign::Args::new().with("n", 5)).build()
     });
     let quiet = Agent::new(model.clone(), asking(&tools())).deferred_tool_handler(edits);
-    quiet.tell_edits(false).run("go").await.unwrap();
+    drop(quiet.tell_edits(false).run("go").await.unwrap());
     let seen = serde_json::to_value(last_seen(&model).last().unwrap()).unwrap();
     assert_eq!(seen["parts"].as_array().unwrap().len(), 2, "{seen}");
 }

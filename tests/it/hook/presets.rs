@@ -69,6 +69,165 @@ fn a_preset_decides_about_every_command_of_the_corpus_as_it_explains() {
     assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
+/// The rules in the blocks of the page that people copy.
+fn rules_of_the_page() -> Vec<String> {
+    let page = format!("{}/../docs/guide/coding-agents.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.filter(|block| block.starts_with("version")).map(str::to_owned).collect()
+}
+
+/// Calls of Claude Code that a session of work has, and whether they run unasked with edits in the workspace.
+const OF_A_SESSION: &[(&str, &str, bool)] = &[
+    ("Bash", r#"{"command": "gh pr list"}"#, true),
+    ("Bash", r#"{"command": "npm view left-pad"}"#, true),
+    ("Bash", r#"{"command": "cargo test"}"#, true),
+    ("Bash", r#"{"command": "git push"}"#, false),
+    ("Glob", r#"{"pattern": "**/*.rs"}"#, true),
+    ("Glob", r#"{"pattern": "CHANGELOG*"}"#, true),
+    ("Glob", r#"{"pattern": "/etc/*"}"#, false),
+    ("Glob", r#"{"pattern": "**/.env"}"#, false),
+    ("Grep", r#"{"pattern": "TODO"}"#, true),
+    ("Read", r#"{"file_path": "CLAUDE.md"}"#, true),
+    ("Read", r#"{"file_path": "/home/user/.claude/skills/review/SKILL.md"}"#, true),
+    ("Read", r#"{"file_path": "/home/user/.claude/.credentials.json"}"#, false),
+    ("Write", r#"{"file_path": "docs/a.md", "content": "x"}"#, true),
+    ("Edit", r#"{"file_path": "src/a.rs", "old_string": "a", "new_string": "b"}"#, true),
+    ("Edit", r#"{"file_path": "CLAUDE.md", "old_string": "a", "new_string": "b"}"#, false),
+    ("Edit", r#"{"file_path": "package.json", "old_string": "a", "new_string": "b"}"#, false),
+    ("Write", r#"{"file_path": "../x", "content": "x"}"#, false),
+    ("TodoWrite", r#"{"todos": [{"content": "edit CLAUDE.md", "status": "pending"}]}"#, true),
+    ("TaskUpdate", r#"{"taskId": "1", "status": "completed"}"#, true),
+    ("TaskOutput", r#"{"task_id": "b35", "block": true, "timeout": 30000}"#, true),
+    ("AskUserQuestion", r#"{"questions": [{"question": "Which?"}]}"#, true),
+    ("EnterPlanMode", r#"{}"#, true),
+    ("ExitPlanMode", r#"{"plan": "x"}"#, false),
+    (
+        "Agent",
+        r#"{"description": "a", "prompt": "b", "subagent_type": "Explore", "run_in_background": true}"#,
+        true,
+    ),
+    ("Agent", r#"{"description": "a", "prompt": "b", "mode": "bypassPermissions"}"#, false),
+    ("WebFetch", r#"{"url": "https://example.com", "prompt": "x"}"#, false),
+    ("Skill", r#"{"skill": "x"}"#, false),
+    ("mcp__planner__todo", r#"{"todos": []}"#, false),
+];
+
+/// P6: "The page that people copy, what `init` writes and the preset decide alike."
+#[test]
+fn the_page_that_people_copy_decides_as_the_preset_does() {
+    let builder = || Rules::builder().lexical().root(ROOT).home("/home/user");
+    let preset = builder().preset(Preset::Developer).edits_in_workspace().load().unwrap();
+    let of_page = rules_of_the_page();
+    assert_eq!(of_page.len(), 1, "one beginning");
+    let copied = builder().text("rules.toml", of_page[0].clone()).load().unwrap();
+    for rules in [preset, copied] {
+        let hook = Hook::new(Client::Claude).layered(rules.into_layer()).unknown_by_name(true);
+        for (tool, args, expected) in OF_A_SESSION {
+            let args: Value = serde_json::from_str(args).unwrap();
+            let found = decided(&hook, tool, &args);
+            assert_eq!(found == ToolDecision::Allow, *expected, "{tool} {args}: {found}");
+        }
+    }
+}
+
+/// P6: "What only touches the session of a client is allowed by the table of its tools and never by a name alone."
+#[test]
+fn what_touches_the_session_alone_is_unasked_and_leaving_a_plan_is_not() {
+    let rules = rules();
+    let decide = |tool: &str| {
+        let args = json!({});
+        rules.decide(&RuleCall::named(tool, args.as_object().unwrap())).decision()
+    };
+    for tool in
+        ["client:todo", "set:codex/todo", "set:claude/enter_plan", "set:copilot/shell_output"]
+    {
+        assert_eq!(decide(tool), ToolDecision::Allow, "{tool}");
+    }
+    for tool in [
+        "todo",
+        "set:mine/todo",
+        "mcp:planner/todo",
+        "mcp:claude/todo",
+        "claude:todo",
+        "client:plan",
+        "client:shell",
+    ] {
+        assert_eq!(decide(tool), ToolDecision::Ask, "{tool}");
+    }
+    let text = |rule: &str| format!("version = 1\n[[rule]]\nid = 'x'\n{rule}\n");
+    let load = |text: String| Rules::builder().lexical().text("mine.toml", text).load();
+    let error = load(text("allow = 'client:todo'")).unwrap_err().to_string();
+    assert!(error.contains("is of version 2"), "{error}");
+    assert!(load(text("allow = 'client:*'")).is_err());
+}
+
+/// P6: "The start of another agent is allowed with fields that are known, for clients whose hooks see its calls."
+#[test]
+fn an_agent_is_started_with_known_fields_only() {
+    let rules = rules();
+    let decide = |client: &str, args: Value| {
+        let tool = format!("set:{client}/spawn_agent");
+        rules.decide(&RuleCall::named(&tool, args.as_object().unwrap())).decision()
+    };
+    let known =
+        json!({"prompt": "look", "description": "x", "agent": "plugin:reviewer", "model": "haiku"});
+    assert_eq!(decide("claude", known.clone()), ToolDecision::Allow);
+    assert_eq!(decide("codex", json!({"prompt": "look", "agent": "worker"})), ToolDecision::Allow);
+    for client in ["cursor", "vscode", "mine"] {
+        assert_eq!(decide(client, known.clone()), ToolDecision::Ask, "{client}");
+    }
+    for (name, value) in [
+        ("mode", json!("bypassPermissions")),
+        ("isolation", json!("none")),
+        ("permission_mode", json!("auto")),
+        ("sandbox", json!(false)),
+        ("run_in_background", json!({})),
+        ("model", json!("a b")),
+        ("cwd", json!("../x")),
+    ] {
+        let mut args = known.clone();
+        args[name] = value;
+        assert_eq!(decide("claude", args), ToolDecision::Ask, "{name}");
+    }
+}
+
+/// P6: "Edits of the project's files run unasked only where a person has chosen that."
+#[test]
+fn edits_in_the_workspace_are_a_choice() {
+    let load = |text: &str| {
+        let text = format!("version = 2\npreset = 'developer'\n{text}");
+        let rules = Rules::builder().lexical().root(ROOT).home("/home/user");
+        rules.text("rules.toml", text).load().unwrap()
+    };
+    let decide = |rules: &Rules, tool: &str, args: &Value| {
+        rules.decide(&RuleCall::named(tool, args.as_object().unwrap())).decision()
+    };
+    let edit = json!({"path": "src/a.rs", "old_string": "a", "new_string": "b"});
+    assert_eq!(decide(&load(""), "edit_file", &edit), ToolDecision::Ask);
+    assert_eq!(decide(&load("edits = 'ask'"), "edit_file", &edit), ToolDecision::Ask);
+    let rules = load("edits = 'workspace'");
+    assert_eq!(decide(&rules, "edit_file", &edit), ToolDecision::Allow);
+    let patch = |paths: &[&str]| json!({"patch": "x", "paths": paths});
+    assert_eq!(decide(&rules, "patch", &patch(&["src/a.rs", "docs/b.md"])), ToolDecision::Allow);
+    for paths in [
+        &["src/a.rs", "../b"][..],
+        &["src/a.rs", "/etc/b"],
+        &["src/a.rs", ".github/x.yml"],
+        &["a", "Cargo.toml"],
+    ] {
+        assert_eq!(decide(&rules, "patch", &patch(paths)), ToolDecision::Ask, "{paths:?}");
+    }
+    for tool in ["mcp:files/edit_file", "delete_file"] {
+        assert_eq!(decide(&rules, tool, &edit), ToolDecision::Ask, "{tool}");
+    }
+    let moved = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: ../a.rs\n@@\n-a\n+b\n*** End Patch\n";
+    let hook = Hook::new(Client::Codex).layered(rules.into_layer()).unknown_by_name(true);
+    assert_eq!(decided(&hook, "apply_patch", &json!({"command": moved})), ToolDecision::Ask);
+    let stays = moved.replace("../a.rs", "src/b.rs");
+    assert_eq!(decided(&hook, "apply_patch", &json!({"command": stays})), ToolDecision::Allow);
+}
+
 proptest! {
     /// P6: "A preset never allows a tool of an MCP server", whatever it is called and is given.
     #[test]

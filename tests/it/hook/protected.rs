@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use countersign::ToolMiddlewareExt as _;
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign_cli::hook::{Client, Hook};
 use countersign_rules::Rules;

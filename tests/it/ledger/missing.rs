@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign::agent::TakeUp;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, MemoryStore, TakeUp};
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::testing::ScriptedModel;
 use countersign::{Agent, Args, FunctionToolset, ToolCall, ToolError, schemars, tool_fn};
 use serde_json::json;
@@ -64,7 +65,8 @@ async fn a_stored_run_keeps_its_approval_until_its_tool_is_there() {
     let runs = Arc::new(AtomicUsize::new(0));
     let suspended = Agent::new(calls(), tools(&runs)).run("go").or_deferred().await.unwrap();
     let suspended = suspended.into_suspended().unwrap();
-    let answers = suspended.requests().answer();
+    let requests = suspended.requests().clone();
+    let answers = requests.answer();
     let answers = answers.approve_with("d1", Args::new().with("path", "b")).build().unwrap();
     let without = Agent::new(ScriptedModel::new([]), FunctionToolset::new());
     let error = without.resume(suspended, answers).await.unwrap_err();

@@ -238,6 +238,50 @@ fn rules_that_are_there_are_kept() {
     );
 }
 
+/// P6: "The page that people copy, what `init` writes and the preset decide alike."
+#[test]
+fn what_init_writes_is_the_beginning_of_the_page() {
+    let page = format!("{}/../docs/guide/coding-agents.md", env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(page).unwrap();
+    let copied = page.split("```toml\n").nth(1).unwrap();
+    let begins = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    for (edits, unasked) in [("workspace", true), ("ask", false)] {
+        let user = User::new();
+        user.put(".claude/settings.json", "{}");
+        let options =
+            ["init", "--yes", "--preset", "developer", "--edits", edits, "--client", "claude"];
+        assert_eq!(user.run(&options).status, 0);
+        let written = user.text(".config/countersign/rules.toml");
+        assert_eq!(
+            begins(&written),
+            begins(&copied.replace("\"workspace\"", &format!("\"{edits}\"")))
+        );
+        let directory = user.home().join("p");
+        fs::create_dir_all(&directory).unwrap();
+        let edit = json!({"file_path": directory.join("a.md"), "content": "x"});
+        let asked = called(&user, "Write", &edit);
+        assert_eq!(!asked.out.contains("ask") && asked.status == 0, unasked, "{edits}: {asked:?}");
+        let elsewhere = json!({"file_path": user.home().join("a.md"), "content": "x"});
+        assert_ne!(called(&user, "Write", &elsewhere).status, 0, "{edits}");
+    }
+    // A file of the user stays, and the entry says it.
+    let user = User::new();
+    user.own_rules(
+        "version = 1\n[[rule]]\nid = 'never'\ndeny = 'shell'\nwhere.command.runs = 'git push'\n",
+    );
+    let options =
+        ["init", "--yes", "--preset", "developer", "--edits", "workspace", "--client", "claude"];
+    assert_eq!(user.run(&options).status, 0);
+    let entry = user.text(".claude/settings.json");
+    assert!(
+        entry.contains("--preset developer --edits workspace") && !entry.contains("--ask"),
+        "{entry}"
+    );
+}
+
 #[test]
 fn a_file_with_comments_is_not_written_anew() {
     let user = User::new();

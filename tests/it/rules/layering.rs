@@ -4,7 +4,8 @@ use countersign::deferred::metadata;
 use countersign::{
     FunctionToolset, ToolCall, ToolError, ToolMiddlewareExt, ToolsExt, Turn, schemars, tool_fn,
 };
-use countersign_rules::Rules;
+use countersign_rules::{RuleCall, Rules};
+use countersign_shell::Preset;
 use serde_json::{Value, json};
 
 use super::rules;
@@ -70,7 +71,7 @@ async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
     // Explaining and deciding charge nothing.
     let given = super::args(json!({"amount": 1}));
     for _ in 0..5 {
-        let _ = rules.explain(&countersign_rules::RuleCall::new("refund", &given));
+        let _ = rules.explain(&RuleCall::new("refund", &given));
     }
     let calls = (0..3).map(|number| call(&number.to_string(), &json!(1))).collect();
     let report = turn.run(calls).await.unwrap();
@@ -116,7 +117,7 @@ fn a_call_that_was_counted_is_not_counted_again() {
         "version = 1\n[[rule]]\nid = 'one'\nallow = 'x'\nat_most = { calls = 1, within = '1h' }",
     );
     let none = serde_json::Map::new();
-    let call = countersign_rules::RuleCall::new("x", &none);
+    let call = RuleCall::new("x", &none);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let decide = |principal: &str, id: &str| {
         runtime.block_on(rules.decide_and_count(&call, principal, id, false)).decision()
@@ -138,7 +139,7 @@ fn a_question_is_bound_to_the_programs_that_a_command_names() {
         let text = "version = 1\n[[rule]]\nid = 'all'\nask = 'shell'";
         let rules = super::builder(text).programs(programs.clone()).load().unwrap();
         let given = super::args(json!({"command": command}));
-        rules.decide(&countersign_rules::RuleCall::new("shell", &given)).pins().to_vec()
+        rules.decide(&RuleCall::new("shell", &given)).pins().to_vec()
     };
     let changed = built_in.with("[wc]\noperands: list...\n").unwrap();
     let with_an_example = built_in.with("[frob]\noperands: text\nsafe: frob a\n").unwrap();
@@ -148,4 +149,31 @@ fn a_question_is_bound_to_the_programs_that_a_command_names() {
     assert_eq!(pins(&built_in, "wc a && cat b"), pins(&with_an_example, "wc a && cat b"));
     // A program that becomes known is judged anew.
     assert_ne!(pins(&built_in, "frob a"), pins(&with_an_example, "frob a"));
+}
+
+/// R6: "A question names first what is known about its commands, and those of which nothing is known in one line."
+#[test]
+fn what_is_known_is_said_first_and_what_is_not_in_one_line() {
+    let rules = Rules::builder().lexical().preset(Preset::Developer).load().unwrap();
+    let reason = |command: &str| {
+        let args = json!({"command": command});
+        let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+        let questions = ruling.into_decision();
+        questions.questions().first().map(|it| it.reason().to_owned()).unwrap_or_default()
+    };
+    assert_eq!(
+        reason("bd where && bd status --json"),
+        "no rule allows these, as they are not known: `bd where`, `bd status --json`"
+    );
+    assert_eq!(reason("bd where"), "no rule allows `bd where`: `bd` is not known");
+    let mixed = reason("bd where; git push; bd list");
+    assert!(mixed.starts_with("no rule allows `git push`: `git` talks to a remote; "), "{mixed}");
+    assert!(
+        mixed.ends_with("not known: `bd list`, `bd where`")
+            || mixed.ends_with("not known: `bd where`, `bd list`"),
+        "{mixed}"
+    );
+    // Of one command, too.
+    let one = reason("FOO=$x rm -r src");
+    assert!(one.contains("`rm` deletes") || one.contains("sets `FOO`"), "{one}");
 }

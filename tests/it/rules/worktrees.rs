@@ -183,7 +183,8 @@ fn a_working_tree_outside_of_the_root_is_read_and_not_written() {
 #[test]
 fn a_folder_that_only_says_that_it_is_a_working_tree_is_none() {
     let own = |world: &World| world.root.join(".claude/worktrees/fix-1");
-    let spoil: [(&str, fn(&World, &Path)); 9] = [
+    type Spoil = fn(&World, &Path);
+    let spoil: [(&str, Spoil); 9] = [
         ("no `.git`", |_, tree| fs::remove_file(tree.join(".git")).unwrap()),
         ("`.git` is a folder", |_, tree| {
             fs::remove_file(tree.join(".git")).unwrap();

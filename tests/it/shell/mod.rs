@@ -10,6 +10,7 @@ mod lab;
 #[cfg(unix)]
 mod outputs;
 mod parsing;
+mod places;
 mod properties;
 mod readings;
 mod scanners;

@@ -423,6 +423,18 @@ impl Hook {
         }
     }
 
+    /// The temporary files that approved commands of the payload's session have written, for rules that may let the
+    /// next command read them. That needs a directory for notes ([`noting_in`](Self::noting_in)).
+    #[must_use]
+    pub fn written_files(&self, payload: &[u8]) -> Vec<PathBuf> {
+        let read = payload::read(self.client, payload, self.event.as_deref());
+        let Ok(Event::Before(call) | Event::After(call, _)) = read else { return Vec::new() };
+        match (&self.allowed, &call.session) {
+            (Some(notes), Some(session)) => notes.written_files(self.client, session),
+            _ => Vec::new(),
+        }
+    }
+
     /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
     /// written by hand, and for `explain`.
     ///
@@ -499,7 +511,12 @@ impl Hook {
                 Asking { ledger, stack, principal, inbox, until, uncounted, in_client, edits };
             match asking.answered(*pending).await? {
                 AskingEnd::InClient(reply) => return Ok(reply),
-                AskingEnd::Run(args) => return Ok(HookReply::allow(self.client, args, true)),
+                AskingEnd::Run(args) => {
+                    if let Some(notes) = self.allowed.as_ref().filter(|_| args.is_none()) {
+                        notes.note_written(call, normal.command(), false);
+                    }
+                    return Ok(HookReply::allow(self.client, args, true));
+                }
                 // The call that was counted has run, so that this one is another call.
                 AskingEnd::Again { used } if used.as_ref() == Some(&run) => run = key::new_run(),
                 AskingEnd::Again { .. } => {}

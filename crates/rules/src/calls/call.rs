@@ -9,7 +9,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::readings::tools::{OF_CLIENT, client_of, only_reads, toolset_of};
+use super::tool_pattern::ANY_CLIENT;
+use crate::readings::tools::{OF_CLIENT, client_of, client_with, only_reads, toolset_of};
 use countersign::call::{ToolCall, ToolSource};
 use countersign::origin::Origin;
 
@@ -43,7 +44,8 @@ impl<'a> RuleCall<'a> {
     }
 
     /// A call of a tool by the name that patterns and tests in files have: `mcp:SERVER/name`, `set:ID/name`, `claude:name`
-    /// for a tool of a coding agent that the table of its tools does not have, or the name of a tool of this program.
+    /// for a tool of a coding agent that the table of its tools does not have, `client:name` for one that the tables have,
+    /// or the name of a tool of this program.
     ///
     /// ```
     /// use countersign_rules::{RuleCall, Rules};
@@ -63,12 +65,18 @@ impl<'a> RuleCall<'a> {
         match (split("mcp:"), split("set:")) {
             (Some((server, tool)), _) => Self::new(tool, args).server(server),
             (None, Some((set, tool))) => Self::new(tool, args).toolset(set),
-            (None, None) => match name
-                .split_once(':')
-                .filter(|(client, _)| client_of(client).is_some())
-            {
-                Some((client, tool)) => Self::new(tool, args).toolset(&toolset_of(client, false)),
-                None => Self::new(name, args),
+            (None, None) => match name.split_once(':') {
+                Some((ANY_CLIENT, tool)) => {
+                    let call = Self::new(tool, args);
+                    match client_with(tool) {
+                        Some(client) => call.toolset(&toolset_of(client.name, true)),
+                        None => call,
+                    }
+                }
+                Some((client, tool)) if client_of(client).is_some() => {
+                    Self::new(tool, args).toolset(&toolset_of(client, false))
+                }
+                _ => Self::new(name, args),
             },
         }
     }

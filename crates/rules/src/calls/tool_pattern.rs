@@ -9,7 +9,8 @@
 //!
 //! A tool of a coding agent that the table of its tools does not have is named with the client, `claude:Skill`, and
 //! literally: `*` in a rule that allows is not about it, and so no rule allows a tool that a later version of the client
-//! brings.
+//! brings. `client:todo` is a tool of any coding agent that the table of its tools has, by its name there, and of nothing
+//! else: neither a tool of a server nor one of the host's own program that has the same name.
 //!
 //! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
 //! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
@@ -17,10 +18,13 @@
 
 use super::call::RuleCall;
 use super::glob::{Glob, MAX_PATTERN, is_pattern};
-use crate::readings::tools::client_of;
+use crate::readings::tools::{client_of, is_of_client};
+
+/// The word that stands for all coding agents in a pattern.
+pub(crate) const ANY_CLIENT: &str = "client";
 
 /// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`, each part of which may have `*` and `?`, or
-/// `CLIENT:name`.
+/// `CLIENT:name` and `client:name`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolPattern {
     source: ToolOrigin,
@@ -36,6 +40,8 @@ enum ToolOrigin {
     Server(Glob),
     /// A coding agent, by its name.
     Client(&'static str),
+    /// Any coding agent, whose tool is in the table of its tools.
+    AnyClient,
 }
 
 impl ToolPattern {
@@ -58,13 +64,14 @@ impl ToolPattern {
                     ));
                 }
             },
-            Some((client, name)) if client_of(client).is_some() => {
+            Some((client, name)) if client == ANY_CLIENT || client_of(client).is_some() => {
                 if is_pattern(name) || name.is_empty() {
                     return Err(format!(
                         "`{text}`: a tool of a client is named literally, such as `claude:Skill`"
                     ));
                 }
-                (client_of(client).map_or(ToolOrigin::Any, |it| ToolOrigin::Client(it.name)), name)
+                let named = client_of(client).map(|it| ToolOrigin::Client(it.name));
+                (named.unwrap_or(ToolOrigin::AnyClient), name)
             }
             Some(_) => {
                 return Err(format!(
@@ -89,9 +96,14 @@ impl ToolPattern {
     pub(crate) fn is_of_server(&self, server: &str, allows: bool) -> bool {
         match &self.source {
             ToolOrigin::Any => !allows,
-            ToolOrigin::Toolset(_) | ToolOrigin::Client(_) => false,
+            ToolOrigin::Toolset(_) | ToolOrigin::Client(_) | ToolOrigin::AnyClient => false,
             ToolOrigin::Server(servers) => servers.matches(server),
         }
+    }
+
+    /// Whether the pattern is of version 2 of the format.
+    pub(crate) fn is_of_version_2(&self) -> bool {
+        self.source == ToolOrigin::AnyClient
     }
 
     /// The client and the name of its tool, for a tool that is named with its client.
@@ -128,6 +140,10 @@ impl ToolPattern {
                 is_named && !(allows && call.unknown_of().is_some())
             }
             ToolOrigin::Client(client) => call.unknown_of() == Some(*client),
+            ToolOrigin::AnyClient => {
+                let is_known = call.unknown_of().is_none();
+                call.toolset_as_set().is_some_and(is_of_client) && (is_known || !allows)
+            }
             ToolOrigin::Server(server) => call.server_name().is_some_and(|name| {
                 if allows { server.matches(name) } else { server.matches_folded(name) }
             }),

@@ -3,6 +3,9 @@
 //! A rule that allows by the command is silent about a call with such a field, and so is the default, unless the rule
 //! has a condition on the field itself: then its author has looked at it. Everything that is known to be harmless is in
 //! the table of [`shells`].
+//!
+//! The start of another agent is looked at in the same way: what it is told and who it is, is harmless, as each call of it
+//! is decided by itself; a field such as `mode` may switch that off.
 
 use std::path::PathBuf;
 
@@ -15,6 +18,8 @@ use crate::readings::argument;
 use crate::readings::scheme::scheme;
 use crate::readings::shells;
 use crate::readings::shells::{DIRECTORIES, Doubt};
+use crate::readings::tools;
+use crate::readings::tools::CommonTool;
 use countersign::show::escape;
 use countersign_shell::lexically_normal;
 
@@ -35,7 +40,10 @@ pub(crate) struct Unread {
 /// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
 /// certain.
 pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
-    let Some(command) = seen.shell_field else { return directories(seen) };
+    let Some(command) = seen.shell_field else {
+        let more = if starts_agent(seen) { of_agent(seen) } else { Vec::new() };
+        return directories(seen).into_iter().chain(more).collect();
+    };
     let mut found = Vec::new();
     let mut places: Vec<(&String, PathBuf)> = Vec::new();
     for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
@@ -60,6 +68,21 @@ pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
         found.extend(places.iter().map(|(name, _)| Unread::new(name, seen.call.tool, why)));
     }
     found
+}
+
+/// Whether the call starts another agent of a coding agent.
+fn starts_agent(seen: &Seen<'_>) -> bool {
+    let is_of_client = seen.call.toolset_as_set().is_some_and(tools::is_of_client);
+    is_of_client && seen.call.tool == CommonTool::SpawnAgent.name()
+}
+
+/// The fields of the start of an agent that may change what the agent may do.
+fn of_agent(seen: &Seen<'_>) -> Vec<Unread> {
+    let doubts = seen.call.args.iter().filter_map(|(name, value)| {
+        let why = why(shells::doubt_of_agent(name, value)?);
+        Some(Unread::new(name, seen.call.tool, why))
+    });
+    doubts.collect()
 }
 
 /// The arguments that name the directory of any tool, where it may be another one.

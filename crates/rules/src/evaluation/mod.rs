@@ -56,6 +56,7 @@ use crate::format::rule_set::RuleSet;
 use crate::matching::condition::{Condition, FieldPath};
 use crate::matching::seen::Seen;
 use countersign::decision::ToolDecision;
+use countersign_shell::says_unknown;
 
 /// Something that has to be allowed by itself: the whole call, or one command of a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -576,7 +577,7 @@ impl Evaluation<'_> {
         }
         if let Unit::Command(number, at) = unit
             && let Some(part) = self.views.get(number).and_then(|(_, view)| view.parts().get(at))
-            && let Some(why) = part.reasons().first()
+            && let Some(why) = part.reasons().iter().min_by_key(|it| says_unknown(it.text()))
         {
             reason = format!("{reason}: {}", why.text());
         }

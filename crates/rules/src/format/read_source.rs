@@ -76,10 +76,7 @@ impl ReadSource {
             match key {
                 "tool" => {
                     for (text, span) in strings(source, "`tool`", item) {
-                        match ToolPattern::parse(text) {
-                            Ok(pattern) => tools.push(pattern),
-                            Err(problem) => source.problem(&span, problem),
-                        }
+                        tools.extend(source.tool_pattern(text, &span));
                     }
                 }
                 "own" | "own_text" if layer == Layer::Project => {

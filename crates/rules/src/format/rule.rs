@@ -215,10 +215,7 @@ impl Rule {
         }
         let mut tools = Vec::new();
         for (text, span) in strings(source, &format!("`{name}`"), item) {
-            match ToolPattern::parse(text) {
-                Ok(pattern) => tools.push(pattern),
-                Err(problem) => source.problem(&span, problem),
-            }
+            tools.extend(source.tool_pattern(text, &span));
         }
         (!tools.is_empty()).then_some((effect, tools))
     }

@@ -29,12 +29,19 @@ use countersign_shell::Preset;
 /// The versions of the format that this build reads. A file says the lowest one that has all of its keys.
 pub(super) const VERSIONS: [i64; 2] = [1, 2];
 
+/// What `edits` may be: the first of them runs edits in the workspace unasked.
+pub(super) const EDITS: [&str; 2] = ["workspace", "ask"];
+
 /// The keys of a file, with what the JSON Schema says about them.
 pub(super) const KEYS: &[(&str, &str)] = &[
     ("version", "The version of the format."),
     (
         "preset",
         "A preset that comes with the program, whose rules count beside those of the file. Of version 2.",
+    ),
+    (
+        "edits",
+        "Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; `ask` is the default. Of version 2.",
     ),
     (
         "danger_default_allow",
@@ -67,6 +74,8 @@ pub(crate) struct RuleFile {
     pub(crate) shown_sources: Vec<String>,
     /// The preset that counts beside the file.
     pub(crate) preset: Option<Preset>,
+    /// Whether edits in the workspace run unasked.
+    pub(crate) edits: bool,
     /// The digest of what the file means: comments, order, reasons and tests are no part of it.
     pub(crate) meaning: String,
     /// The digest of the file's bytes.
@@ -105,6 +114,7 @@ impl RuleFile {
             sources: Vec::new(),
             shown_sources: Vec::new(),
             preset: None,
+            edits: false,
             meaning: String::new(),
             digest: hex_digest(text.as_bytes()),
             text: text.into(),
@@ -158,8 +168,12 @@ impl RuleFile {
                     self.default_allow =
                         boolean(source, "`danger_default_allow`", item).unwrap_or_default();
                 }
-                "preset" if self.layer == Layer::Project => {
-                    source.problem(&span, "only a user's own file can have `preset`");
+                "preset" | "edits" if self.layer == Layer::Project => {
+                    source.problem(&span, format!("only a user's own file can have `{key}`"));
+                }
+                "edits" => {
+                    source.needs_version(&span, 2, "edits");
+                    self.edits = edits_of(source, item);
                 }
                 "preset" => {
                     source.needs_version(&span, 2, "preset");
@@ -170,10 +184,7 @@ impl RuleFile {
                 }
                 "read_only_tools" => {
                     for (text, span) in strings(source, "`read_only_tools`", item) {
-                        match ToolPattern::parse(text) {
-                            Ok(pattern) => self.readers.push(pattern),
-                            Err(problem) => source.problem(&span, problem),
-                        }
+                        self.readers.extend(source.tool_pattern(text, &span));
                     }
                 }
                 "rule" => match item.get_ref() {
@@ -236,6 +247,9 @@ impl RuleFile {
         if let Some(preset) = self.preset {
             map.insert("preset".into(), preset::name_of(preset).into());
         }
+        if self.edits {
+            map.insert("edits".into(), EDITS[0].into());
+        }
         digest_of(map)
     }
 }
@@ -248,6 +262,14 @@ fn preset_of(source: &mut Source, item: &Item<'_>) -> Option<Preset> {
         source.problem(&item.span(), format!("there is no preset {name:?}: the presets are {all}"));
     }
     found
+}
+
+fn edits_of(source: &mut Source, item: &Item<'_>) -> bool {
+    let given = string(source, "`edits`", item);
+    if let Some(other) = given.filter(|it| !EDITS.contains(it)) {
+        source.problem(&item.span(), format!("`edits` is `workspace` or `ask`, and not {other:?}"));
+    }
+    given == Some(EDITS[0])
 }
 
 fn unknown(key: &str) -> String {

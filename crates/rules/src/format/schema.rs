@@ -21,6 +21,7 @@ pub fn schema() -> Value {
         let shape = match *key {
             "version" => json!({"enum": rule_file::VERSIONS}),
             "preset" => json!({"enum": preset::NAMED.map(|(name, _)| name)}),
+            "edits" => json!({"enum": rule_file::EDITS}),
             "danger_default_allow" => json!({"type": "boolean"}),
             "rule" => json!({"type": "array", "items": {"$ref": "#/$defs/rule"}}),
             "source" => json!({"type": "array", "items": {"$ref": "#/$defs/source"}}),

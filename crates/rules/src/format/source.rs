@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::calls::tool_pattern::ToolPattern;
 use crate::error::{Problem, RulesError};
 
 /// The largest file that is read, in bytes.
@@ -61,6 +62,22 @@ impl Source {
                 "`{key}` is of version {version} of the format: begin the file with `version = {version}`"
             );
             self.problem(span, text);
+        }
+    }
+
+    /// Reads a pattern over tools. A problem is added.
+    pub(crate) fn tool_pattern(&mut self, text: &str, span: &Range<usize>) -> Option<ToolPattern> {
+        match ToolPattern::parse(text) {
+            Ok(pattern) => {
+                if pattern.is_of_version_2() {
+                    self.needs_version(span, 2, text);
+                }
+                Some(pattern)
+            }
+            Err(problem) => {
+                self.problem(span, problem);
+                None
+            }
         }
     }
 

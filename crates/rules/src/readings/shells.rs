@@ -94,6 +94,21 @@ const FIELDS: &[(&[&str], Harmless)] = &[
     (&["description", "justification", "explanation", "goal"], Harmless::ForPeople),
 ];
 
+/// The fields with which a client starts another agent, and which change no more than its task and who does it.
+const OF_AGENT: &[(&[&str], Harmless)] = &[
+    // An agent of a plugin is called `plugin:agent`.
+    (&["prompt", "description", "message", "task_name", "agent"], Harmless::ForPeople),
+    (&["model", "reasoning_effort"], Harmless::Name),
+    (&["run_in_background", "fork_context"], Harmless::Flag),
+    (&["max_turns"], Harmless::Number),
+];
+
+/// Why a field of the start of an agent may change what that agent may do; `None` for a harmless one.
+pub(crate) fn doubt_of_agent(name: &str, value: &Value) -> Option<Doubt> {
+    let known = OF_AGENT.iter().find(|(names, _)| names.contains(&name)).map(|(_, it)| *it);
+    doubt_of(known, name, value)
+}
+
 /// Returns `true` if an argument of a shell tool is text in which the model tells people what the call is about.
 pub(crate) fn is_for_people(name: &str, value: &Value) -> bool {
     value.is_string() && harmless(name) == Some(Harmless::ForPeople)
@@ -120,7 +135,10 @@ pub enum Doubt {
 /// default what `false` switches off. A sandbox is also switched off by nothing at all.
 #[must_use]
 pub fn doubt(name: &str, value: &Value) -> Option<Doubt> {
-    let known = harmless(name);
+    doubt_of(harmless(name), name, value)
+}
+
+fn doubt_of(known: Option<Harmless>, name: &str, value: &Value) -> Option<Doubt> {
     let holds = match (known, value) {
         (Some(_), Value::Null) => true,
         (None, _) => is_nothing(value) && !is_of_sandbox(name),

@@ -31,7 +31,8 @@ pub enum CommonTool {
     WebSearch,
     /// Starts another agent for a task.
     SpawnAgent,
-    /// A tool that only touches the session, such as its list of things to do.
+    /// A tool that only touches the session, such as its list of things to do. One has an effect beyond it: `plan`
+    /// ends the mode in which the client itself refuses changes.
     Session(&'static str),
 }
 
@@ -118,6 +119,12 @@ pub(crate) fn client_of(name: &str) -> Option<&'static ClientTools> {
     CLIENTS.into_iter().find(|client| client.name == name)
 }
 
+/// The first client that has a tool of this name in the vocabulary.
+pub(crate) fn client_with(tool: &str) -> Option<&'static ClientTools> {
+    let has = |client: &&ClientTools| client.rows.iter().any(|(_, kind, _)| kind.name() == tool);
+    CLIENTS.into_iter().find(has)
+}
+
 /// The id of the toolset that holds the tools of a client that are not in its table. A rule that allows speaks about one
 /// of them only where it names it.
 pub(crate) const OF_CLIENT: &str = "client:";
@@ -199,7 +206,8 @@ pub const CLAUDE: ClientTools = ClientTools {
             SAME,
         ),
         (&["AskUserQuestion"], CommonTool::Session("ask_user"), SAME),
-        (&["EnterPlanMode", "ExitPlanMode"], CommonTool::Session("plan"), SAME),
+        (&["EnterPlanMode"], CommonTool::Session("enter_plan"), SAME),
+        (&["ExitPlanMode"], CommonTool::Session("plan"), SAME),
         (&["BashOutput", "TaskOutput"], CommonTool::Session("shell_output"), SAME),
         (&["ListAgents"], CommonTool::Session("list_agents"), SAME),
         (&["CronList"], CommonTool::Session("list_schedules"), SAME),
@@ -255,7 +263,8 @@ pub const GEMINI: ClientTools = ClientTools {
         (&["invoke_agent"], CommonTool::SpawnAgent, &[("agent_name", "agent")]),
         (&["write_todos"], CommonTool::Session("todo"), SAME),
         (&["ask_user"], CommonTool::Session("ask_user"), SAME),
-        (&["enter_plan_mode", "exit_plan_mode"], CommonTool::Session("plan"), SAME),
+        (&["enter_plan_mode"], CommonTool::Session("enter_plan"), SAME),
+        (&["exit_plan_mode"], CommonTool::Session("plan"), SAME),
         (
             &["list_background_processes", "read_background_output"],
             CommonTool::Session("shell_output"),
@@ -335,7 +344,8 @@ pub const QWEN: ClientTools = ClientTools {
             SAME,
         ),
         (&["ask_user_question"], CommonTool::Session("ask_user"), SAME),
-        (&["enter_plan_mode", "exit_plan_mode"], CommonTool::Session("plan"), SAME),
+        (&["enter_plan_mode"], CommonTool::Session("enter_plan"), SAME),
+        (&["exit_plan_mode"], CommonTool::Session("plan"), SAME),
         (&["task_stop"], CommonTool::Session("stop_shell"), SAME),
         (&["list_agents"], CommonTool::Session("list_agents"), SAME),
         (&["cron_list"], CommonTool::Session("list_schedules"), SAME),

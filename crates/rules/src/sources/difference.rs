@@ -91,6 +91,7 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
     }
     found.extend(of_presets(&old, &new));
     found.extend(of_sources(&old, &new));
+    found.extend(of_edits(&old, &new));
     if old.default_allow != new.default_allow {
         let text = |set: bool| Some(format!("danger_default_allow = {set}"));
         found.push(RuleDifference {
@@ -111,6 +112,18 @@ fn of_presets(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
     // A preset denies and asks, too, so that one which is gone may allow more as well.
     (old.preset != new.preset).then(|| RuleDifference {
         rule: "preset".into(),
+        before: text(old),
+        after: text(new),
+        may_widen: true,
+    })
+}
+
+/// The difference of what is said about edits. The rules beside it ask about definitions of builds, so that one which is
+/// gone may allow more as well.
+fn of_edits(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
+    let text = |file: &RuleFile| file.edits.then(|| "edits = \"workspace\"".to_owned());
+    (old.edits != new.edits).then(|| RuleDifference {
+        rule: "edits".into(),
         before: text(old),
         after: text(new),
         may_widen: true,

@@ -30,7 +30,7 @@ impl Sources {
     pub(crate) fn look(&self, before: &LookedAt) -> Result<LookedAt, RulesError> {
         let paths = self.origins.iter().filter_map(|origin| match origin {
             RulesOrigin::File(path) | RulesOrigin::Project(path) => Some(path),
-            RulesOrigin::Preset(_) | RulesOrigin::Text(..) => None,
+            RulesOrigin::Preset(_) | RulesOrigin::Edits | RulesOrigin::Text(..) => None,
         });
         let files = paths.map(|path| {
             let (text, accepted) = (read(path)?, self.accepted_digest(path)?);

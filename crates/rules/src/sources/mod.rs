@@ -16,7 +16,7 @@ use self::accepted::AcceptedRules;
 use self::project::ProjectApprovals;
 use super::error::RulesError;
 use super::evaluation::evaluate;
-use super::preset::preset_text;
+use super::preset::{edits_text, preset_text};
 use super::ruling::Layer;
 use crate::calls::engine::Engine;
 use crate::format::rule_file::RuleFile;
@@ -28,6 +28,8 @@ use countersign_shell::Preset;
 #[derive(Debug, Clone)]
 pub(super) enum RulesOrigin {
     Preset(Preset),
+    /// The rules by which edits in the workspace run unasked.
+    Edits,
     File(PathBuf),
     Text(String, String),
     Project(PathBuf),
@@ -55,21 +57,28 @@ impl Sources {
     /// These files, with the presets that they and the origins name, each once.
     fn with_presets(&self, mut files: Vec<RuleFile>) -> Result<Vec<RuleFile>, RulesError> {
         files.retain(|file| file.layer != Layer::Preset);
+        let is_chosen = |origin: &RulesOrigin| matches!(origin, RulesOrigin::Edits);
+        let has_edits = self.origins.iter().any(is_chosen) || files.iter().any(|file| file.edits);
         let of_origins = self.origins.iter().filter_map(|origin| match origin {
             RulesOrigin::Preset(preset) => Some(*preset),
-            RulesOrigin::File(_) | RulesOrigin::Text(..) | RulesOrigin::Project(_) => None,
+            RulesOrigin::File(_)
+            | RulesOrigin::Text(..)
+            | RulesOrigin::Project(_)
+            | RulesOrigin::Edits => None,
         });
         let named: Vec<_> = of_origins.chain(files.iter().filter_map(|it| it.preset)).collect();
         for (at, preset) in named.iter().enumerate() {
             if !named.iter().take(at).any(|earlier| earlier == preset) {
-                files.push(self.preset(*preset)?);
+                files.push(self.preset(preset_text(*preset))?);
             }
+        }
+        if has_edits {
+            files.push(self.preset(edits_text())?);
         }
         Ok(files)
     }
 
-    fn preset(&self, preset: Preset) -> Result<RuleFile, RulesError> {
-        let (name, text) = preset_text(preset);
+    fn preset(&self, (name, text): (&str, &str)) -> Result<RuleFile, RulesError> {
         let (mut file, source) = RuleFile::read(name, text, Layer::Preset, &self.tests)?;
         self.run_tests(&mut file, source)?;
         Ok(file)
@@ -107,7 +116,8 @@ impl Sources {
     fn file(&self, origin: &RulesOrigin, engine: &Engine) -> Result<RuleFile, RulesError> {
         let named = |path: &Path| path.display().to_string();
         let (mut file, mut source) = match origin {
-            RulesOrigin::Preset(preset) => return self.preset(*preset),
+            RulesOrigin::Preset(preset) => return self.preset(preset_text(*preset)),
+            RulesOrigin::Edits => return self.preset(edits_text()),
             RulesOrigin::Text(name, text) => RuleFile::read(name, text, Layer::User, &self.tests)?,
             RulesOrigin::File(path) => {
                 let (file, source) =
@@ -137,11 +147,12 @@ impl Sources {
         let mut tested = file.clone();
         // What a project's file allows is tested before it was approved, too.
         tested.widens = true;
-        let preset = tested.preset.map(|preset| {
-            let (name, text) = preset_text(preset);
+        let edits = tested.edits.then(edits_text);
+        let beside = tested.preset.map(preset_text).into_iter().chain(edits).map(|(name, text)| {
             RuleFile::read(name, text, Layer::Preset, &self.tests).map(|(file, _)| file)
         });
-        let set = RuleSet::new([tested].into_iter().chain(preset.transpose()?).collect());
+        let beside = beside.collect::<Result<Vec<_>, _>>()?;
+        let set = RuleSet::new([tested].into_iter().chain(beside).collect());
         for example in &file.examples {
             let (ruling, _) = evaluate(&set, &self.tests, &example.call(), false);
             if ruling.decision != example.wanted {

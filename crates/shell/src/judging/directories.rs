@@ -8,18 +8,57 @@
 //! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
 //! have another one, which anyone who can write there has made.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
+use crate::places::index::is_tracked;
 use crate::places::links::lead_out;
 use crate::places::paths::PathClass;
+use crate::places::remotes::fetches_more;
 use crate::places::repository::{runs_programs, worktree_runs_programs};
+use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched};
 
+impl Judging<'_> {
+    /// The name of a program, if it is one of an environment of the workspace that the text has activated: code of the
+    /// workspace, also as `git` or `ls`.
+    pub(super) fn activated<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let has = |folder: &PathBuf| fs::symlink_metadata(folder.join(name)).is_ok();
+        (!name.contains('/') && self.activated.iter().any(has)).then_some(name)
+    }
+}
+
 impl Simple<'_> {
+    /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
+    /// not track. Returns whether it is one.
+    pub(super) fn activates(&mut self, judging: &mut Judging<'_>, args: &[Word]) -> bool {
+        let workspace = &judging.settings.workspace;
+        let ([script], true, [here]) = (args, workspace.looks(), &*self.here) else { return false };
+        let places = script.literal().and_then(|text| workspace.places(text, here));
+        let Some([written, resolved]) = places else { return false };
+        let is_inside = workspace.place(&resolved) == PathClass::Inside;
+        let folder = written.parent().filter(|folder| folder.ends_with("bin")).map(Path::to_owned);
+        let (true, Some(folder)) = (is_inside && written.ends_with("activate"), folder) else {
+            return false;
+        };
+        let is_environment = folder.parent().is_some_and(|environment| {
+            environment.join("pyvenv.cfg").is_file() && !is_tracked(environment)
+        });
+        if !is_environment || written != resolved {
+            return false;
+        }
+        self.effects.push(Effect::RunsWorkspace);
+        if judging.settings.preset == Preset::Reader {
+            self.ask("runs code of the workspace");
+        }
+        judging.activated.push(folder);
+        true
+    }
+
     pub(crate) fn directory(&mut self, judging: &Judging<'_>, word: &Word) {
         let workspace = &judging.settings.workspace;
         if word.kind == WordKind::Glob && !word.split {
@@ -120,6 +159,19 @@ impl Simple<'_> {
             }
         }
         runs | *judging.git_runs.get_or_init(|| runs_programs(workspace))
+    }
+
+    /// Asks about a fetch that may do more than bring what is new at a remote of the workspace's repository.
+    pub(super) fn fetched(&mut self, judging: &Judging<'_>, matched: &Matched<'_, '_>) {
+        let named = matched.operands.iter().find(|it| *it.kind == Kind::Remote);
+        let remote = match named.map(|it| it.word.literal()) {
+            Some(None) => return self.ask("fetches from a remote that is known only when it runs"),
+            Some(Some(name)) => Some(name),
+            None => None,
+        };
+        if let Some(why) = fetches_more(&judging.settings.workspace, remote, &self.here) {
+            self.ask(format!("`git fetch` may do more than fetch: {why}"));
+        }
     }
 
     /// Asks about a program that may write where it works, in a folder that decides what runs or what is allowed.

@@ -163,6 +163,21 @@ impl Reason {
     }
 }
 
+/// Whether a reason only says that something is not known. A person is told first what a command is known to do.
+///
+/// ```
+/// use countersign_shell::says_unknown;
+///
+/// assert!(says_unknown("`bd` is not known") && says_unknown("`ls` with the option `-%` is not known to be harmless"));
+/// assert!(!says_unknown("`git` talks to a remote"));
+/// ```
+#[must_use]
+pub fn says_unknown(reason: &str) -> bool {
+    ["is not known", "is not known to be harmless", "is known only when it runs"]
+        .iter()
+        .any(|end| reason.ends_with(end))
+}
+
 /// One simple command with its effects and reasons.
 ///
 /// ```

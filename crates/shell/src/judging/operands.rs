@@ -68,6 +68,8 @@ impl Simple<'_> {
             }
             Kind::Slug => self.slug(word),
             Kind::Package => self.package(word),
+            // Judged with the whole command.
+            Kind::Remote => {}
             Kind::Here => {
                 self.here(word);
                 self.path(judging, word, &Kind::Read);
@@ -366,6 +368,9 @@ impl Simple<'_> {
             Script::Template => scripts::template(script),
             Script::Fields => scripts::fields(script),
             Script::Sql => scripts::sql(script),
+            Script::Graphql => scripts::graphql(script),
+            Script::Argument => scripts::argument(script),
+            Script::Branch => scripts::branch(script),
         };
         if let Err(why) = checked {
             self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
@@ -487,6 +492,7 @@ impl Simple<'_> {
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))
             }
+            (Kind::Read, PathClass::Outside) if judging.settings.workspace.is_public(found) => {}
             (Kind::Revision, PathClass::System | PathClass::Outside)
             | (Kind::Read, PathClass::Outside) => {
                 self.ask_about_reach(format!("reads `{text}`, outside of the workspace"));

@@ -397,6 +397,49 @@ pub(crate) fn test(word: &str) -> Result<(), String> {
     }
 }
 
+/// Checks a field of a request to GraphQL: a variable, or the text of queries. A mutation changes something, and `@file`
+/// would be read.
+pub(crate) fn graphql(field: &str) -> Result<(), String> {
+    let (name, value) = field.split_once('=').ok_or("a field is `name=value`")?;
+    if value.starts_with('@') {
+        return Err("a value that begins with `@` is a file".into());
+    }
+    if let Some(word) = ["mutation", "subscription"].iter().find(|word| names(value, word)) {
+        return Err(format!("`{word}` is no query"));
+    }
+    // Any other name of a text of operations would be read as one.
+    match name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']')) {
+        true => Ok(()),
+        false => Err("it is not a plain name".into()),
+    }
+}
+
+/// Words by which something leaves the workspace, or code is run that is no task of it.
+const NEVER_EVERYDAY: &[&str] =
+    &["deploy", "release", "publish", "push", "upload", "migrate", "exec", "eval"];
+
+/// Checks an argument of a task of the workspace: a plain word, none of whose parts sends something out or runs code.
+pub(crate) fn argument(word: &str) -> Result<(), String> {
+    name(word)?;
+    let mut parts = word.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+    match parts.find(|part| NEVER_EVERYDAY.contains(&part.as_str())) {
+        Some(part) => Err(format!("`{part}` does more than a build")),
+        None => Ok(()),
+    }
+}
+
+/// Checks the name of a branch or a tag. `x:y` renames what is fetched, and `+x` overwrites.
+pub(crate) fn branch(word: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    match word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word.chars().all(plain)
+        && !word.contains("..")
+    {
+        true => Ok(()),
+        false => Err("it is not the plain name of a branch".into()),
+    }
+}
+
 /// Checks a plain name or number. `zsh` evaluates numbers as expressions, in which an index may run a command.
 pub(crate) fn name(word: &str) -> Result<(), String> {
     match word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_')) {

@@ -282,7 +282,7 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let ours = project_name(given);
+        let ours = project_name(given).or_else(|| judging.activated(given));
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
@@ -309,6 +309,9 @@ impl<'a> Simple<'a> {
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
         if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args) {
+            return;
+        }
+        if matches!(name, "source" | ".") && self.activates(judging, args) {
             return;
         }
         let workspace = &judging.settings.workspace;
@@ -407,6 +410,9 @@ impl<'a> Simple<'a> {
             }
         }
         self.does(judging, name, matched, formats);
+        if matched.entry.fetches() {
+            self.fetched(judging, matched);
+        }
         if self.appended {
             self.appended(name, matched.entry);
         }
@@ -557,6 +563,8 @@ pub(crate) struct Judging<'a> {
     pub(super) fed: bool,
     /// Whether reading the workspace's repository may run programs, once it was looked at.
     pub(super) git_runs: OnceCell<bool>,
+    /// The folders of programs that the text has put in front of the search path, by `source venv/bin/activate`.
+    pub(super) activated: Vec<PathBuf>,
     /// The directories that a `cd` of the text has changed to, for `cd -`.
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.

@@ -5,6 +5,7 @@ pub(super) mod index;
 pub(super) mod links;
 pub(super) mod paths;
 pub(super) mod registries;
+pub(super) mod remotes;
 pub(super) mod repository;
 pub(super) mod search_path;
 pub(super) mod worktrees;

@@ -48,6 +48,8 @@ pub struct Workspace {
     directory: PathBuf,
     home: Option<PathBuf>,
     writable: Vec<PathBuf>,
+    /// Files elsewhere that may be read.
+    own_files: Vec<PathBuf>,
     resolve: Arc<Resolve>,
     /// Whether files of this machine are examined.
     looks: bool,
@@ -89,6 +91,7 @@ impl Workspace {
             ],
             root,
             home: None,
+            own_files: Vec::new(),
             resolve: Arc::new(|path| Some(path.to_owned())),
             looks: false,
         }
@@ -115,6 +118,24 @@ impl Workspace {
         self
     }
 
+    /// Adds files outside of the workspace whose content may be read, such as those that approved commands have written. A
+    /// path counts as it is written and as it resolves, so that a link is none of them.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let workspace = Workspace::lexical("/w").with_own_files(["/tmp/out.txt"]);
+    /// let classifier = Classifier::new(workspace, Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let is_allowed = |text| classifier.judge(text, Dialect::Bash).decision().is_allow();
+    /// assert!(is_allowed("tail -5 /tmp/out.txt"));
+    /// assert!(!is_allowed("cat /tmp/other.txt") && !is_allowed("echo x > /tmp/out.txt"));
+    /// ```
+    #[must_use]
+    pub fn with_own_files(mut self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.own_files.extend(files.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
     /// is asked.
     #[must_use]
@@ -124,6 +145,20 @@ impl Workspace {
     ) -> Self {
         self.resolve = Arc::new(resolve);
         self
+    }
+
+    /// Whether a file outside of the workspace may be read: one of those that were added, or of the user's home a text for
+    /// agents, or the source of an installed package. What may hold secrets by its name is not asked about here.
+    pub(crate) fn is_public(&self, path: &Path) -> bool {
+        if self.own_files.iter().any(|file| file == path) {
+            return true;
+        }
+        let Some(inner) = self.home.as_deref().and_then(|home| inside(path, home)) else {
+            return false;
+        };
+        let below = |list: &str| names(list).iter().any(|folder| inner.starts_with(folder));
+        let is_text = inner.extension().is_some_and(|it| it == "md");
+        is_text && below("folders of texts") || below("folders of sources")
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -46,17 +46,22 @@ pub(crate) fn worktree_runs_programs(tree: &Path) -> bool {
 
 /// Whether the settings of a repository name programs. An error if they cannot be read. Those of a repository within
 /// its working tree count as if they did.
-fn names_programs(dot: &Path) -> io::Result<bool> {
+pub(super) fn names_programs(dot: &Path) -> io::Result<bool> {
     let own = git_folder(dot)?;
-    let common = match bounded_text(&own.join("commondir"), MAX_CONFIGURATION)? {
-        Some(text) => own.join(text.trim()),
-        None => own.clone(),
-    };
+    let common = common_folder(&own)?;
     let configurations =
         vec![own.join("config"), own.join("config.worktree"), common.join("config")];
     Ok(common.join("hooks/post-index-change").exists()
         || has_others_within(&own).unwrap_or(true)
         || any_names_program(configurations))
+}
+
+/// The folder of a repository that its working trees share.
+pub(super) fn common_folder(own: &Path) -> io::Result<PathBuf> {
+    Ok(match bounded_text(&own.join("commondir"), MAX_CONFIGURATION)? {
+        Some(text) => own.join(text.trim()),
+        None => own.to_owned(),
+    })
 }
 
 /// Whether one of these files, or one that they include, names a program.
@@ -91,10 +96,19 @@ fn expanded(name: &str, folder: &Path) -> PathBuf {
     }
 }
 
-/// The files that a configuration includes; `None` if it names a program, or cannot be read as git reads it.
-fn includes(text: &str) -> Option<Vec<String>> {
+/// A setting in a configuration: the section in lower case, its second part as it is written, the key in lower case, and the
+/// value.
+pub(super) struct Setting {
+    pub(super) section: String,
+    pub(super) of: String,
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+/// The settings in a configuration; `None` if it cannot be read as git reads it.
+pub(super) fn settings(text: &str) -> Option<Vec<Setting>> {
     let mut found = Vec::new();
-    let mut section = String::new();
+    let mut section = (String::new(), String::new());
     // A mark of the byte order is passed over.
     for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
         let mut line = line.trim();
@@ -113,12 +127,22 @@ fn includes(text: &str) -> Option<Vec<String>> {
         }
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
+        let (section, of) = section.clone();
+        found.push(Setting { section, of, key, value: value.to_owned() });
+    }
+    Some(found)
+}
+
+/// The files that a configuration includes; `None` if it names a program, or cannot be read as git reads it.
+fn includes(text: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for Setting { section, key, value, .. } in settings(text)? {
         match (section.as_str(), key.as_str()) {
-            ("include" | "includeif", "path") => match is_plain_path(value) {
-                true => found.push(value.to_owned()),
+            ("include" | "includeif", "path") => match is_plain_path(&value) {
+                true => found.push(value),
                 false => return None,
             },
-            (section, key) if names_program(section, key, value) => return None,
+            (section, key) if names_program(section, key, &value) => return None,
             _ => {}
         }
     }
@@ -131,9 +155,9 @@ fn is_plain_path(value: &str) -> bool {
     !rest.contains(['"', '\\', '#', ';']) && !rest.starts_with(['~', '%'])
 }
 
-/// The name of a section in lower case, without its second part, and what stands behind the header. A `]` may be a part
-/// of a quoted name.
-fn split_header(header: &str) -> Option<(String, &str)> {
+/// The name of a section in lower case, its second part, and what stands behind the header. A `]` may be a part of a
+/// quoted name.
+fn split_header(header: &str) -> Option<((String, String), &str)> {
     let mut quoted = false;
     let mut escaped = false;
     let end = header.char_indices().find(|(_, c)| {
@@ -143,8 +167,9 @@ fn split_header(header: &str) -> Option<(String, &str)> {
         ends
     })?;
     let (name, rest) = header.split_at_checked(end.0)?;
-    let name = name.split([' ', '\t', '.', '"']).next()?.to_ascii_lowercase();
-    Some((name, rest.get(1..)?))
+    let section = name.split([' ', '\t', '.', '"']).next()?;
+    let of = name.get(section.len()..)?.trim_matches([' ', '\t', '.', '"']);
+    Some(((section.to_ascii_lowercase(), of.to_owned()), rest.get(1..)?))
 }
 
 /// Whether git runs the value of a key, or fetches with it, when it only reads; or reads another working tree.

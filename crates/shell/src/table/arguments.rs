@@ -18,7 +18,7 @@
 
 use std::borrow::Cow;
 
-use super::entry::{Always, Does, Kind, OptionForm, ProgramEntry, ProgramMark, ValuePlace};
+use super::entry::{Always, Does, Kind, OptionForm, ProgramEntry, ProgramMark, Script, ValuePlace};
 use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
 use crate::names::lists::is_named;
 use crate::syntax::commands::{Word, WordKind};
@@ -166,8 +166,13 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             let from = args;
             args = rest;
             let text = word.text.as_str();
-            let passed_on =
-                self.only_operands && self.entry.passes_options_on() && text.starts_with('-');
+            // The arguments of a task are judged as such, also those that look like options.
+            let slot = self.entry.operands.get(self.next).map(|slot| &slot.kind);
+            let is_argument = matches!(slot, Some(Kind::Script(Script::Argument)));
+            let passed_on = self.only_operands
+                && !is_argument
+                && self.entry.passes_options_on()
+                && text.starts_with('-');
             let plus = text.starts_with('+') && self.entry.options.contains_key(text);
             if !plus && !passed_on && (self.only_operands || !may_be_option(word)) {
                 if self.sub_command(word)? {
@@ -373,7 +378,12 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 let value = word.tail(beginning.len());
                 self.operands.push(Argument { kind, word: Cow::Owned(value), late: false });
             } else if !is_plain(text.get(beginning.len()..).unwrap_or_default()) {
-                return Err(unknown());
+                // `echo "--- x ---"`: where no option can do harm, it is a text.
+                if beginning != "-" || !self.entry.is(ProgramMark::Harmless) {
+                    return Err(unknown());
+                }
+                let word = Cow::Owned(word.clone());
+                self.operands.push(Argument { kind: &Kind::Text, word, late: false });
             }
             self.formats |= matches!(choice, OptionForm::Formats);
             self.seen.push(text.to_owned());

@@ -48,6 +48,9 @@ fn word(kind: &Kind) -> String {
         Script::Template => "template",
         Script::Fields => "fields",
         Script::Sql => "sql",
+        Script::Graphql => "graphql",
+        Script::Argument => "argument",
+        Script::Branch => "branch",
     };
     let word = match kind {
         Kind::OneOf(words) => return format!("{{{}}}", words.join("|")),
@@ -75,6 +78,7 @@ fn word(kind: &Kind) -> String {
         Kind::Host => "host",
         Kind::Slug => "slug",
         Kind::Package => "package",
+        Kind::Remote => "remote",
         Kind::Here => "here",
         Kind::Code => "code",
     };

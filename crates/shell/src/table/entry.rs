@@ -85,6 +85,8 @@ pub(crate) enum Kind {
     Slug,
     /// The name of a package in the usual registry: `name`, `@scope/name`, `name@version`.
     Package,
+    /// The name of a remote of the repository, from which something is fetched.
+    Remote,
     /// A file or directory that is read, and written so that it cannot be a name to look up: `./x`, `/x` or `.`.
     Here,
     /// Code, or the name of code to run.
@@ -106,6 +108,12 @@ pub(crate) enum Script {
     /// A format of the description of a container.
     Fields,
     Sql,
+    /// A field of a request to the GraphQL of a code host: `query=…` with queries alone, or a variable.
+    Graphql,
+    /// An argument of a task of the workspace: a plain word that publishes nothing and is no code.
+    Argument,
+    /// The name of a branch: nothing that renames it, as `x:y` does.
+    Branch,
 }
 
 /// How an option takes a value, and what it means.
@@ -359,6 +367,11 @@ impl ProgramEntry {
     /// Returns `true` if words after `--` may be options of the program that this one runs.
     pub(super) fn passes_options_on(&self) -> bool {
         matches!(self.does, Does::Builds | Does::Formats)
+    }
+
+    /// Returns `true` if it fetches from a remote of the repository, which its first operand names.
+    pub(crate) fn fetches(&self) -> bool {
+        self.operands.iter().any(|slot| slot.kind == Kind::Remote)
     }
 
     /// Returns `true` if the content of the operands stays unseen: a wrong operand shows no more than numbers and

@@ -454,6 +454,7 @@ fn kind(word: &str) -> Result<Kind, String> {
         "host" => Kind::Host,
         "slug" => Kind::Slug,
         "package" => Kind::Package,
+        "remote" => Kind::Remote,
         "here" => Kind::Here,
         "code" => Kind::Code,
         "sed" => Kind::Script(Script::Sed),
@@ -467,6 +468,9 @@ fn kind(word: &str) -> Result<Kind, String> {
         "template" => Kind::Script(Script::Template),
         "fields" => Kind::Script(Script::Fields),
         "sql" => Kind::Script(Script::Sql),
+        "graphql" => Kind::Script(Script::Graphql),
+        "argument" => Kind::Script(Script::Argument),
+        "branch" => Kind::Script(Script::Branch),
         _ => return Err(format!("`{word}` is not a kind of operand")),
     })
 }

@@ -48,6 +48,59 @@ fn a_late_approval_is_spent_by_the_same_call_once() {
     }
 }
 
+#[cfg(unix)]
+fn call<'a>(directory: &'a str, id: &'a str, command: &'a str) -> Call<'a> {
+    Call { id, command, directory, ..CALL }
+}
+
+/// P4: "A temporary file that an approved command of the session has written is read unasked", as long as it is that file.
+#[cfg(unix)]
+#[test]
+fn a_temporary_file_that_an_approved_command_wrote_is_read_unasked() {
+    let user = User::new();
+    user.own_rules("version = 2\npreset = 'developer'\n");
+    let directory = user.home().join("p");
+    std::fs::create_dir_all(&directory).unwrap();
+    let directory = directory.to_str().unwrap();
+    let name = |what: &str| format!("/tmp/countersign-{}-{what}", std::process::id());
+    let (file, other, link) = (name("out"), name("other"), name("link"));
+    let writes = format!("ls > {file}; ls >> {other}");
+    let reads = format!("tail -5 {file}");
+    let is_read = |id: &str| user.hook(&call(directory, id, &reads), "0").status == 0;
+
+    std::fs::write(&file, "of another program").unwrap();
+    std::fs::write(&other, "of another program").unwrap();
+    assert!(!is_read("c1"));
+    assert_denied("claude", &user.hook(&call(directory, "c2", &writes), "0"), "waits for approval");
+    assert!(!is_read("c3"), "nothing is approved yet");
+    user.pending().into_iter().for_each(|ask| user.decide(&ask, &["--approve"]));
+    assert_allowed(&user.hook(&call(directory, "c4", &writes), "5"));
+    // The reading that was asked about before has its own approval.
+    assert!(is_read("c5"));
+    std::thread::sleep(Duration::from_millis(1100));
+    std::fs::write(&file, "written").unwrap();
+    assert!(is_read("c6") && is_read("c7"));
+    for (id, command) in [
+        ("c8", format!("cat {other}")),
+        ("c9", format!("rm {file}")),
+        ("c10", format!("echo x > {file}")),
+        ("c11", format!("sh {file}")),
+    ] {
+        assert_ne!(user.hook(&call(directory, id, &command), "0").status, 0, "{command}");
+    }
+    let session = Call { session: "s2", ..call(directory, "c12", &reads) };
+    assert_ne!(user.hook(&session, "0").status, 0, "another session");
+    std::fs::hard_link(&file, &link).unwrap();
+    assert!(!is_read("c13"), "it has another name");
+    std::fs::remove_file(&link).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&other, &file).unwrap();
+    assert!(!is_read("c14"), "it is a link");
+    for path in [&file, &other] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
 /// Runs this for each client at once, each with a user of its own.
 fn for_each_client(play: impl Fn(&User, Call<'static>) + Sync) {
     std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ const SETTINGS: &str = r#"{
       "Bash(npm run test:*)", "Bash(git *)", "Bash(git push:*)", "Bash(awk:*)", "Bash(make lint)",
       "Bash(ssh:*)", "Bash(frobnicate:*)", "Bash(rm:*)", "Bash",
       "Read(./src/**)", "Read(~/notes/**)", "Edit(docs/**)", "WebFetch(domain:docs.rs)", "WebSearch",
-      "mcp__github__get_issue", "mcp__a__b__c", "Skill", "ExitPlanMode", "Agent(reviewer)", "Write(docs/**)"
+      "mcp__github__get_issue", "mcp__a__b__c", "Skill", "KillShell", "Agent(reviewer)", "Write(docs/**)"
     ],
     "ask": ["Bash(git tag *)", "Read(./src/private/**)"],
     "deny": [
@@ -158,7 +158,7 @@ fn what_is_not_carried_over_is_named_with_a_reason() {
         ("Bash", "allows every command"),
         ("mcp__a__b__c", "where the name of the server ends"),
         ("Skill", "hooks do not know"),
-        ("ExitPlanMode", "is `plan` in hooks, as `EnterPlanMode` is"),
+        ("KillShell", "is `stop_shell` in hooks, as `KillBash` is"),
         ("Write(docs/**)", "is never consulted"),
         ("defaultMode: \"acceptEdits\"", "is a mode of the agent"),
     ] {

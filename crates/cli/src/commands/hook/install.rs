@@ -12,7 +12,7 @@ use countersign_cli::hook::{
 use countersign_rules::Rules;
 use serde_json::json;
 
-use super::options::{Allow, Options, Where};
+use super::options::{Allow, Edits, Options, Where};
 pub(super) use super::place::Configuration;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
@@ -43,6 +43,10 @@ pub(crate) struct Install {
     /// Say all that was found: the variables of the environment, the places of the hook, and what the rules leave open
     #[arg(long)]
     verbose: bool,
+    /// Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; with
+    /// `ask` a rule has to allow them. Asked on a terminal where there is a preset and it is not given
+    #[arg(long, value_enum)]
+    edits: Option<Edits>,
     #[arg(skip)]
     rules_to_come: bool,
     /// Options of `countersign hook CLIENT` that the client passes on, after `--`: `-- --rules FILE --store URL`. Relative
@@ -107,6 +111,7 @@ pub(crate) struct PlannedHook {
     environment: Environment,
     rules: Option<Rules>,
     preset: Option<PresetName>,
+    lets_edits_run: bool,
     asks_in: Where,
     is_silent: bool,
     lasting: LastingProgram,
@@ -157,6 +162,7 @@ impl Install {
             limit,
             preset: None,
             allow: None,
+            edits: None,
             accept_settings: false,
             verbose: false,
             rules_to_come: false,
@@ -172,6 +178,10 @@ impl Install {
         Self { allow, ..self }
     }
 
+    pub(crate) fn edits(self, edits: Option<Edits>) -> Self {
+        Self { edits, ..self }
+    }
+
     /// Sets whether the files of rules are still to be written, and were looked at already.
     pub(crate) fn rules_to_come(self, rules_to_come: bool) -> Self {
         Self { rules_to_come, ..self }
@@ -183,6 +193,7 @@ impl Install {
         let program = std::env::current_exe().and_then(|path| path.canonicalize());
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
         let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
+        let options = options.editing(self.edits);
         let options = options.with_preset(self.preset, client).allowing(self.allow);
         options.check_asking(client)?;
         let rules = match self.rules_to_come {
@@ -190,6 +201,7 @@ impl Install {
             false => options.check(&self.place)?,
         };
         let is_silent = options.leaves_allowed_calls();
+        let lets_edits_run = options.lets_edits_run();
         let (state, preset, asks_in) = (options.state()?, options.preset(), options.asks_in());
         let here = std::env::current_dir().unwrap_or_default();
         let home = context.directories.home();
@@ -230,6 +242,7 @@ impl Install {
             environment,
             rules,
             preset,
+            lets_edits_run,
             asks_in,
             is_silent,
             lasting,
@@ -241,6 +254,10 @@ impl Install {
         if self.preset.is_some() && self.allow.is_none() && client.takes_explicit_allow() {
             self.allow = terminal::yes_or_no(&granting(client))?
                 .map(|yes| if yes { Allow::Grant } else { Allow::Silent });
+        }
+        if self.preset.is_some() && self.edits.is_none() {
+            self.edits = terminal::yes_or_no(EDITING)?
+                .map(|yes| if yes { Edits::Workspace } else { Edits::Ask });
         }
         let verbose = self.verbose;
         let planned = self.plan(context)?;
@@ -268,6 +285,11 @@ impl Install {
 fn before(backup: &Path) -> String {
     format!("\nThe file as it was before: {}", backup.display())
 }
+
+/// The question whether edits run unasked.
+pub(crate) const EDITING: &str = "\
+May edits of the project's files run without a question? Protected files, definitions of builds and files elsewhere stay \
+questions";
 
 /// The question whether an allow answers for the client as well.
 pub(crate) fn granting(client: Client) -> String {
@@ -321,6 +343,10 @@ fn at_the_next_call(planned: &PlannedHook, next: &str, context: &Context) -> Str
         ),
         (Some(_), None) => " Then your rules decide: `countersign rules explain` says how.".to_owned(),
     };
+    if planned.lets_edits_run {
+        text += " An edit of a file of the project runs unasked, but for protected files and definitions of builds: \
+                 `--edits ask` asks about each.";
+    }
     if planned.is_silent && client.takes_explicit_allow() {
         text += &format!(
             " A call that they allow is still left to {client}'s own rules, unless you install with `--allow grant`."
@@ -333,14 +359,14 @@ fn at_the_next_call(planned: &PlannedHook, next: &str, context: &Context) -> Str
 fn where_to_answer(planned: &PlannedHook) -> String {
     let client = planned.place.client;
     let edits = match planned.asks_in {
-        Where::Edits => format!(
+        Where::Edits if !planned.lets_edits_run => format!(
             "You answer about an edit of the project's files in {} (`-- --ask inbox` asks elsewhere), and about other calls",
             client.title()
         ),
         Where::Client => {
             format!("You answer in {}, and what is asked about every time", client.title())
         }
-        Where::Inbox => "You answer".to_owned(),
+        Where::Edits | Where::Inbox => "You answer".to_owned(),
     };
     format!(
         "{edits} with `countersign asks review` on a terminal, or `countersign inbox` on a page; `countersign hook doctor \

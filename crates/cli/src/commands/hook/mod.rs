@@ -119,8 +119,9 @@ fn decided(
     if answering.asks_in() == Where::Edits {
         hook = hook.only_about_edits(EditedFiles::within(&root).home(&home).protect(own.clone()));
     }
-    let (files, preset) = (&*answering.rules, answering.preset);
-    let sources = RuleSources { files, preset, are_recorded: true };
+    let (preset, edits) = (answering.preset, answering.lets_edits_run());
+    let (files, own_files) = (&*answering.rules, &*hook.written_files(&payload));
+    let sources = RuleSources { files, preset, edits, own_files, are_recorded: true };
     let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
     if let Some(rules) = rules {
         let why = root::too_wide(&rules, (answering.root.is_some(), &root), directories.home());

@@ -33,6 +33,10 @@ pub(crate) struct Answering {
     /// tool of an MCP server
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) preset: Option<PresetName>,
+    /// Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; with
+    /// `ask`, the default, a rule has to allow them
+    #[arg(long, value_enum)]
+    pub(crate) edits: Option<Edits>,
     /// The root of the project that paths in rules are relative to; by default the directory of the session
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) root: Option<PathBuf>,
@@ -66,6 +70,31 @@ impl Answering {
     /// Where a person is asked; the inbox unless the options say otherwise.
     pub(crate) fn asks_in(&self) -> Where {
         self.ask.unwrap_or_default()
+    }
+
+    /// Whether edits in the project run unasked.
+    pub(crate) fn lets_edits_run(&self) -> bool {
+        self.edits == Some(Edits::Workspace)
+    }
+}
+
+/// Which edits run unasked.
+#[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Edits {
+    /// Those that a rule allows
+    #[default]
+    Ask,
+    /// Those of files in the project, too, but for protected files and definitions of builds
+    Workspace,
+}
+
+impl Edits {
+    /// The word on the command line and in a file of rules.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Workspace => "workspace",
+        }
     }
 }
 
@@ -163,13 +192,24 @@ impl Options {
     }
 
     /// These options for a client, with what was not given and follows from a preset: edits of the project's files are
-    /// asked about in the client, where it has a question of its own.
+    /// asked about in the client, where it has a question of its own and they are asked about at all.
     pub(super) fn with_preset(mut self, preset: Option<PresetName>, client: Client) -> Self {
         self.answering.preset = preset.or(self.answering.preset);
-        if self.answering.preset.is_some() && client.asks() {
+        if self.answering.preset.is_some() && client.asks() && !self.answering.lets_edits_run() {
             self.answering.ask.get_or_insert(Where::Edits);
         }
         self
+    }
+
+    /// Lets edits in the project run unasked, or not.
+    pub(super) fn editing(mut self, edits: Option<Edits>) -> Self {
+        self.answering.edits = edits.or(self.answering.edits);
+        self
+    }
+
+    /// Whether edits in the project run unasked.
+    pub(super) fn lets_edits_run(&self) -> bool {
+        self.answering.lets_edits_run()
     }
 
     /// Answers for the client's own rules, too, or leaves them to decide.
@@ -266,9 +306,10 @@ impl Options {
         }
         let counts = Ledger::new(MemoryStore::new());
         let files: Vec<_> = self.answering.rules.iter().map(|file| place.below(file)).collect();
+        let (preset, edits) = (self.answering.preset, self.answering.lets_edits_run());
         // What an image has is no rule of the user who builds it.
-        let preset = self.answering.preset;
-        let sources = RuleSources { files: &files, preset, are_recorded: !place.managed };
+        let are_recorded = !place.managed;
+        let sources = RuleSources { files: &files, preset, edits, own_files: &[], are_recorded };
         let loaded = rules::load(sources, (&config, None), &directories, root, &[], counts);
         loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))
     }
@@ -278,6 +319,7 @@ impl Options {
         let Answering {
             rules,
             preset,
+            edits,
             root,
             settings,
             limit: _,
@@ -294,6 +336,9 @@ impl Options {
         }
         if let Some(preset) = preset {
             add("--preset", preset.name().to_owned());
+        }
+        if let Some(edits) = edits.filter(|it| *it != Edits::default()) {
+            add("--edits", edits.name().to_owned());
         }
         if let Some(root) = root {
             add("--root", absolute(&root)?);

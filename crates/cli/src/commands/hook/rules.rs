@@ -18,6 +18,10 @@ pub(super) struct RuleSources<'a> {
     pub(super) preset: Option<PresetName>,
     /// Whether they are compared with what this user has accepted, and recorded.
     pub(super) are_recorded: bool,
+    /// Whether edits in the project run unasked.
+    pub(super) edits: bool,
+    /// Files outside of the project that commands may read.
+    pub(super) own_files: &'a [PathBuf],
 }
 
 /// The rules in these files, or else in `rules.toml` of the user's configuration directory, with those of the preset. `None` when there are none:
@@ -36,16 +40,20 @@ pub(super) fn load(
     let accepted = accepted_rules(directories);
     let files = match sources.files {
         [] if accepted.is_there(&of_user).map_err(problem)? => vec![of_user],
-        [] if sources.preset.is_none() => return Ok(None),
+        [] if sources.preset.is_none() && !sources.edits => return Ok(None),
         files => files.to_vec(),
     };
     let rules = Rules::builder().root(root).counts(counts).home(directories.home());
+    let rules = rules.own_files(sources.own_files);
     let mut rules = config.for_rules(rules, directories, url);
     if sources.are_recorded {
         rules = rules.accepted(accepted);
     }
     if let Some(preset) = sources.preset {
         rules = rules.preset(preset.preset());
+    }
+    if sources.edits {
+        rules = rules.edits_in_workspace();
     }
     for place in own {
         rules = rules.protect(place);

@@ -8,8 +8,8 @@ use countersign_cli::hook::Client;
 use super::cli::{ChosenPreset, InitArgs, Switch};
 use super::found::InitFindings;
 use crate::Context;
-use crate::hook::install::granting;
-use crate::hook::options::Allow;
+use crate::hook::install::{EDITING, granting};
+use crate::hook::options::{Allow, Edits};
 use crate::output::CommandError;
 use crate::paths::shown;
 use crate::preset_name::PresetName;
@@ -19,6 +19,8 @@ use crate::terminal;
 pub(super) struct Choices {
     pub(super) clients: Vec<Client>,
     pub(super) rules: RulesChoice,
+    /// Whether edits in the project run unasked, if that is not said in the user's file already.
+    pub(super) edits: Option<Edits>,
     pub(super) allow: Option<Allow>,
     pub(super) has_journal: bool,
     pub(super) has_inbox: bool,
@@ -47,6 +49,7 @@ impl Choices {
         }
         let clients = clients(found, asks)?;
         let rules = rules(args, asks, context)?;
+        let edits = edits(args, asks, &rules, context)?;
         let is_switched = |switch: Option<Switch>| switch.map(|it| it == Switch::On);
         let asked = |given: Option<Switch>, is_now: bool, question: &str| match is_switched(given) {
             Some(on) => Ok(on),
@@ -70,6 +73,7 @@ impl Choices {
             },
             clients,
             rules,
+            edits,
         })
     }
 }
@@ -163,6 +167,29 @@ fn rules(args: &InitArgs, asks: bool, context: &Context) -> Result<RulesChoice, 
     let own = own.as_ref().and_then(|it| it.get("preset")?.as_str());
     let named = args.preset.and_then(named).filter(|preset| own != Some(preset.name()));
     Ok(RulesChoice::Kept(named))
+}
+
+/// Whether edits in the project run unasked: asked once, where a preset decides and nothing says it yet.
+fn edits(
+    args: &InitArgs,
+    asks: bool,
+    rules: &RulesChoice,
+    context: &Context,
+) -> Result<Option<Edits>, CommandError> {
+    let has_preset = match rules {
+        RulesChoice::Written(_) => true,
+        RulesChoice::Kept(named) => {
+            let text = fs::read_to_string(rules_file(context)).unwrap_or_default();
+            let table = text.parse::<toml::Table>().unwrap_or_default();
+            !table.contains_key("edits") && (named.is_some() || table.contains_key("preset"))
+        }
+        RulesChoice::None => false,
+    };
+    if args.edits.is_some() || !asks || !has_preset {
+        return Ok(args.edits);
+    }
+    let yes = terminal::yes_or_no(EDITING)?;
+    Ok(yes.map(|yes| if yes { Edits::Workspace } else { Edits::Ask }))
 }
 
 const PRESETS: &str = "\

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use countersign_cli::hook::Client;
 
-use crate::hook::options::Allow;
+use crate::hook::options::{Allow, Edits};
 use crate::hook::place::clients;
 
 const AFTER: &str = "\
@@ -26,7 +26,7 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(super) yes: bool,
     /// Take back what `init` has changed
-    #[arg(long, conflicts_with_all = ["yes", "dry_run", "client", "preset", "allow", "journal", "inbox", "guard"])]
+    #[arg(long, conflicts_with_all = ["yes", "dry_run", "client", "preset", "edits", "allow", "journal", "inbox", "guard"])]
     pub(super) undo: bool,
     /// Show the changes as differences, and make none
     #[arg(long)]
@@ -37,6 +37,10 @@ pub(crate) struct InitArgs {
     /// The preset that decides beside your rules
     #[arg(long, value_enum, value_name = "NAME")]
     pub(super) preset: Option<ChosenPreset>,
+    /// Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; with
+    /// `ask` a rule has to allow them
+    #[arg(long, value_enum)]
+    pub(super) edits: Option<Edits>,
     /// What an allowed call is answered with: `silent` leaves it to the agent's own rules, `grant` answers for them
     #[arg(long, value_enum)]
     pub(super) allow: Option<Allow>,

@@ -18,6 +18,7 @@ use crate::Context;
 use crate::accepted::accepted_rules;
 use crate::account_settings::AccountSettings;
 use crate::hook::install::{Install, PlannedHook};
+use crate::hook::options::Edits;
 use crate::output::CommandError;
 use crate::paths::shown;
 use crate::terminal;
@@ -34,12 +35,14 @@ pub(super) struct InitStep {
 }
 
 /// The rules that are written for a preset.
-fn rules_text(preset: &str) -> String {
+fn rules_text(preset: &str, edits: Edits) -> String {
+    let edits = edits.name();
     format!(
         r#"# Your rules. `countersign rules check` tests them, and `countersign rules explain` says how they decide.
 # If you change them so that they may allow more, the change counts once you have run `countersign rules accept`.
 version = 2
 preset = "{preset}"
+edits = "{edits}"
 
 # A rule of your own: the strictest rule wins, in any order.
 #
@@ -65,7 +68,7 @@ pub(super) fn planned(
     let mut steps = Vec::new();
     let file = rules_file(context);
     if let RulesChoice::Written(preset) = &choices.rules {
-        let text = rules_text(preset.name());
+        let text = rules_text(preset.name(), choices.edits.unwrap_or_default());
         let loads = Rules::builder().text("rules.toml", text.clone()).load();
         loads.map_err(|error| CommandError::Store(error.to_string()))?;
         let says = format!("your rules, with the preset `{}`", preset.name());
@@ -153,11 +156,15 @@ fn hook(client: Client, choices: &Choices, context: &Context) -> Result<InitStep
     if is_to_come {
         options.extend(["--rules".to_owned(), file]);
     }
-    if !matches!(choices.rules, RulesChoice::None) && client.asks() {
+    let is_written = matches!(choices.rules, RulesChoice::Written(_));
+    let lets_edits_run = choices.edits == Some(Edits::Workspace);
+    if !matches!(choices.rules, RulesChoice::None) && client.asks() && !lets_edits_run {
         options.extend(["--ask".to_owned(), "edits".to_owned()]);
     }
     let allow = choices.allow.filter(|_| client.takes_explicit_allow());
     let install = Install::of_user(client, options).preset(preset).allow(allow);
+    // A file that is written says it itself.
+    let install = install.edits(choices.edits.filter(|_| !is_written));
     let mut planned = install.rules_to_come(is_to_come).plan(context)?;
     // The record has the file as it was, and no other user can read it there.
     planned.installation = planned.installation.without_copy();

@@ -33,6 +33,11 @@ impl AllowedCalls {
         Self(directory)
     }
 
+    /// The directory, with a folder for each session.
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
+    }
+
     /// Notes that a call may run with these arguments.
     pub(crate) fn note(&self, call: &HookCall, args: &Map<String, Value>) {
         let Some(file) = self.file(call, args) else { return };

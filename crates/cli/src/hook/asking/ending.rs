@@ -41,6 +41,8 @@ pub(crate) async fn after(
             None => ledger,
         };
         let normal = vocabulary::normal(call, hook.names);
+        // The person has approved it in the client, and it has run.
+        hook.allowed.iter().for_each(|notes| notes.note_written(call, normal.command(), true));
         return in_client::approved(&ledger, call, &normal, hook.principal, asked, how).await;
     }
     let (ledger, asks) = match &call.session {

@@ -8,3 +8,4 @@ mod in_client;
 pub(super) mod key;
 mod reasons;
 pub(super) mod unapproved;
+mod written;

@@ -11,16 +11,6 @@ use countersign::decision::ToolDecision;
 use countersign_rules::{RuleCall, Rules};
 use countersign_shell::Preset;
 
-/// An edit that neither the floor nor `build-definitions` of the preset names is allowed by these rules, and by nothing
-/// else here: no answer to a client comes from them.
-const EDITS: &str = r#"
-version = 1
-[[rule]]
-id = "edits"
-allow = ["write_file", "edit_file", "patch"]
-where.any_path.within = "."
-"#;
-
 /// Which edits are of the files of a project: of no protected place, of no definition of a build.
 ///
 /// ```
@@ -66,7 +56,7 @@ impl EditedFiles {
     #[must_use]
     pub fn has(&self, tool: &str, args: &Args) -> bool {
         let rules =
-            Rules::builder().root(&self.root).preset(Preset::Developer).text("edits", EDITS);
+            Rules::builder().root(&self.root).preset(Preset::Developer).edits_in_workspace();
         let rules = self.home.iter().fold(rules, |rules, home| rules.home(home));
         let rules = self.protected.iter().fold(rules, |rules, place| rules.protect(place));
         let call = RuleCall::new(tool, args.as_map());

@@ -85,6 +85,12 @@ impl Normal {
         this
     }
 
+    /// The command, of a call of the client's shell.
+    pub(crate) fn command(&self) -> Option<&str> {
+        let is_shell = self.server.is_none() && self.tool == CommonTool::Shell.name();
+        self.args.str("command").filter(|_| is_shell)
+    }
+
     /// The tool as people are shown it: MCP tools with their server.
     pub(crate) fn shown(&self) -> String {
         match &self.server {
