@@ -78,7 +78,6 @@ fn decided(
     until: Instant,
     exit: &Exit,
 ) -> Result<HookReply, String> {
-    // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let mut hook = Hook::new(client)
         .explicit_allow(answering.allow == Allow::Grant)
