@@ -91,6 +91,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
             "CLAUDE_CODE_SYNC_PLUGIN_INSTALL",
             "BUN_OPTIONS",
         ],
+        is_editor: false,
         root_variable: Some("CLAUDE_PROJECT_DIR"),
     },
     live: LiveForm {

@@ -90,6 +90,7 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
         borrowed: &[],
         servers: &[(".codex/config.toml", "mcp_servers")],
         variables: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

@@ -104,6 +104,7 @@ pub(super) static COPILOT: ClientSpec = ClientSpec {
             (".github/mcp.json", "mcpServers"),
         ],
         variables: &["COPILOT_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

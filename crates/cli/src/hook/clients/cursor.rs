@@ -89,6 +89,7 @@ pub(super) static CURSOR: ClientSpec = ClientSpec {
         borrowed: &[],
         servers: &[(".cursor/mcp.json", "mcpServers")],
         variables: &["CURSOR_CONFIG_DIR"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm { before: &["-p"], after: &["--force"], trusts: None, opens_window: false },

@@ -128,6 +128,7 @@ pub(super) static GEMINI: ClientSpec = ClientSpec {
             "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
             "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

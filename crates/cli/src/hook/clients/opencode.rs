@@ -96,6 +96,7 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
             "OPENCODE_DISABLE_DEFAULT_PLUGINS",
             "OPENCODE_PURE",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm { before: &["run"], after: &[], trusts: None, opens_window: false },

@@ -100,6 +100,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             "QWEN_CODE_SYSTEM_DEFAULTS_PATH",
             "QWEN_CODE_TRUSTED_FOLDERS_PATH",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

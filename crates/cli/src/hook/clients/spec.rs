@@ -224,6 +224,8 @@ pub(crate) struct ProjectForm {
     pub(crate) servers: &'static [(&'static str, &'static str)],
     /// Variables by which the client looks for its configuration or its project elsewhere, or runs no hooks.
     pub(crate) variables: &'static [&'static str],
+    /// `true` if the client runs in the editor: then settings of the editor and of its containers are the client's.
+    pub(crate) is_editor: bool,
     /// The variable in which the client names the project.
     pub(crate) root_variable: Option<&'static str>,
 }

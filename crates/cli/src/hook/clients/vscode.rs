@@ -87,6 +87,7 @@ pub(super) static VSCODE: ClientSpec = ClientSpec {
         borrowed: SETTINGS,
         servers: &[(".vscode/mcp.json", "servers")],
         variables: &["VSCODE_PORTABLE"],
+        is_editor: true,
         root_variable: None,
     },
     live: LiveForm {

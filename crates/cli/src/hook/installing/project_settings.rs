@@ -164,7 +164,7 @@ impl ProjectSettings {
     /// Returns `true` if a variable of such a file that is not known may change each call. The settings of an editor and of
     /// a container are those of the client that runs in it; every other client is a program in its terminal.
     fn is_strict(&self, form: SettingsForm) -> bool {
-        form.is_of_client() || form.is_of_editor() && self.client == Client::Vscode
+        form.is_of_client() || form.is_of_editor() && self.client.spec().project.is_editor
     }
 
     /// What one file changes in calls.
