@@ -297,7 +297,8 @@ fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless(
         assert_denied(client, &desk.answer("ls", &[]), name);
         assert_denied(client, &desk.answer("cat a.denied", &[]), "not in this project");
         // Also from a folder of the project, and from another directory of the same session.
-        let sub = desk.project().join("secrets");
+        let sub = desk.project().join("sub");
+        fs::create_dir(&sub).unwrap();
         let call = Call { client, directory: sub.to_str().unwrap(), command: "ls", ..CALL };
         assert_denied(client, &desk.answer_in(&call, &[]), name);
         assert_eq!(desk.found("project")["ok"], false, "{client} {file}");
