@@ -16,6 +16,7 @@ mod people;
 mod properties;
 mod proposing;
 mod reading;
+mod remembering;
 mod scripts;
 mod tools;
 
