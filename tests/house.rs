@@ -967,9 +967,12 @@ fn a_promise_is_tested_without_other_programs() {
 /// The test binaries of the workspace, as `--test NAME`, by the manifests of the packages of tests.
 fn test_binaries() -> Vec<String> {
     let manifests = files("tests", &["Cargo.toml"]);
-    let texts: Vec<_> = manifests.iter().filter(|it| !OWN_WORKSPACES.contains(&it.as_str())).map(read).collect();
+    let texts: Vec<_> =
+        manifests.iter().filter(|it| !OWN_WORKSPACES.contains(&it.as_str())).map(read).collect();
     let lines = texts.iter().flat_map(|text| {
-        text.split("[[test]]").skip(1).filter_map(|rest| rest.lines().find(|it| it.starts_with("name = ")))
+        text.split("[[test]]")
+            .skip(1)
+            .filter_map(|rest| rest.lines().find(|it| it.starts_with("name = ")))
     });
     lines.map(|line| line.trim_start_matches("name = ").trim_matches('"').to_owned()).collect()
 }
@@ -984,16 +987,29 @@ fn each_test_binary_is_run_by_one_script() {
     let binaries = test_binaries();
     assert!(binaries.iter().any(|name| name == "house"), "{binaries:?}");
     for name in binaries {
-        let runs = |script: &str| script.split_whitespace().collect::<Vec<_>>().windows(2).any(|it| it == ["--test", &name]);
+        let runs = |script: &str| {
+            script
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .windows(2)
+                .any(|it| it == ["--test", &name])
+        };
         // `it` is divided by `.ci/long-tests`.
         let expected = if name == "it" { (true, true) } else { (runs(&test), !runs(&test)) };
         assert_eq!((runs(&test), runs(&long)), expected, "{name}");
     }
-    assert_eq!(read(".ci/run").matches("/test\"").count(), 1, "`.ci/run` runs `.ci/test` and nothing else");
+    assert_eq!(
+        read(".ci/run").matches("/test\"").count(),
+        1,
+        "`.ci/run` runs `.ci/test` and nothing else"
+    );
     let nightly = read(".ci/nightly");
     for manifest in OWN_WORKSPACES {
         let folder = manifest.trim_end_matches("/Cargo.toml");
-        assert!(nightly.contains(folder) || nightly.contains(&folder.replace("tests/", ".ci/")), "{folder}");
+        assert!(
+            nightly.contains(folder) || nightly.contains(&folder.replace("tests/", ".ci/")),
+            "{folder}"
+        );
     }
 }
 

@@ -32,5 +32,7 @@ fn newer_source(program: &Path) -> Option<PathBuf> {
     let (_, sources) = list.split_once(": ")?;
     let sources = sources.trim().replace("\\ ", "\0");
     let paths = sources.split(' ').map(|it| PathBuf::from(it.replace('\0', " ")));
-    paths.filter(|it| it.extension().is_some_and(|it| it == "rs")).find(|it| changed(it) > Some(built))
+    paths
+        .filter(|it| it.extension().is_some_and(|it| it == "rs"))
+        .find(|it| changed(it) > Some(built))
 }
