@@ -1105,7 +1105,7 @@ fn a_name_stands_for_one_type() {
                 continue;
             };
             let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            if !(is_private && ["Inner", "State", "Readme"].contains(&name)) {
+            if !(is_private && ["Inner", "State"].contains(&name)) {
                 types.entry(name.to_owned()).or_default().insert(path.to_owned());
             }
         }

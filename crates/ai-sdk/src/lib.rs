@@ -123,4 +123,4 @@ pub use writer::ChunkWriter;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -15,4 +15,4 @@ pub mod hook;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

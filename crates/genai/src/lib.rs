@@ -233,4 +233,4 @@ impl fmt::Debug for GenaiModel {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -111,4 +111,4 @@ pub use webhook_form::WebhookForm;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -70,4 +70,4 @@ pub use server::{Server, serve};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -420,4 +420,4 @@ impl fmt::Debug for PostgresBuilder {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

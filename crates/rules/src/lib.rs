@@ -124,4 +124,4 @@ pub use sources::project::{ApprovedProject, ProjectApprovals, find_project_file}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

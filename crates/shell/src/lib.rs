@@ -102,4 +102,4 @@ pub use tool::{ShellArgs, ShellTool};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

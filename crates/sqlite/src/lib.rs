@@ -316,4 +316,4 @@ impl fmt::Debug for SqliteStore {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -37,4 +37,4 @@ pub use url::StoreUrl;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

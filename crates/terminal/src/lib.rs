@@ -373,4 +373,4 @@ fn no_terminal() -> Option<&'static str> {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

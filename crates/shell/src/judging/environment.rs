@@ -11,8 +11,6 @@
 //! The reverse holds for printing: a variable's value is a secret until its name is in the list of public ones (`PATH`,
 //! `HOME`).
 
-use std::path::PathBuf;
-
 use super::judgement::{Effect, Judgement, Part};
 use crate::names::lists::{lists, names};
 
@@ -182,11 +180,4 @@ fn is_value(harmless: &str, value: &str) -> bool {
     };
     let mut words = value.split(' ');
     words.next() == Some(harmless) && words.all(|word| harmless == "less" && display(word))
-}
-
-/// The name of a program, if it is one of an environment of the workspace that the text has activated (these folders): code
-/// of the workspace, also as `git` or `ls`.
-pub(super) fn activated<'n>(folders: &[PathBuf], name: &'n str) -> Option<&'n str> {
-    let has = |folder: &PathBuf| std::fs::symlink_metadata(folder.join(name)).is_ok();
-    (!name.contains('/') && folders.iter().any(has)).then_some(name)
 }

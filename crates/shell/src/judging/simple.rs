@@ -30,11 +30,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::bindings::Binding;
-use super::environment::{self, activated};
+use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use crate::places::lexical::is_in;
 use crate::places::registries::names_host;
-use crate::places::search_path::{ProgramFile, installed_name, project_name};
+use crate::places::search_path::{ProgramFile, activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind,
@@ -282,7 +282,7 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let ours = project_name(given).or_else(|| activated(&judging.activated, given));
+        let ours = project_name(given).or_else(|| activated_name(given, &judging.activated));
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,

@@ -115,6 +115,13 @@ pub(crate) fn installed_name(path: &str) -> Option<&str> {
         .then_some(name)
 }
 
+/// The name of a program, if it is one of these folders of programs: environments of the workspace that the commands have
+/// activated. It is code of the workspace, also as `git` or `ls`.
+pub(crate) fn activated_name<'n>(given: &'n str, activated: &[PathBuf]) -> Option<&'n str> {
+    let has = |folder: &PathBuf| std::fs::symlink_metadata(folder.join(given)).is_ok();
+    (!given.contains('/') && activated.iter().any(has)).then_some(given)
+}
+
 /// The name of a program of the project's own environment, which is given with its path: the wrapper of a build tool,
 /// and what a package manager has installed in the workspace. Such a program is code of the workspace, so that it may
 /// only do what a build does, however its entry describes it.

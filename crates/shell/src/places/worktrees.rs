@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::bounded_text;
 use super::lexical::{inside, lexically_normal};
+use countersign::ledger::Project;
 
 /// How many working trees are looked at.
 const MAX_WORKTREES: usize = 256;
@@ -70,18 +71,16 @@ fn pointer(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
     (!path.is_empty() && !path.contains('\n')).then(|| lexically_normal(&folder.join(path)))
 }
 
-/// Whether a folder is a home or a temporary directory, or one above.
+/// Returns `true` if a folder is a home or a temporary directory, or above one.
 fn is_wide(tree: &Path, home: Option<&Path>) -> bool {
-    let is_shared = |place: &Path| place.starts_with(tree);
-    let shared = ["/tmp", "/var/tmp", "/dev/shm", "/home", "/Users", "/root"];
-    let holds_homes = |place: &Path| matches!(place.to_str(), Some("/home" | "/Users"));
-    tree.parent().is_none_or(holds_homes)
-        || shared.iter().any(|place| is_shared(Path::new(place)))
-        || is_shared(&std::env::temp_dir())
-        || home.into_iter().map(Path::to_owned).chain(std::env::home_dir()).any(|it| is_shared(&it))
+    let temporary = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+    let mut shared = temporary.into_iter().chain([std::env::temp_dir()]);
+    Project::too_wide(tree).is_some()
+        || shared.any(|place| place.starts_with(tree))
+        || home.is_some_and(|home| home.starts_with(tree))
 }
 
-/// Whether a path is one of Claude Code's own working trees, by its text, or below one. Only such paths are looked up,
+/// Returns `true` if a path is one of Claude Code's own working trees, by its text, or below one. Only such paths are looked up,
 /// of all that are below the root.
 ///
 /// ```

@@ -110,8 +110,7 @@ fn decided(
     };
     let home = settings.expected_home(&directories, &root);
     let at = call.as_deref().unwrap_or(&root);
-    hook = hook.servers(client.servers(directories.home(), at));
-    hook = hook.project_servers(client.project_servers(directories.home(), at));
+    hook = with_servers(hook, client, directories.home(), at);
     hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
     let mut own = config.own_places(&directories, file, url.as_ref());
     own.extend(places_of_clients(&directories, &root));
@@ -130,6 +129,13 @@ fn decided(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+}
+
+/// The hook with the MCP servers of the client's files, told apart by whose files they are.
+fn with_servers(hook: Hook, client: Client, home: &Path, at: &Path) -> Hook {
+    let servers = client.servers(home, at);
+    let of_project = client.project_servers(home, servers.as_deref().unwrap_or_default());
+    hook.servers(servers).project_servers(of_project)
 }
 
 /// The places of the clients' own settings: behind a link, and where their entries are.

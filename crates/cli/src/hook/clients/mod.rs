@@ -225,8 +225,8 @@ impl Client {
         self.servers_of(home, &files::folders(directory, home))
     }
 
-    /// Those of the [servers](Self::servers) that only a project's files configure, and no file of the user: what such a server is,
-    /// these files say.
+    /// Those of some [servers](Self::servers) that only a project's files configure, and no file of the user: what such a server
+    /// is, these files say.
     ///
     /// ```
     /// use countersign_cli::hook::Client;
@@ -235,14 +235,14 @@ impl Client {
     /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
     /// # std::fs::create_dir_all(&project)?;
     /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
-    /// assert_eq!(Client::Opencode.project_servers(&home, &project), ["git"]);
+    /// let all = Client::Opencode.servers(&home, &project).unwrap();
+    /// assert_eq!(Client::Opencode.project_servers(&home, &all), ["git"]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn project_servers(self, home: &Path, directory: &Path) -> Vec<String> {
+    pub fn project_servers(self, home: &Path, all: &[String]) -> Vec<String> {
         let own = self.servers_of(home, &[]).unwrap_or_default();
-        let all = self.servers(home, directory).unwrap_or_default();
-        all.into_iter().filter(|server| !own.contains(server)).collect()
+        all.iter().filter(|server| !own.contains(server)).cloned().collect()
     }
 
     fn servers_of(self, home: &Path, folders: &[&Path]) -> Option<Vec<String>> {
