@@ -143,7 +143,7 @@ fn supported(refused: &ErrorData) -> Vec<String> {
     let lists = ["supported", "supportedVersions", "supported_versions"];
     let list = lists.iter().find_map(|name| data?.get(name)?.as_array());
     let texts = list.into_iter().flatten().filter_map(|it| it.as_str());
-    // What is no date is no revision, and may be any text.
+    // Another text than a date is no revision, and may be anything.
     let is_revision =
         |it: &&str| it.len() == 10 && it.bytes().all(|b| b == b'-' || b.is_ascii_digit());
     texts.filter(is_revision).map(str::to_owned).collect()

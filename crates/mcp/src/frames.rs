@@ -118,8 +118,8 @@ impl<Role: ServiceRole, R: AsyncRead + Unpin> Frames<Role, R> {
         }
     }
 
-    /// Whether a line that is no message is a text that a program prints. Only a server prints other texts than those that
-    /// begin in another way than a message: `[INFO] ready`.
+    /// Returns `true` if a line that is no message is a text that a program prints. Only a server prints other texts than
+    /// those that begin in another way than a message: `[INFO] ready`.
     fn is_text(&self, line: &[u8]) -> bool {
         self.sender == Sender::Client || is_text_of_server(line)
     }

@@ -84,9 +84,9 @@ pub(crate) fn read<M: DeserializeOwned>(bytes: &[u8]) -> MessageReading<M> {
     MessageReading::Unread(UnreadMessage { head, problem })
 }
 
-/// Whether a line of a server that cannot be read as a message is a text which it prints. A message is an object, or a list
-/// with one, that has `jsonrpc`. A line that is nested more deeply than JSON is read, or that is no JSON and has `"jsonrpc"`
-/// in it, may be a message.
+/// Returns `true` if a line of a server that cannot be read as a message is a text which it prints. A message is an object,
+/// or a list with one, that has `jsonrpc`. A line that is nested more deeply than JSON is read, or that is no JSON and has
+/// `"jsonrpc"` in it, may be a message.
 pub(crate) fn is_text_of_server(line: &[u8]) -> bool {
     let text = String::from_utf8_lossy(line);
     let text = with_whole_characters(&text);

@@ -230,7 +230,7 @@ impl Linting<'_> {
             let text = format!("no command that begins with `{}` is allowed", all.join(" "));
             return self.add(file, Some(rule), "dead", text);
         }
-        // What a program like `timeout` runs is judged by itself, so that words which allow nothing alone are not wide.
+        // A command behind a program like `timeout` is judged by itself, so that words which allow nothing alone are not wide.
         let is_runner = crate::format::condition_format::RUNNERS.contains(&program.as_str());
         let text = match is_runner {
             true if alone(&all).is_some_and(|rules| may_allow(&all, &rules)) => {

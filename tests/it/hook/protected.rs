@@ -47,7 +47,7 @@ impl World {
         Self { _dir: dir, root, runtime, hooks }
     }
 
-    /// What is said against a call; nothing if it is allowed.
+    /// The reasons against a call; nothing if it is allowed.
     fn said(&self, client: Client, tool: &str, args: Value, directory: &Path) -> Option<String> {
         let forms = forms(client.name());
         let directory = directory.display().to_string();

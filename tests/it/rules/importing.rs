@@ -35,7 +35,7 @@ fn every_key_below_and_beside_the_permissions_is_named() {
         let told = format!("{:?}", imported.left_out);
         assert!(!told.contains("s3cret"), "{told}");
     }
-    // What is read, is carried over, and no more is said.
+    // A key that is read is carried over, and no more is said.
     let settings = r#"{"permissions": {"deny": ["Read(a)"], "deny": ["Read(b)"], "ask": []}}"#;
     let imported = import_claude(settings).unwrap();
     let given = |path: &str| args(json!({"path": path}));

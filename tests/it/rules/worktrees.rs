@@ -52,7 +52,7 @@ impl World {
         Self { _dir: dir, home, root }
     }
 
-    /// What `git worktree add` makes.
+    /// Makes the files that `git worktree add` makes.
     fn add(&self, name: &str, tree: &Path) {
         let own = self.root.join(".git/worktrees").join(name);
         write(&own.join("gitdir"), &format!("{}/.git\n", tree.display()));

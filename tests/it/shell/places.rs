@@ -1,4 +1,4 @@
-//! What is unasked because of what lies in the workspace, in its repository or in the home: the remote of a fetch, an
+//! Calls that are unasked because of what lies in the workspace, in its repository or in the home: the remote of a fetch, an
 //! environment of Python, the texts of skills and the sources of packages.
 
 use std::fs;

@@ -306,7 +306,7 @@ fn the_order_is_the_same_on_a_small_screen() {
     for (height, width) in [(24, 80), (12, 40)] {
         let session = start("preview", &[]);
         session.shows("1 of 1").pty.resize(Size::new(height, width)).unwrap();
-        // What was drawn for the size before may be on the screen for a moment.
+        // The screen of the size before may be shown for a moment.
         let begun = Instant::now();
         loop {
             let shown = rows_of(&session, height, width);

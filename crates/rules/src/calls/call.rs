@@ -173,7 +173,7 @@ impl<'a> RuleCall<'a> {
         self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set)
     }
 
-    /// Whether the tool is one of a coding agent's own that is known to write nothing.
+    /// Returns `true` if the tool is one of a coding agent's own that is known to write nothing.
     pub(crate) fn is_known_to_read(&self) -> bool {
         self.toolset_as_set().is_some_and(|toolset| only_reads(toolset, self.tool))
     }

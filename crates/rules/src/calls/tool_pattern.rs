@@ -98,7 +98,7 @@ impl ToolPattern {
         }
     }
 
-    /// Whether the pattern is of version 2 of the format.
+    /// Returns `true` if the pattern is of version 2 of the format.
     pub(crate) fn is_of_version_2(&self) -> bool {
         self.source == ToolOrigin::AnyClient
     }

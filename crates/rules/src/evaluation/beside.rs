@@ -70,7 +70,7 @@ pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
     found
 }
 
-/// Whether the call starts another agent of a coding agent.
+/// Returns `true` if the call starts another agent of a coding agent.
 fn starts_agent(seen: &Seen<'_>) -> bool {
     let is_of_client = seen.call.toolset_as_set().is_some_and(tools::is_of_client);
     is_of_client && seen.call.tool == CommonTool::SpawnAgent.name()

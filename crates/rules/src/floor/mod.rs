@@ -23,10 +23,11 @@
 //! program runs name what they write (`texts`), names may be computed (`computed`), and some programs write configuration in
 //! files that no word names (`configuring`).
 //!
-//! What only reads is left out, as the questions are about writing: a tool of a coding agent that the table of its tools
-//! knows as one that reads, a tool that a user's file calls read-only, and a command that the table of programs knows as
-//! one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by itself only where a
-//! command does more than read there. A working tree of the project below `.claude/worktrees` is as the root is.
+//! Tools and commands that only read are left out, as the questions are about writing: a tool of a coding agent that the
+//! table of its tools knows as one that reads, a tool that a user's file calls read-only, and a command that the table of
+//! programs knows as one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by
+//! itself only where a command does more than read there. A working tree of the project below `.claude/worktrees` is as the
+//! root is.
 
 mod computed;
 mod configuring;
@@ -117,7 +118,7 @@ pub(super) fn speak(
     }
 }
 
-/// What is known about a call that runs commands.
+/// How much is known about a call that runs commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShellCall {
     /// Each command is judged as a part, in the directories that it may run in.
@@ -139,13 +140,13 @@ impl ShellCall {
     }
 }
 
-/// Whether the name of an argument may be one of a file, as in a map from files to contents: it has a separator, in some
-/// spelling, or is a protected name itself. Other names are those of arguments, wherever the call begins.
+/// Returns `true` if the name of an argument may be one of a file, as in a map from files to contents: it has a separator,
+/// in some spelling, or is a protected name itself. Other names are those of arguments, wherever the call begins.
 fn is_target(name: &str) -> bool {
     !argument::is_plain(name) || name.contains(is_separator) || is_protected(Path::new(name))
 }
 
-/// Whether an argument is the one directory in which the commands of a call run, and nothing else: relative names begin
+/// Returns `true` if an argument is the one directory in which the commands of a call run, and nothing else: relative names begin
 /// there, and the parts say what is done there.
 fn is_directory(seen: &Seen<'_>, name: &str, value: &Value) -> bool {
     let given = DIRECTORIES.iter().filter(|it| seen.call.args.contains_key(**it));
@@ -462,7 +463,7 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall)
     })
 }
 
-/// Whether a directory that a call may begin in is protected, so that each name in it is.
+/// Returns `true` if a directory that a call may begin in is protected, so that each name in it is.
 fn is_in_protected(seen: &Seen<'_>) -> bool {
     seen.directories().iter().any(|directory| protected_place(seen, directory))
 }
@@ -507,7 +508,7 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
     })
 }
 
-/// Whether a text may lead to a working tree of Claude Code, so that its place says whether that is protected.
+/// Returns `true` if a text may lead to a working tree of Claude Code, whose place says whether it is protected.
 fn may_be_in_worktree(text: &str) -> bool {
     text.contains(".claude/worktrees/")
 }

@@ -29,7 +29,7 @@ use countersign_shell::Preset;
 /// The versions of the format that this build reads. A file says the lowest one that has all of its keys.
 pub(super) const VERSIONS: [i64; 2] = [1, 2];
 
-/// What `edits` may be: the first of them runs edits in the workspace unasked.
+/// The values of `edits`: the first of them runs edits in the workspace unasked.
 pub(super) const EDITS: [&str; 2] = ["workspace", "ask"];
 
 /// The keys of a file, with what the JSON Schema says about them.
@@ -72,7 +72,7 @@ pub(crate) struct RuleFile {
     pub(crate) sources: Vec<ReadSource>,
     /// The preset that counts beside the file.
     pub(crate) preset: Option<Preset>,
-    /// Whether edits in the workspace run unasked.
+    /// `true` if edits in the workspace run unasked.
     pub(crate) edits: bool,
     /// The digest of what the file means: comments, order, reasons and tests are no part of it.
     pub(crate) meaning: String,

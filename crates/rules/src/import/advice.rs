@@ -1,15 +1,15 @@
-//! What to write instead of a rule that was not carried over. Each piece of advice was tried: a rule that says it allows the
+//! Advice for the place of a rule that was not carried over. Each piece of advice was tried: a rule that says it allows the
 //! command.
 
 use super::{is_allowed, list, quoted, tried};
 use crate::format::condition_format::RUNNERS;
 
-/// What to write to allow commands that begin with these words, or that no rule does.
+/// The line that allows commands which begin with these words, or a sentence that no rule does.
 pub(super) fn to_allow(words: &[&str]) -> String {
     let command = words.join(" ");
     let holds = |line: &String| tried(line).is_some_and(|rules| is_allowed(&rules, &command));
     let runs = format!("where.command.runs = {}", quoted(&command));
-    // What a program runs that runs others is a command of its own.
+    // A command that another program runs is one of its own.
     let inner = inner_commands(words).into_iter().map(|all| {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         format!("where.command.runs = {}", list(&all))

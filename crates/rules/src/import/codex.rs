@@ -149,7 +149,7 @@ fn command_of(item: &Literal) -> Option<String> {
     }
 }
 
-/// What is no text among the choices for a word.
+/// The choices for a word that are no text.
 fn names_within(pattern: &[Literal]) -> Vec<String> {
     let choices = pattern.iter().filter_map(|word| match word {
         Literal::List(items) => Some(items),

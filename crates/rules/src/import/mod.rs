@@ -148,8 +148,8 @@ fn tried(conditions: &str) -> Option<Rules> {
     RulesBuilder::for_tests().text("tried", text).load().ok()
 }
 
-/// Whether some command that begins with these words is allowed: the words themselves, with an operand, or an example of the
-/// table of programs. The rules decide about each.
+/// Returns `true` if some command that begins with these words is allowed: the words themselves, with an operand, or an
+/// example of the table of programs. The rules decide about each.
 pub(crate) fn may_allow(words: &[&str], rules: &Rules) -> bool {
     let runs = words.join(" ");
     let examples = Programs::built_in().examples();

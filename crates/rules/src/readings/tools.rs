@@ -148,7 +148,7 @@ pub(crate) fn is_of_client(toolset: &str) -> bool {
     toolset.starts_with(OF_CLIENT) || client_of(toolset).is_some()
 }
 
-/// Whether a tool is one of a client's own that writes nothing: `toolset` is the client's, as the hook sets it, and the
+/// Returns `true` if a tool is one of a client's own that writes nothing: `toolset` is the client's, as the hook sets it, and the
 /// table of the client's tools has one of this name in the vocabulary.
 pub(crate) fn only_reads(toolset: &str, tool: &str) -> bool {
     let rows = client_of(toolset).into_iter().flat_map(|client| client.rows);

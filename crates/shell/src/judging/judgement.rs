@@ -118,7 +118,7 @@ pub struct Reason {
     pub(crate) text: String,
 }
 
-/// What a reason speaks about.
+/// The subject of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReasonKind {
     /// Something that the command does, or that is not known about it: it may write each file that it names.
@@ -163,7 +163,7 @@ impl Reason {
     }
 }
 
-/// Whether a reason only says that something is not known. A person is told first what a command is known to do.
+/// Returns `true` if a reason only says that something is not known. A person is told first what a command is known to do.
 ///
 /// ```
 /// use countersign_shell::says_unknown;

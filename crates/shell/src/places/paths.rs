@@ -148,8 +148,8 @@ impl Workspace {
         self
     }
 
-    /// Whether a file outside of the workspace may be read: one of those that were added, or of the user's home a text for
-    /// agents, or the source of an installed package. What may hold secrets by its name is not asked about here.
+    /// Returns `true` if a file outside of the workspace may be read: one of those that were added, or of the user's home a
+    /// text for agents, or the source of an installed package. What may hold secrets by its name is not asked about here.
     pub(crate) fn is_public(&self, path: &Path) -> bool {
         if self.own_files.iter().any(|file| file == path) {
             return true;
@@ -405,7 +405,7 @@ impl Workspace {
         worktree_of(path, &all).map(Path::to_owned)
     }
 
-    /// Whether a directory is in the root, or in a working tree of its repository.
+    /// Returns `true` if a directory is in the root, or in a working tree of its repository.
     pub(crate) fn has(&self, directory: &Path) -> bool {
         directory.starts_with(&self.root) || self.worktree(directory).is_some()
     }

@@ -85,7 +85,7 @@ fn problem(dot: &Path, remote: Option<&str>, here: &[PathBuf]) -> Option<&'stati
     }
 }
 
-/// What a setting changes about every fetch.
+/// The reason why a setting changes every fetch, if it does.
 fn changes(it: &Setting) -> Option<&'static str> {
     let is_off = || matches!(it.value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0");
     match (it.section.as_str(), it.key.as_str()) {
@@ -138,8 +138,8 @@ fn is_plain_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }
 
-/// Whether an address is one of a host that is reached by `https` or `ssh`: `https://host/path`, `ssh://ann@host/path`, or
-/// `ann@host:path`.
+/// Returns `true` if an address is one of a host that is reached by `https` or `ssh`: `https://host/path`,
+/// `ssh://ann@host/path`, or `ann@host:path`.
 fn is_remote_address(address: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/:@+%".contains(c);
     let host = |host: &str| {
@@ -159,7 +159,7 @@ fn is_remote_address(address: &str) -> bool {
     }
 }
 
-/// Whether a mapping writes branches of the remote below `refs/remotes`, where no local branch is.
+/// Returns `true` if a mapping writes branches of the remote below `refs/remotes`, where no local branch is.
 fn is_of_remote_branches(mapping: &str) -> bool {
     match mapping.split_once(':') {
         Some((_, to)) => to.starts_with("refs/remotes/") && !to.contains(".."),

@@ -39,7 +39,7 @@ pub(crate) fn runs_programs(workspace: &Workspace) -> bool {
     false
 }
 
-/// Whether commands that read a working tree of the workspace's repository may run programs that its settings name.
+/// Returns `true` if commands that read a working tree of the workspace's repository may run programs that its settings name.
 pub(crate) fn worktree_runs_programs(tree: &Path) -> bool {
     names_programs(&tree.join(".git")).unwrap_or(true)
 }

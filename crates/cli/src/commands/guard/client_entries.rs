@@ -1,4 +1,4 @@
-//! What the configuration of each client needs, to start a guard in the place of a server.
+//! The entries of each client's configuration that start a guard in the place of a server.
 //!
 //! The page about the guard shows the same entries: a test compares it with what is printed here.
 
@@ -12,7 +12,7 @@ pub(super) struct ClientEntry {
     /// How many seconds a call may be held: less than the client's own limit.
     pub(super) wait: u64,
     form: EntrySyntax,
-    /// Whether it starts servers anywhere, so that the project has to be given.
+    /// `true` if it starts servers anywhere, so that the project has to be given.
     pub(super) needs_project: bool,
 }
 

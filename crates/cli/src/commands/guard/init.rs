@@ -54,7 +54,7 @@ pub(super) struct GuardInit {
     who: Option<String>,
 }
 
-/// What a person has decided about the tools.
+/// The tools as a person has decided about them.
 #[derive(Default)]
 struct ChosenTools {
     accepted: Vec<String>,
@@ -294,7 +294,7 @@ fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
     }
 }
 
-/// What is printed at the end.
+/// The entries that are printed at the end.
 struct PrintedEntries<'a> {
     init: &'a GuardInit,
     name: &'a str,

@@ -2,7 +2,7 @@
 
 use crate::used_store::{UsedStore, quoted};
 
-/// What has to be run to see the server's tools, and then to accept them.
+/// The commands by which a person sees the server's tools, and then accepts them.
 pub(super) fn accepting(server: &str, store: &UsedStore) -> String {
     match store.is_in_memory() {
         true => "its store is in memory, where no other program can accept them".to_owned(),

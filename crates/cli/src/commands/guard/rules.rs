@@ -21,7 +21,7 @@ pub(super) struct CurrentRules {
     server: String,
     /// The working directory, where no project was given.
     undecided_root: Option<PathBuf>,
-    /// Whether one account can answer in the name of anyone.
+    /// `true` if one account can answer in the name of anyone.
     one_account: bool,
 }
 

@@ -291,7 +291,7 @@ fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandE
     })
 }
 
-/// Whether the program that the entry names is there, and is this one where it is a copy.
+/// Checks that the program that the entry names is there, and is this one where it is a copy.
 fn program(installation: &Installation, context: &Context) -> Finding {
     match installation.installed_program() {
         Ok(Some(program)) if is_executable(&program) => {
@@ -317,7 +317,7 @@ fn program(installation: &Installation, context: &Context) -> Finding {
     }
 }
 
-/// Whether a program is the copy that `install` has made, and not one of the program that runs.
+/// Returns `true` if a program is the copy that `install` has made, and not one of the program that runs.
 fn is_other_copy(program: &Path, context: &Context) -> bool {
     let running = std::env::current_exe().and_then(|path| path.canonicalize());
     let state = program.parent().and_then(Path::parent);

@@ -72,7 +72,7 @@ impl Answering {
         self.ask.unwrap_or_default()
     }
 
-    /// Whether edits in the project run unasked.
+    /// Returns `true` if edits in the project run unasked.
     pub(crate) fn lets_edits_run(&self) -> bool {
         self.edits == Some(Edits::Workspace)
     }
@@ -207,7 +207,7 @@ impl Options {
         self
     }
 
-    /// Whether edits in the project run unasked.
+    /// Returns `true` if edits in the project run unasked.
     pub(super) fn lets_edits_run(&self) -> bool {
         self.answering.lets_edits_run()
     }

@@ -16,7 +16,7 @@ use crate::preset_name::PresetName;
 pub(super) struct RuleSources<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) preset: Option<PresetName>,
-    /// Whether edits in the project run unasked.
+    /// `true` if edits in the project run unasked.
     pub(super) edits: bool,
     /// Files outside of the project that commands may read.
     pub(super) own_files: &'a [PathBuf],

@@ -19,7 +19,7 @@ use crate::terminal;
 pub(super) struct Choices {
     pub(super) clients: Vec<Client>,
     pub(super) rules: RulesChoice,
-    /// Whether edits in the project run unasked, if that is not said in the user's file already.
+    /// The choice about edits in the project, if it is not made in the user's file already.
     pub(super) edits: Option<Edits>,
     pub(super) allow: Option<Allow>,
     pub(super) has_journal: bool,
@@ -169,7 +169,7 @@ fn rules(args: &InitArgs, asks: bool, context: &Context) -> Result<RulesChoice, 
     Ok(RulesChoice::Kept(named))
 }
 
-/// Whether edits in the project run unasked: asked once, where a preset decides and nothing says it yet.
+/// Asks once whether edits in the project run unasked, where a preset decides and nothing says it yet.
 fn edits(
     args: &InitArgs,
     asks: bool,

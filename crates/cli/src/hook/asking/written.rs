@@ -92,7 +92,7 @@ fn is_temporary(path: &str) -> bool {
         && lexically_normal(Path::new(path)) == Path::new(path)
 }
 
-/// Whether a file is one that a command of this user has left since.
+/// Returns `true` if a command of this user has left the file since.
 #[cfg(unix)]
 fn is_left(path: &Path, since: Duration) -> bool {
     use std::os::unix::fs::MetadataExt as _;
