@@ -125,6 +125,8 @@ impl Frame {
         colored: bool,
     ) -> io::Result<()> {
         let (width, height) = size;
+        // In one piece: standard error has no buffer, and half a screen may be shown where the marks are not known.
+        let mut out = io::BufWriter::with_capacity(1 << 16, out);
         queue!(out, BeginSynchronizedUpdate, Hide)?;
         let empty = ScreenRow::default();
         for y in 0..height {

@@ -205,7 +205,7 @@ async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
 pub(crate) struct Session {
     child: Child,
     pub(crate) pty: Arc<Pty>,
-    shown: Arc<Mutex<String>>,
+    shown: Arc<Mutex<Vec<u8>>>,
     result: PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -233,12 +233,12 @@ impl Session {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(40, 100)).unwrap();
         let child = program.env(RESULT, &result).spawn(pts).unwrap();
-        let (pty, shown) = (Arc::new(pty), Arc::new(Mutex::new(String::new())));
+        let (pty, shown) = (Arc::new(pty), Arc::new(Mutex::new(Vec::new())));
         let (reader, sink) = (Arc::clone(&pty), Arc::clone(&shown));
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = (&*reader).read(&mut buffer) {
-                sink.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
+                sink.lock().unwrap().extend_from_slice(&buffer[..count]);
             }
         });
         Self { child, pty, shown, result, _dir: dir }
@@ -249,8 +249,9 @@ impl Session {
         self.child.id()
     }
 
+    /// All that the program has written until now.
     pub(crate) fn shown(&self) -> String {
-        self.shown.lock().unwrap().clone()
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
     pub(crate) fn send(&self, keys: &str) -> &Self {

@@ -30,15 +30,27 @@ fn start(case: &str, set: &[(&str, &str)]) -> Session {
     Session::on_full_screen(program)
 }
 
+/// Before and after each screen that the program draws: a terminal shows nothing of one that is not complete.
+const DRAWING: [&str; 2] = ["\u{1b}[?2026h", "\u{1b}[?2026l"];
+
 impl Session {
-    fn screen(&self) -> vt100::Parser {
-        let mut parser = vt100::Parser::new(size(40), size(100), 0);
-        parser.process(self.shown().as_bytes());
+    /// What a terminal of this size shows.
+    fn screen(&self, height: u16, width: u16) -> vt100::Parser {
+        let shown = self.shown();
+        let [begins, ends] = DRAWING.map(|text| shown.rfind(text));
+        let complete = if begins > ends { begins } else { None };
+        let mut parser = vt100::Parser::new(size(height), size(width), 0);
+        parser.process(&shown.as_bytes()[..complete.unwrap_or(shown.len())]);
         parser
     }
 
+    /// The rows of a screen of this size.
+    fn rows(&self, height: u16, width: u16) -> Vec<String> {
+        self.screen(height, width).screen().rows(0, width).collect()
+    }
+
     fn text(&self) -> String {
-        self.screen().screen().contents()
+        self.screen(40, 100).screen().contents()
     }
 
     /// Waits until the screen has this text.
@@ -228,13 +240,6 @@ fn a_change_is_shown_in_color_on_the_full_screen() {
     }
 }
 
-/// The rows of a screen of this size.
-fn rows_of(session: &Session, height: u16, width: u16) -> Vec<String> {
-    let mut parser = vt100::Parser::new(size(height), size(width), 0);
-    parser.process(session.shown().as_bytes());
-    parser.screen().rows(0, width).collect()
-}
-
 /// S4: a message says what to do next, which a narrow window must not cut; the help has rows below there.
 #[test]
 fn messages_and_help_are_whole_in_a_small_window() {
@@ -247,7 +252,7 @@ fn messages_and_help_are_whole_in_a_small_window() {
     let shows = |text: &str| {
         let begun = Instant::now();
         loop {
-            let shown = rows_of(&session, 12, 40);
+            let shown = session.rows(12, 40);
             if shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ").contains(text) {
                 return shown;
             }
@@ -309,7 +314,7 @@ fn the_order_is_the_same_on_a_small_screen() {
         // The screen of the size before may be shown for a moment.
         let begun = Instant::now();
         loop {
-            let shown = rows_of(&session, height, width);
+            let shown = session.rows(height, width);
             let row = |text: &str| shown.iter().position(|row| row.contains(text));
             let rule = row("-----").unwrap_or_default();
             let call = shown[rule..].iter().position(|it| it.contains("write_file"));
