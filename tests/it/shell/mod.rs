@@ -8,6 +8,8 @@ mod fetching;
 mod judging;
 mod lab;
 #[cfg(unix)]
+mod languages;
+#[cfg(unix)]
 mod outputs;
 mod parsing;
 mod places;

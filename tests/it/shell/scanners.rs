@@ -220,7 +220,7 @@ fn long_texts_are_judged_in_a_bounded_time() {
         "=",
         "-a ",
     ];
-    let start = Instant::now();
+    let mut slowest = (Duration::ZERO, String::new());
     for piece in pieces {
         let long = piece.repeat(65_000 / piece.len());
         for text in [
@@ -229,8 +229,12 @@ fn long_texts_are_judged_in_a_bounded_time() {
             format!("cat {long}"),
             format!("echo \"$({long})\""),
         ] {
+            let start = Instant::now();
             developer(&text);
+            let short: String = text.chars().take(20).collect();
+            slowest = slowest.max((start.elapsed(), short));
         }
     }
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    // Of a build without optimisation, on a machine that does something else as well.
+    assert!(slowest.0 < Duration::from_millis(1500), "{slowest:?}");
 }

@@ -157,6 +157,37 @@ impl Classifier {
         }
     }
 
+    /// Whether a command takes its input for text, and not for code, options or names of files.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let takes = |text: &str| classifier.takes_text(&classifier.judge(text, Dialect::Bash).parts()[0]);
+    /// assert!(takes("tee x.txt") && takes("grep x") && !takes("make -f -") && !takes("./deploy"));
+    /// ```
+    #[must_use]
+    pub fn takes_text(&self, part: &Part) -> bool {
+        let entry = part.program().and_then(|name| self.settings.programs.get(name));
+        entry.is_some_and(|entry| entry.takes_text(part.argv().get(1..).unwrap_or_default()))
+    }
+
+    /// Whether a word of a command is, as a whole, an option without a value: `-race` of `go test` is no `-r` with the value
+    /// `ace`.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let go = classifier.judge("go test -race -run x", Dialect::Bash);
+    /// assert!(classifier.is_flag(&go.parts()[0], "-race") && !classifier.is_flag(&go.parts()[0], "-run"));
+    /// ```
+    #[must_use]
+    pub fn is_flag(&self, part: &Part, word: &str) -> bool {
+        let entry = part.program().and_then(|name| self.settings.programs.get(name));
+        entry.is_some_and(|entry| entry.is_flag(part.argv().get(1..).unwrap_or_default(), word))
+    }
+
     /// Replaces the table of programs.
     #[must_use]
     pub fn with_programs(mut self, programs: Programs) -> Self {

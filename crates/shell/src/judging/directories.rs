@@ -15,12 +15,12 @@ use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::places::index::is_tracked;
 use crate::places::links::lead_out;
-use crate::places::paths::PathClass;
+use crate::places::paths::{PathClass, is_secret};
 use crate::places::remotes::fetches_more;
 use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Kind, Matched};
+use crate::table::{Kind, Matched, ProgramMark};
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -184,12 +184,30 @@ impl Simple<'_> {
         let workspace = &judging.settings.workspace;
         let places = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
         let protected = |found: &PathBuf| workspace.place(found) == PathClass::Protected;
-        if places.flatten().any(|found| protected(&found)) {
+        let places: Vec<PathBuf> = places.flatten().collect();
+        let is_new = |found: &PathBuf| workspace.looks() && !found.exists();
+        if judging.settings.preset == Preset::Reader
+            && word.text != ":memory:"
+            && places.iter().any(is_new)
+        {
+            self.ask(format!("makes the file `{}`", word.text));
+        }
+        if places.iter().any(protected) {
             self.ask_every_time(format!(
                 "may write beside `{}`, in a folder that decides what runs or what is allowed",
                 word.text
             ));
         }
+    }
+
+    /// Whether the program only counts, and gets a file that is known only when it runs.
+    pub(crate) fn counts(&self, judging: &Judging<'_>, word: &Word) -> bool {
+        let name = self.words.first().and_then(Word::literal).unwrap_or_default();
+        let entry = judging.settings.programs.get(name);
+        word.kind == WordKind::Expansion
+            && word.substitutions.is_empty()
+            && !is_secret(&word.text)
+            && entry.is_some_and(|entry| entry.is(ProgramMark::Counts))
     }
 
     /// Asks about a program that follows links, if one of them leads out of the workspace.

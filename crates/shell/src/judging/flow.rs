@@ -274,6 +274,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         program: None,
         file: None,
         digest: None,
+        shares_operands: false,
         effects: Vec::new(),
         reasons: Vec::new(),
     }

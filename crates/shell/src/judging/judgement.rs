@@ -207,6 +207,7 @@ pub struct Part {
     pub(crate) program: Option<String>,
     pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Option<Arc<str>>,
+    pub(crate) shares_operands: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) reasons: Vec<Reason>,
 }
@@ -234,6 +235,13 @@ impl Part {
     #[must_use]
     pub fn wrapped_by(&self) -> Option<&str> {
         self.wrapped_by.as_deref()
+    }
+
+    /// Whether the program is one of many that have their operands from one group of the table: what the group calls an
+    /// input, one of them may write.
+    #[must_use]
+    pub fn shares_operands(&self) -> bool {
+        self.shares_operands
     }
 
     /// The program and its arguments, each with what the shell does to it.

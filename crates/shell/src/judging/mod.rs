@@ -1,5 +1,6 @@
 //! The judgement of commands: their parts, operands, variables, directories and outputs.
 
+pub(super) mod addresses;
 pub(super) mod bindings;
 pub(super) mod classify;
 pub(super) mod conditions;
@@ -15,3 +16,4 @@ pub(super) mod scripts;
 pub(super) mod simple;
 pub(super) mod values;
 pub(super) mod wrappers;
+pub(super) mod yq;

@@ -21,13 +21,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
 use super::{environment, scripts};
 use crate::names::globs::{is_glob, may_be_secret};
-use crate::names::lists::is_named;
+use crate::places::lexical::is_in;
 use crate::places::paths::{PathClass, is_build_definition, is_secret};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
@@ -360,7 +361,7 @@ impl Simple<'_> {
             Script::Sed => scripts::sed(script),
             Script::Awk => scripts::awk(script),
             Script::Jq => scripts::jq(script),
-            Script::Yq => scripts::yq(script),
+            Script::Yq => super::yq::yq(script),
             Script::Test => scripts::test(script),
             Script::Name => scripts::name(script),
             Script::Template => scripts::template(script),
@@ -471,6 +472,15 @@ impl Simple<'_> {
             if places.iter().all(plain) {
                 continue;
             }
+            // What a folder holds is no secret where only names and sizes are shown, unless the pattern says which.
+            let is_own = |found: &PathBuf| is_in(found, workspace.root());
+            if *kind == Kind::List
+                && self.hides_content
+                && !is_secret(&word.text)
+                && places.iter().all(is_own)
+            {
+                continue;
+            }
             let one = Word { text: path.display().to_string(), ..word.clone() };
             if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
                 return true;
@@ -530,76 +540,6 @@ fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
         (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
         _ => text,
     }
-}
-
-/// Returns `true` if a text that names a file may be a URL, or a name in a protocol of the program: `http:host/x`,
-/// `data:x`.
-fn names_protocol(text: &str) -> bool {
-    let before = text.split('/').next().unwrap_or_default();
-    let known = |scheme: &str| is_named("protocols", scheme);
-    text.contains("://") || before.split_once(':').is_some_and(|(scheme, _)| known(scheme))
-}
-
-/// The host, the port and the rest of a URL or an address. `:8080/x`, which some programs know, is a port of this
-/// machine.
-fn address(text: &str) -> (&str, &str, &str) {
-    let (scheme, after) = text.split_once("://").unwrap_or(("http", text));
-    let after = if matches!(scheme, "http" | "https") { after } else { "" };
-    let end = after.find(['/', '?', '#']).unwrap_or(after.len());
-    let (authority, rest) = after.split_at_checked(end).unwrap_or((after, ""));
-    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
-    let here = host.is_empty() && !port.is_empty() && !text.contains("://");
-    (if here { "localhost" } else { host }, port, rest)
-}
-
-/// Returns `true` if a host or URL names this machine.
-fn is_this_machine(text: &str) -> bool {
-    let (host, port, _) = address(text);
-    matches!(host, "localhost" | "127.0.0.1")
-        && port.bytes().all(|byte| byte.is_ascii_digit())
-        && !text.contains(['{', '[', '\\'])
-}
-
-/// Why reading an address of this machine may do more than read: the port of a service that gives control to all who
-/// reach it (a daemon of containers, a debugger, a store of secrets), a port of another protocol, or a path that shows
-/// secrets or ends a service.
-fn controls(text: &str) -> Option<&'static str> {
-    let (_, port, rest) = address(text);
-    let number: u32 = if port.is_empty() { 80 } else { port.parse().unwrap_or(0) };
-    if is_named("control ports", &number.to_string())
-        || number < 1024 && !matches!(number, 80 | 443)
-    {
-        return Some("is the port of a service that controls this machine, or holds its secrets");
-    }
-    let path = rest.split(['?', '#']).next().unwrap_or_default();
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let shows = parts.any(|part| is_named("control paths", part)) || is_secret(path);
-    (shows || path.contains('%') || path.contains(".."))
-        .then_some("may show secrets, or end a service")
-}
-
-/// Returns `true` if a text is, or contains, the address of something that a program may fetch: a URL of another
-/// machine, `user@host:path`, or `host.example/path`, as the names of images, modules and repositories are written.
-fn is_elsewhere(text: &str) -> bool {
-    let host = |host: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-        host.contains('.') && host.chars().all(plain)
-    };
-    let copied = |text: &str| {
-        let copied = text.split_once('@').and_then(|(_, rest)| rest.split_once(':'));
-        copied.is_some_and(|(name, _)| host(name))
-    };
-    let hosted = |text: &str| {
-        let name = text.split_once('/').map(|(name, _)| name.split(':').next().unwrap_or_default());
-        name.is_some_and(|name| {
-            let top = name.rsplit('.').next().unwrap_or_default();
-            host(name)
-                && !name.starts_with(['.', '-'])
-                && top.len() > 1
-                && top.chars().all(|c| c.is_ascii_alphabetic())
-        })
-    };
-    text.contains("://") && !is_this_machine(text) || copied(text) || hosted(text)
 }
 
 /// Returns `true` if a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.

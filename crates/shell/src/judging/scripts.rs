@@ -7,7 +7,8 @@
 //! |---|---|---|
 //! | `sed` | `e`, `w`, `r`, the flags `e` and `w` of `s` | commands that print, delete and substitute |
 //! | `awk` | `system`, pipes, `getline`, redirections, `ENVIRON` | scripts without any of these words |
-//! | `jq`, `yq` | `env`, `import`, `load` | filters without them |
+//! | `jq` | `env`, `import` | filters without them |
+//! | `yq` | `env`, `load`, `system` and their spellings | filters of operators that are listed (`yq`) |
 //! | SQL | every statement but one `SELECT`, and functions that open files | one plain `SELECT` |
 //! | `test`, `[` | an index of an array, which is evaluated | words without `[` |
 //!
@@ -173,7 +174,8 @@ fn names(script: &str, name: &str) -> bool {
     })
 }
 
-/// Strings and patterns are left out before the rest is searched, where it is certain which they are.
+/// Strings, patterns and comments are left out before the rest is searched. Where it is not certain which they are, any `|`
+/// and any `>` behind a `print` is refused.
 pub(crate) fn awk(script: &str) -> Result<(), String> {
     for name in [
         "system",
@@ -196,12 +198,15 @@ pub(crate) fn awk(script: &str) -> Result<(), String> {
     if script.contains("\\\n") {
         return Err("a continued line".into());
     }
-    let code = Awk::default().code(script).unwrap_or_else(|| script.to_owned());
+    let (code, is_exact) = match Awk::default().code(script) {
+        Some(code) => (code, true),
+        None => (script.to_owned(), false),
+    };
     if code.replace("||", "").contains('|') {
         return Err("`|` may run a command".into());
     }
     match code.find("print").zip(code.rfind('>')) {
-        Some((print, redirection)) if print < redirection && redirects(&code) => {
+        Some((print, redirection)) if print < redirection && (!is_exact || redirects(&code)) => {
             Err("`>` may write a file".into())
         }
         _ => Ok(()),
@@ -210,6 +215,8 @@ pub(crate) fn awk(script: &str) -> Result<(), String> {
 
 /// Returns `true` if a `>` may follow a `print` in its statement, outside of parentheses. A script whose parentheses
 /// do not fit is taken for one that does.
+///
+/// It is for code without strings, patterns and comments: within these, `;` and `)` end nothing.
 fn redirects(code: &str) -> bool {
     let mut depth = 0_i32;
     let mut printing = false;
@@ -234,20 +241,36 @@ fn redirects(code: &str) -> bool {
     depth != 0
 }
 
-/// Finds the strings and patterns of `awk`.
+/// Finds the strings, patterns and comments of `awk`.
 ///
-/// A `/` begins a pattern where a value is expected, and divides after one. After `)` it may do either, so that a script
-/// which divides and has strings or patterns is not taken apart, and neither is one with a quote in a pattern: with the
+/// A `/` begins a pattern where a value is expected, and divides after one. Where it may do either (behind `)`, `=` or a
+/// keyword), a script with strings or patterns is not taken apart, and neither is one with a quote in a pattern: with the
 /// other reading, they would be elsewhere.
 #[derive(Default)]
 struct Awk {
     code: String,
     literals: bool,
-    divides: bool,
+    doubts: bool,
 }
 
+/// What a `/` means, by what stands before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slash {
+    Begins,
+    Divides,
+    Either,
+}
+
+/// Words of `awk` behind which a value may follow, although they are written like names.
+const AWK_WORDS: &[&str] = &[
+    "BEGIN", "END", "break", "case", "continue", "default", "delete", "do", "else", "exit", "for",
+    "func", "function", "getline", "if", "in", "length", "next", "nextfile", "print", "printf",
+    "return", "switch", "while",
+];
+
 impl Awk {
-    /// The script with `""` for each string and nothing for each pattern and comment; `None` where that is not certain.
+    /// The script with `""` for each string, `0` for each pattern and nothing for each comment; `None` where that is not
+    /// certain.
     fn code(mut self, script: &str) -> Option<String> {
         let mut rest = script.chars();
         while let Some(next) = rest.next() {
@@ -257,28 +280,44 @@ impl Awk {
                     self.code.push_str("\"\"");
                     literal(&mut rest, '"')?;
                 }
-                '/' if self.expects_value() => {
-                    self.literals = true;
-                    if literal(&mut rest, '/')?.contains(['"', '[', '#']) {
-                        return None;
+                '/' => match self.slash() {
+                    Slash::Begins => {
+                        self.literals = true;
+                        if literal(&mut rest, '/')?.contains(['"', '[', '#']) {
+                            return None;
+                        }
+                        self.code.push('0');
                     }
-                    self.code.push('0');
+                    meaning => {
+                        self.doubts |= meaning == Slash::Either;
+                        self.code.push('/');
+                    }
+                },
+                // A comment ends with its line, and the line does not belong to it. It may hold a quote.
+                '#' => {
+                    self.literals = true;
+                    let line = rest.as_str().split('\n').next().unwrap_or_default();
+                    rest = rest.as_str().get(line.len()..).unwrap_or_default().chars();
                 }
-                '/' => {
-                    self.divides = true;
-                    self.code.push('/');
-                }
-                // A comment may hold a quote.
-                '#' => return None,
                 next => self.code.push(next),
             }
         }
-        (!(self.divides && self.literals)).then_some(self.code)
+        (!(self.doubts && self.literals)).then_some(self.code)
     }
 
-    fn expects_value(&self) -> bool {
-        let before = self.code.trim_end_matches([' ', '\t']).chars().next_back();
-        before.is_none_or(|before| "(,{};!~&|\n".contains(before))
+    fn slash(&self) -> Slash {
+        let before = self.code.trim_end_matches([' ', '\t']);
+        match before.chars().next_back() {
+            None => Slash::Begins,
+            Some(last) if "(,{};!~&|\n".contains(last) => Slash::Begins,
+            Some(last) if last == '_' || last.is_ascii_alphanumeric() => {
+                let part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+                let word = before.rsplit(|c: char| !part(c)).next().unwrap_or_default();
+                if AWK_WORDS.contains(&word) { Slash::Either } else { Slash::Divides }
+            }
+            Some(']') => Slash::Divides,
+            Some(_) => Slash::Either,
+        }
     }
 }
 
@@ -308,25 +347,6 @@ pub(crate) fn jq(script: &str) -> Result<(), String> {
         !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part)
     });
     if environment { Err("`env` is the environment".into()) } else { Ok(()) }
-}
-
-pub(crate) fn yq(script: &str) -> Result<(), String> {
-    for name in [
-        "load",
-        "load_str",
-        "load_xml",
-        "load_props",
-        "load_base64",
-        "strenv",
-        "envsubst",
-        "system",
-        "eval",
-    ] {
-        if names(script, name) {
-            return Err(format!("`{name}` reaches beyond the input"));
-        }
-    }
-    jq(script)
 }
 
 /// Accepts one SQL statement that only reads.

@@ -66,6 +66,8 @@ pub(crate) struct Simple<'a> {
     pub(crate) inert: bool,
     /// Whether the paths among its operands are only read, for a program that builds.
     pub(crate) inputs: bool,
+    /// Whether its entry has the operands of a group, which describes many programs.
+    shares_operands: bool,
     /// Whether the program shows no content of its operands.
     pub(crate) hides_content: bool,
     /// A variable that names places in which the program finds code of the workspace.
@@ -129,6 +131,7 @@ impl<'a> Simple<'a> {
             builds: false,
             inert: false,
             inputs: false,
+            shares_operands: false,
             hides_content: false,
             code_in: None,
             program: None,
@@ -177,7 +180,11 @@ impl<'a> Simple<'a> {
         let fed = std::mem::replace(&mut judging.fed, self.fed);
         self.substitutions(judging);
         judging.fed = fed;
-        self.fed |= self.redirections.iter().any(|one| one.target.feeds());
+        if self.redirections.iter().any(|one| one.target.feeds()) {
+            // What a pipe hands on is not read, or not it alone.
+            self.fed = true;
+            self.input = Lines::Unknown;
+        }
         for assignment in self.assignments {
             self.assignment(assignment);
         }
@@ -227,6 +234,7 @@ impl<'a> Simple<'a> {
             program,
             file,
             digest,
+            shares_operands: self.shares_operands,
             effects: self.effects,
             reasons: self.reasons,
         }
@@ -261,6 +269,8 @@ impl<'a> Simple<'a> {
 
     fn redirection(&mut self, judging: &Judging<'_>, redirection: &Redirection) {
         match &redirection.target {
+            // Seen are numbers about a file.
+            RedirectionTarget::Read(word) if self.counts(judging, word) => {}
             RedirectionTarget::Read(word) => self.path(judging, word, &Kind::Read),
             RedirectionTarget::Write(word)
             | RedirectionTarget::Append(word)
@@ -396,9 +406,7 @@ impl<'a> Simple<'a> {
         self.builds = formats || *matched.does == Does::Builds;
         self.input(name, matched);
         self.followed(judging, name, matched);
-        self.inert = matched.entry.is(ProgramMark::Inert);
-        self.inputs = matched.entry.is(ProgramMark::Inputs);
-        self.hides_content = matched.entry.hides_content();
+        self.described(matched.entry);
         for argument in &matched.operands {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {
@@ -441,6 +449,14 @@ impl<'a> Simple<'a> {
                 _ => Lines::Unknown,
             };
         }
+    }
+
+    /// Notes what the entry says about the program's operands.
+    fn described(&mut self, entry: &ProgramEntry) {
+        self.inert = entry.is(ProgramMark::Inert);
+        self.inputs = entry.is(ProgramMark::Inputs);
+        self.shares_operands = !entry.has_own_operands();
+        self.hides_content = entry.hides_content();
     }
 
     fn does(

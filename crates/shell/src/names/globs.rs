@@ -41,25 +41,28 @@ pub(crate) fn may_be_secret(glob: &str) -> bool {
         if part.len() > MAX_PART {
             return true;
         }
-        let pieces = pieces(part);
-        let letters = pieces.iter().filter(|piece| matches!(piece, GlobPart::Is(_))).count();
-        let begins = pieces.first().is_some_and(|piece| *piece != GlobPart::Any);
-        if letters < 2 && !part.starts_with('.') {
-            return false;
-        }
-        let ending = |ending: &str| {
-            is_about_ending(&pieces, ending)
-                && meets(&pieces, &[&[GlobPart::Any][..], &literal(ending)].concat())
-        };
-        let named = |name: &str| {
-            let usual = names("usual endings").iter().any(|ending| name.ends_with(ending));
-            (begins || !usual) && meets(&pieces, &literal(name))
-        };
-        names("secret files").iter().any(|name| named(name))
-            || names("secret folders").iter().any(|name| named(name))
-            || [".env.local", ".env.production"].iter().any(|name| named(name))
-            || names("secret endings").iter().any(|name| ending(name))
+        all_readings(part).iter().any(|pieces| may_name_secret(part, pieces))
     })
+}
+
+fn may_name_secret(part: &str, pieces: &[GlobPart]) -> bool {
+    let letters = pieces.iter().filter(|piece| matches!(piece, GlobPart::Is(_))).count();
+    let begins = pieces.first().is_some_and(|piece| *piece != GlobPart::Any);
+    if letters < 2 && !part.starts_with('.') {
+        return false;
+    }
+    let ending = |ending: &str| {
+        is_about_ending(pieces, ending)
+            && meets(pieces, &[&[GlobPart::Any][..], &literal(ending)].concat())
+    };
+    let named = |name: &str| {
+        let usual = names("usual endings").iter().any(|ending| name.ends_with(ending));
+        (begins || !usual) && meets(pieces, &literal(name))
+    };
+    names("secret files").iter().any(|name| named(name))
+        || names("secret folders").iter().any(|name| named(name))
+        || [".env.local", ".env.production"].iter().any(|name| named(name))
+        || names("secret endings").iter().any(|name| ending(name))
 }
 
 /// Returns `true` if a pattern writes at least a part of an ending: `*.pem`, `*.p?m` and `*.ke*`, but not `v1.*`.
@@ -74,53 +77,120 @@ fn is_about_ending(pieces: &[GlobPart], ending: &str) -> bool {
     written > 2 && literal(ending).get(..written) == after.get(..written)
 }
 
-/// Returns `true` if a name matches a pattern, in which a `[…]` matches any one character.
+/// Returns `true` if a name matches a pattern as some shell reads it. A `[…]` matches any one character.
 pub(crate) fn fits(glob: &str, name: &str) -> bool {
-    meets(&pieces(glob), &literal(name))
+    let name = literal(name);
+    all_readings(glob).iter().any(|pieces| meets(pieces, &name))
+}
+
+/// Returns `true` if some name matches both a pattern of a rule, in which only `*` and `?` mean something, and a pattern
+/// as some shell reads it.
+pub(crate) fn may_match(of_rule: &str, glob: &str) -> bool {
+    let of_rule: Vec<GlobPart> = of_rule
+        .chars()
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            '*' => GlobPart::Any,
+            '?' => GlobPart::One,
+            other => GlobPart::Is(other),
+        })
+        .collect();
+    all_readings(glob).iter().any(|pieces| meets(pieces, &of_rule))
+}
+
+/// The pattern with a `*` for each of its wildcards, in the reading that says least.
+pub(crate) fn with_stars(glob: &str) -> String {
+    let written = |pieces: &Vec<GlobPart>| {
+        pieces.iter().filter(|piece| matches!(piece, GlobPart::Is(_))).count()
+    };
+    let least = all_readings(glob).into_iter().min_by_key(written).unwrap_or_default();
+    let stars = least.iter().map(|piece| match piece {
+        GlobPart::Any | GlobPart::One => '*',
+        GlobPart::Is(c) => *c,
+    });
+    stars.collect()
 }
 
 fn literal(text: &str) -> Vec<GlobPart> {
-    text.chars().map(|c| GlobPart::Is(c.to_ascii_lowercase())).collect()
+    text.chars().flat_map(char::to_lowercase).map(GlobPart::Is).collect()
 }
 
-fn pieces(glob: &str) -> Vec<GlobPart> {
-    let mut pieces = Vec::new();
-    let mut rest = glob;
-    while let Some(next) = rest.chars().next() {
-        rest = rest.get(next.len_utf8()..).unwrap_or_default();
-        pieces.push(match next {
-            '*' => GlobPart::Any,
-            '?' => GlobPart::One,
-            '[' => match after_set(rest) {
-                Some(after) => {
-                    rest = after;
-                    GlobPart::One
-                }
-                None => GlobPart::Is('['),
-            },
-            next => GlobPart::Is(next.to_ascii_lowercase()),
-        });
+/// In how many ways a pattern may be read before it is taken for one that matches everything.
+const MAX_READINGS: usize = 32;
+
+/// The pieces of a pattern, in each way in which some shell reads it.
+///
+/// A `[` begins a set, or stands for itself where the set has no end. Shells differ in where a set ends that begins with
+/// `]`, or that has another `[` in it: `[[:s]x` is one of three characters, or none. So such a `[` is both, and its set ends
+/// at each `]`.
+fn all_readings(glob: &str) -> Vec<Vec<GlobPart>> {
+    let mut done = Vec::new();
+    let mut open = vec![(Vec::new(), glob)];
+    while let Some((mut pieces, mut rest)) = open.pop() {
+        if done.len() + open.len() >= MAX_READINGS {
+            return vec![vec![GlobPart::Any]];
+        }
+        while let Some(next) = rest.chars().next() {
+            rest = rest.get(next.len_utf8()..).unwrap_or_default();
+            match next {
+                '*' => pieces.push(GlobPart::Any),
+                '?' => pieces.push(GlobPart::One),
+                '[' => match after_set(rest) {
+                    Some(after) => {
+                        rest = after;
+                        pieces.push(GlobPart::One);
+                    }
+                    None => {
+                        let ends = rest.match_indices(']').take(MAX_READINGS);
+                        open.extend(ends.filter_map(|(end, _)| {
+                            let set = [&pieces[..], &[GlobPart::One]].concat();
+                            Some((set, rest.get(end + 1..)?))
+                        }));
+                        pieces.push(GlobPart::Is('['));
+                    }
+                },
+                next => pieces.extend(next.to_lowercase().map(GlobPart::Is)),
+            }
+        }
+        done.push(pieces);
     }
-    pieces
+    done
 }
 
-/// The text after the `]` of a set whose `[` was read. A `]` right at the beginning belongs to the set, and so do those
-/// of classes (`[:alpha:]`).
+/// The text after the `]` of a set whose `[` was read, where all shells agree about it.
 fn after_set(text: &str) -> Option<&str> {
     let mut rest = text.strip_prefix(['!', '^']).unwrap_or(text);
-    rest = rest.strip_prefix(']').unwrap_or(rest);
+    let start = rest;
     loop {
-        if let Some(class) = rest.strip_prefix("[:") {
-            rest = class.split_once(":]")?.1;
+        if let Some(class) = CLASSES.iter().find_map(|class| rest.strip_prefix(class)) {
+            rest = class;
             continue;
         }
         let next = rest.chars().next()?;
-        rest = rest.get(next.len_utf8()..)?;
-        if next == ']' {
-            return Some(rest);
+        match next {
+            '[' => return None,
+            ']' if rest.len() == start.len() => return None,
+            ']' => return rest.get(1..),
+            _ => rest = rest.get(next.len_utf8()..)?,
         }
     }
 }
+
+/// The classes of characters that all shells know.
+const CLASSES: &[&str] = &[
+    "[:alnum:]",
+    "[:alpha:]",
+    "[:blank:]",
+    "[:cntrl:]",
+    "[:digit:]",
+    "[:graph:]",
+    "[:lower:]",
+    "[:print:]",
+    "[:punct:]",
+    "[:space:]",
+    "[:upper:]",
+    "[:xdigit:]",
+];
 
 /// Returns `true` if some text matches both patterns.
 ///
@@ -154,4 +224,44 @@ fn meets(one: &[GlobPart], other: &[GlobPart]) -> bool {
         below = row;
     }
     below.first().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fits, may_match, with_stars};
+
+    #[test]
+    fn a_bracket_that_shells_read_differently_is_a_set_and_itself() {
+        for (glob, name) in [
+            ("[[:s]erver.k*", "server.key"),
+            ("[s[:]erver.k*", "server.key"),
+            ("[[=s=]]erver.k*", "server.key"),
+            ("[[.s.]]erver.k*", "server.key"),
+            ("[[:alpha:]]x", "ax"),
+            (":[!]", ":x"),
+            ("a[]x]b", "axb"),
+            ("[ab", "[ab"),
+            ("[[...slug]].tsx", "[[...slug]].tsx"),
+            ("[!]]", "x]"),
+        ] {
+            assert!(fits(glob, name), "{glob} {name}");
+        }
+        for (glob, name) in [
+            ("[[:alpha:]]x", "abx"),
+            ("[a-c].rs", "src.rs"),
+            ("[[...slug]].tsx", "slug.tsx"),
+            ("[ab", "a"),
+        ] {
+            assert!(!fits(glob, name), "{glob} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_a_rule_and_one_of_a_shell_have_a_name_in_common() {
+        assert!(may_match("payroll.csv", "[o-q]ayroll.csv") && may_match("*.pem", "s[d-f]rver*"));
+        assert!(!may_match("payroll.csv", "[o-q]ayroll.tsv") && !may_match("[id]", "a"));
+        assert_eq!(with_stars(".g[[:i]t"), ".g*t");
+        // Twenty sets of which none has a certain end are one that matches everything.
+        assert!(fits(&"[[]".repeat(20), "x"));
+    }
 }

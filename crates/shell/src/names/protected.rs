@@ -14,6 +14,7 @@
 use std::path::{Path, is_separator};
 use std::sync::OnceLock;
 
+use super::globs;
 use super::sieve::SieveNames;
 
 /// The list; the file explains its form.
@@ -116,17 +117,26 @@ pub fn may_be_protected(path: &str) -> bool {
     let split = path.split(is_separator);
     let parts: Vec<&str> = split.filter(|name| !matches!(*name, "" | "." | "..")).collect();
     let known = names();
+    let is_set = |part: &str| part.contains(['[', '?']);
+    let stars: Vec<String> = match is_set(path) {
+        true => parts.iter().map(|part| globs::with_stars(part)).collect(),
+        false => Vec::new(),
+    };
+    let written =
+        |at: usize, part: &str| stars.get(at).map_or_else(|| part.to_owned(), String::to_owned);
     let fits_all = |known: &Vec<String>, from: usize| {
         let rest = parts.get(from..).unwrap_or_default();
         let is_written = |part: &&str| part.chars().any(|c| c != '*');
         rest.len() >= known.len()
             && rest.first().is_some_and(is_written)
+            && stars.get(from).is_none_or(|it| it.chars().any(|c| c != '*'))
             && rest.iter().zip(known).all(|(part, name)| fits(part, name))
     };
     (0..parts.len()).any(|at| known.below.iter().any(|it| fits_all(it, at)))
         || path.starts_with(is_separator) && known.places.iter().any(|it| fits_all(it, 0))
-        || parts.iter().any(|part| {
-            known.whole.iter().any(|name| is_mostly_written(part, name) && fits(part, name))
+        || parts.iter().enumerate().any(|(at, part)| {
+            let written = written(at, part);
+            known.whole.iter().any(|name| is_mostly_written(&written, name) && fits(part, name))
                 || known.ends.iter().any(|end| {
                     let last = part.rsplit('*').next().unwrap_or_default();
                     part.contains('*') && last.len() > end.len() && last.ends_with(end.as_str())
@@ -142,9 +152,25 @@ fn is_mostly_written(pattern: &str, name: &str) -> bool {
     !is_ending && (pattern.starts_with('.') && written > 2 || written * 2 >= name.chars().count())
 }
 
-/// Whether a pattern in which `*` stands for anything fits a name, in any case.
+/// Whether a pattern of a rule, in which `*` and `?` mean something, and a pattern as some shell reads it have a name in
+/// common, in any case.
+///
+/// ```
+/// use countersign_shell::protected::may_match;
+///
+/// assert!(may_match("payroll.csv", "[o-q]ayroll.*") && !may_match("payroll.csv", "[a-c]*.rs"));
+/// ```
+#[must_use]
+pub fn may_match(of_rule: &str, glob: &str) -> bool {
+    globs::may_match(of_rule, glob)
+}
+
+/// Whether a pattern in which `*` stands for anything fits a name, in any case. A `?` or a set stands for one character.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
+    if pattern.contains(['[', '?']) {
+        return globs::fits(plain(pattern), name);
+    }
     let (pattern, name) = (plain(pattern).to_lowercase(), name.to_lowercase());
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };

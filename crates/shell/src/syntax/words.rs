@@ -33,6 +33,10 @@ pub(super) struct OpenWord {
     quoted: bool,
     split: bool,
     in_double_quotes: bool,
+    /// `true` if a character of a pattern is not quoted.
+    is_pattern: bool,
+    /// `true` if a `[` or `]` is quoted: with a pattern beside it, the text alone does not say which begins a set.
+    quotes_bracket: bool,
     parameters: Vec<String>,
     substitutions: Vec<Commands>,
     /// The lists in braces, each with its place in the text.
@@ -81,6 +85,8 @@ impl Lexer<'_> {
             quoted: false,
             split: false,
             in_double_quotes: false,
+            is_pattern: false,
+            quotes_bracket: false,
             parameters: Vec::new(),
             substitutions: Vec::new(),
             braces: Vec::new(),
@@ -149,7 +155,8 @@ impl Lexer<'_> {
         if matches!(next, '*' | '?' | '[') && !lone_bracket && word.kind != WordKind::Expansion {
             word.kind = WordKind::Glob;
         }
-        word.split |= matches!(next, '*' | '?' | '[') && !lone_bracket;
+        word.is_pattern |= matches!(next, '*' | '?' | '[') && !lone_bracket;
+        word.split |= word.is_pattern;
         self.at += next.len_utf8();
         word.text.push(next);
     }
@@ -178,6 +185,7 @@ impl Lexer<'_> {
             return Err(Stop::new(start, "a line break in quotes before a here-document"));
         }
         word.text.push_str(inside);
+        word.quotes_bracket |= inside.contains(['[', ']']);
         word.quoted = true;
         self.at += length + 1;
         Ok(())
@@ -189,7 +197,10 @@ impl Lexer<'_> {
         }
         self.at += 1;
         match self.bump() {
-            Some(next) => word.text.push(next),
+            Some(next) => {
+                word.quotes_bracket |= matches!(next, '[' | ']');
+                word.text.push(next);
+            }
             None => return Err(self.stop("the text ends with a backslash")),
         }
         word.quoted = true;
@@ -221,6 +232,7 @@ impl Lexer<'_> {
             }
             _ => {
                 self.at += next.len_utf8();
+                word.quotes_bracket |= matches!(next, '[' | ']');
                 word.text.push(next);
             }
         }
@@ -246,6 +258,8 @@ impl Lexer<'_> {
                 word.expands_to("$(…)");
                 return Ok(true);
             }
+            // An index that is written out evaluates nothing.
+            Some('{') if self.dialect.has_extensions() && statuses(rest) > 0 => statuses(rest),
             Some('{') => match name_length(rest.get(1..).unwrap_or_default()) {
                 length
                     if length > 0
@@ -267,6 +281,7 @@ impl Lexer<'_> {
         } else {
             word.expands_to(self.slice(start));
             let parameter = rest.get(..length).unwrap_or_default().trim_matches(['{', '}']);
+            let parameter = parameter.split('[').next().unwrap_or_default();
             word.kind = WordKind::Expansion;
             word.split |= !word.in_double_quotes;
             word.parameters.push(parameter.to_owned());
@@ -329,6 +344,9 @@ impl Lexer<'_> {
     pub(super) fn end_word(&mut self, word: OpenWord, words: &mut Vec<Word>) -> Result<(), Stop> {
         if self.at == word.start {
             return Err(self.unexpected());
+        }
+        if word.is_pattern && word.quotes_bracket {
+            return Err(Stop::new(word.start, "a quoted bracket beside a pattern is not analysed"));
         }
         let braces = word.braces;
         let word = Word {
@@ -436,6 +454,16 @@ fn name_length(text: &str) -> usize {
         return 0;
     }
     text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
+}
+
+/// How long the exit statuses of the last pipeline are that a text begins with: `{PIPESTATUS[0]}`.
+fn statuses(text: &str) -> usize {
+    let index = text.strip_prefix("{PIPESTATUS[").and_then(|rest| rest.split_once("]}"));
+    let is_written = |it: &str| matches!(it, "@" | "*") || it.parse::<u8>().is_ok();
+    match index {
+        Some((index, _)) if is_written(index) => "{PIPESTATUS[]}".len() + index.len(),
+        _ => 0,
+    }
 }
 
 /// Returns `true` if `zsh` takes a character behind `$NAME:` for a modifier, or for the beginning of one.

@@ -18,9 +18,11 @@
 
 use std::borrow::Cow;
 
-use super::entry::{Always, Does, Kind, OptionForm, ProgramEntry, ProgramMark, Script, ValuePlace};
+use super::entry::{
+    Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
+};
+use super::unmatched::Unmatched;
 use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
-use crate::names::lists::is_named;
 use crate::syntax::commands::{Word, WordKind};
 
 /// The arguments of a program, matched.
@@ -60,17 +62,6 @@ pub(crate) struct Argument<'t, 'w> {
     /// `true` if it is the value of an option after the first operand, in a word of its own. Programs that stop at the
     /// first operand, as those of BSD do, read it as an operand.
     pub(crate) late: bool,
-}
-
-/// Why arguments do not match an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unmatched {
-    Option(String),
-    SubCommand(String),
-    Operand(String),
-    ValueMissing(String),
-    Needs(String),
-    MayBeOption(String),
 }
 
 /// Matches the arguments of a program. `installed` is for a program whose first word is one that the workspace has
@@ -122,7 +113,7 @@ pub(crate) fn matched<'t, 'w>(
     Ok(Matched {
         paths: whole_lines && (entry.is(ProgramMark::Paths) || given(&entry.paths)),
         whole_lines,
-        nul: given(&entry.nul),
+        nul: given(&entry.nul) && !reading.takes_back(&entry.nul),
         follows: given(&entry.forms.follows),
         files: reading.prints_files(),
         entry: reading.entry,
@@ -182,6 +173,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                     return Ok(());
                 }
                 self.only_operands |= self.entry.is(ProgramMark::Posix);
+            } else if self.is_value_of_text(word)? {
+                continue;
             } else if word.kind == WordKind::Expansion
                 || (word.kind == WordKind::Glob && (!text.starts_with('-') || !word.split))
             {
@@ -235,6 +228,24 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         known
     }
 
+    /// Takes a quoted word of which the option is written and the value is known only when it runs, for a program that
+    /// reads: `git log --author="$(git config user.name)"`. Returns whether it is one.
+    fn is_value_of_text(&mut self, word: &Word) -> Result<bool, Unmatched> {
+        if word.kind != WordKind::Expansion || word.split || *self.entry.does() != Does::Reads {
+            return Ok(false);
+        }
+        let Some((name, _)) = word.text.split_once('=') else { return Ok(false) };
+        let entry: &'t ProgramEntry = self.entry;
+        let kind = match entry.options.get(name) {
+            Some(OptionForm::Value(kind @ Kind::Text, ValuePlace::Own)) => kind,
+            Some(OptionForm::Optional(kind @ Kind::Text)) => kind,
+            _ => return Ok(false),
+        };
+        let value = Cow::Owned(word.tail(name.len() + 1));
+        self.take(name, kind, ValuePlace::Own, value, false)?;
+        Ok(true)
+    }
+
     /// Continues with the entry of a sub-command. Returns whether the word names one.
     fn sub_command(&mut self, word: &Word) -> Result<bool, Unmatched> {
         if self.entry.subs.is_empty() || self.next > 0 || self.only_operands {
@@ -267,7 +278,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let Some(slot) = entry.operands.get(self.next) else {
             return Err(Unmatched::Operand(word.text.clone()));
         };
-        if self.is_no_operand(&slot.kind, word) {
+        if entry.is_no_operand(&slot.kind, word, self.had_operand) {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         if slot.kind == Kind::Assignment && !word.text.contains('=') {
@@ -310,33 +321,15 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         Ok(false)
     }
 
-    /// Returns `true` if a word may be more than the operand that it looks like: a file of options (`@file`), a
-    /// command (`+cmd`), a word that the entry refuses, or a sub-command that changes something, where the entry of a
-    /// build tool expects its first file.
-    fn is_no_operand(&self, kind: &Kind, word: &Word) -> bool {
-        let text = word.text.as_str();
-        let opens = match kind {
-            Kind::Read | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
-            Kind::OneOf(words) => {
-                words.iter().any(|known| known == "@path") && !is_one_of(kind, word)
-            }
-            _ => false,
-        };
-        matches!(self.entry.options.get(text), Some(OptionForm::Refused))
-            || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
-            || opens && word.kind == WordKind::Literal && text.contains('\\')
-            || opens
-                && !self.had_operand
-                && matches!(self.entry.does(), Does::Builds)
-                && is_named("sub-commands", text)
-    }
-
     /// Matches an option and its value. Returns the words after them.
     fn option(&mut self, word: &Word, rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
         if let Some(choice) = self.entry.options.get(text) {
             return self.whole(text, choice, rest);
+        }
+        if let Some(other) = self.entry.with_other_dash(text) {
+            return self.option(&Word { text: other, ..word.clone() }, rest);
         }
         if let Some((name, value)) = text.split_once('=')
             && let Some(choice) = self.entry.options.get(name)
@@ -352,10 +345,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 OptionForm::Flag if text.starts_with("--") && matches!(value, "true" | "false") => {
                     self.seen.push(if value == "true" { name } else { text }.to_owned());
                 }
-                OptionForm::Flag
-                | OptionForm::Formats
-                | OptionForm::Refused
-                | OptionForm::Pair(_) => return Err(unknown()),
+                _ => return Err(unknown()),
             }
             return Ok(rest);
         }
@@ -488,7 +478,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.option_for_operand = true;
             self.next = self.next.max(1);
         }
-        if self.is_no_operand(kind, &word) {
+        if self.entry.is_no_operand(kind, &word, self.had_operand) {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         self.seen.push(name.to_owned());
@@ -509,12 +499,21 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             || self.option_for_operand
             || !self.inner.is_empty()
             || !entry.needs.is_empty();
+        if let Some(does) = entry.checks(&self.seen).filter(|_| !self.formats) {
+            return Ok(does);
+        }
         match names {
             true => Ok(&entry.does),
             false => {
                 entry.bare(self.in_sub_command).ok_or_else(|| Unmatched::SubCommand(String::new()))
             }
         }
+    }
+
+    /// Returns `true` if an option was given that takes back what these options say: `!-d`.
+    fn takes_back(&self, options: &[String]) -> bool {
+        let mut options = options.iter().filter_map(|option| option.strip_prefix('!'));
+        options.any(|option| self.seen.iter().any(|seen| seen == option))
     }
 
     /// Returns `true` if the paths that are printed are those of plain files.
@@ -531,16 +530,24 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     /// Matches letters after one dash. The first letter that takes a value takes the rest of the word.
     ///
     /// `-abc` is three options unless one of them takes a value, which is then the rest of the word: `-ofile` is `-o
-    /// file`. Programs whose options are words (`-name`) have the mark `words` and no bundles.
+    /// file`. Programs whose options are words (`-name`) have no bundles, by their parser.
     fn bundle(&mut self, word: &Word, mut rest: &'w [Word]) -> Result<&'w [Word], Unmatched> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
-        let words = self.entry.is(ProgramMark::Words);
+        let parser = self.entry.parser;
+        let words = parser == OptionParser::Words;
+        if self.entry.may_be_long(text) || parser.takes_one_dash() && text.chars().count() > 2 {
+            return Err(unknown());
+        }
         for (at, letter) in text.char_indices().skip(1) {
             let name = format!("-{letter}");
             let entry = self.entry;
             let choice = entry.options.get(&name).ok_or_else(unknown)?;
             let end = at + letter.len_utf8();
+            // Behind a letter, another one may be the next of a word: `-output`.
+            if words && text.get(end..).is_some_and(|rest| rest.starts_with(char::is_alphabetic)) {
+                return Err(unknown());
+            }
             match choice {
                 OptionForm::Value(kind, place) if end < text.len() => {
                     // `-o:FILE` is a way of some compilers.

@@ -142,13 +142,37 @@ pub(crate) enum ValuePlace {
     FirstOperand,
 }
 
+/// How a program reads a word that begins with a dash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum OptionParser {
+    /// The entry does not say it. It is read as `Gnu`, but a word in which another parser could see one long option is not
+    /// matched: `-vcs=x`.
+    #[default]
+    Unsaid,
+    /// After one dash letters, of which the last may have the rest of the word as its value; after two dashes a name.
+    Gnu,
+    /// A name after one dash or two, as in Perl and TypeScript: `-outFile x` is `--outFile x`.
+    LongOneDash,
+    /// The same, as Go's package `flag` has it.
+    Go,
+    /// The same, as the tools of LLVM have it.
+    Llvm,
+    /// Words as they are described: `-name` is one option, and no letters.
+    Words,
+}
+
+impl OptionParser {
+    /// Returns `true` if the program takes `-name` and `--name` for the same option.
+    pub(super) fn takes_one_dash(self) -> bool {
+        matches!(self, Self::LongOneDash | Self::Go | Self::Llvm)
+    }
+}
+
 /// A further property of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramMark {
     /// None of the program's options can do harm, so that a file name that looks like an option is harmless too.
     Harmless,
-    /// Options are words after one dash (`-name`), which are not bundled letters.
-    Words,
     /// The output consists of paths below the operands.
     Paths,
     /// The output consists of lines of the input.
@@ -200,6 +224,10 @@ pub(crate) struct ProgramEntry {
     /// Letters that the first operand may bundle as options, as in `tar tf`.
     pub(super) letters: String,
     pub(super) marks: Vec<ProgramMark>,
+    pub(super) parser: OptionParser,
+    /// `true` if the operands are those of a group, which describes many programs: what it calls an input may be none of
+    /// one of them.
+    pub(super) shares_operands: bool,
     /// Options that make the output paths below the operands.
     pub(super) paths: Vec<String>,
     /// Options with which the output still consists of whole paths, or whole lines of the input.
@@ -230,6 +258,8 @@ pub(crate) struct Forms {
     pub(super) talks: Option<String>,
     /// Files of the workspace in which a host may stand that it talks to.
     pub(super) registry: Vec<String>,
+    /// Options with which a program that rewrites files only says what it would change, and what it does then.
+    pub(super) checks: Option<(Does, Vec<String>)>,
     /// Options with which it follows links that it finds below its operands.
     pub(super) follows: Vec<String>,
     /// Options with values by which it prints the paths of plain files only (`-type=f`), options that take this back
@@ -284,6 +314,11 @@ impl ProgramEntry {
         self.marks.contains(&mark)
     }
 
+    /// Returns `true` if the entry itself says what the operands of the program are, and no group of programs that build.
+    pub(crate) fn has_own_operands(&self) -> bool {
+        !self.shares_operands || self.does == Does::Reads
+    }
+
     pub(crate) fn takes_only_harmless(&self) -> bool {
         let harmless = |kind: &Kind| {
             matches!(kind, Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision)
@@ -292,6 +327,21 @@ impl ProgramEntry {
             && self.is(ProgramMark::Harmless)
             && self.operands.iter().all(|slot| harmless(&slot.kind))
             && self.operands.last().is_some_and(|slot| slot.repeats)
+    }
+
+    /// Returns `true` if the program takes its input for text, or the sub-command that its first words name does.
+    pub(crate) fn takes_text(&self, words: &[String]) -> bool {
+        let sub = || self.subs.get(words.first()?);
+        self.forms.stdin
+            || sub().is_some_and(|sub| sub.takes_text(words.get(1..).unwrap_or_default()))
+    }
+
+    /// Returns `true` if a word as a whole is an option without a value, of the program or of the sub-command that its first
+    /// words name.
+    pub(crate) fn is_flag(&self, words: &[String], word: &str) -> bool {
+        let sub = || self.subs.get(words.first()?);
+        matches!(self.options.get(word), Some(OptionForm::Flag))
+            || sub().is_some_and(|sub| sub.is_flag(words.get(1..).unwrap_or_default(), word))
     }
 
     /// Returns `true` if the program only prints, compares or searches for its operands, which are texts.

@@ -28,8 +28,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::ProgramsError;
 use super::entry::{
-    Digest, Does, Forms, Kind, OperandSlot, OptionForm, ProgramEntry, ProgramMark, Script,
-    ValuePlace,
+    Digest, Does, Forms, Kind, OperandSlot, OptionForm, OptionParser, ProgramEntry, ProgramMark,
+    Script, ValuePlace,
 };
 use countersign::args::hex;
 
@@ -96,15 +96,14 @@ impl Reader<'_> {
             "stdin" if value == "text" => self.entry.forms.stdin = true,
             "stdin" => return Err(format!("`{value}` is not what a program takes its input for")),
             "help" => self.help(value)?,
+            "checks" => self.checks(value)?,
             "talks" => self.entry.forms.talks = Some(value.to_owned()),
             "registry" => self.entry.forms.registry.extend(options(value)),
             "follows" => self.entry.forms.follows.extend(options(value)),
             "files" => self.entry.forms.files.extend(options(value)),
             "does" => self.entry.does = does(value)?,
-            "operands" => {
-                self.entry.operands =
-                    value.split_whitespace().map(slot).collect::<Result<_, _>>()?
-            }
+            "parser" => self.entry.parser = parser(value)?,
+            "operands" => self.operands(value)?,
             "flags" => self.all_flags(value, &OptionForm::Flag)?,
             "formats" => self.all_flags(value, &OptionForm::Formats)?,
             "refuses" => self.all_flags(value, &OptionForm::Refused)?,
@@ -173,6 +172,19 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Adds the options with which a program that rewrites files only checks, and what it does then.
+    fn checks(&mut self, value: &str) -> Result<(), String> {
+        let (does, rest) = value.split_once(' ').ok_or("`checks` without options")?;
+        self.entry.forms.checks = Some((form(does)?, options(rest).collect()));
+        Ok(())
+    }
+
+    fn operands(&mut self, value: &str) -> Result<(), String> {
+        self.entry.shares_operands = false;
+        self.entry.operands = value.split_whitespace().map(slot).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
     fn like(&mut self, value: &str) -> Result<(), String> {
         let name: Vec<&str> = value.split_whitespace().collect();
         let other = match self.groups.get(value) {
@@ -189,9 +201,14 @@ impl Reader<'_> {
         self.entry.forms.follows.extend(other.forms.follows);
         self.entry.forms.files.extend(other.forms.files);
         self.entry.forms.registry.extend(other.forms.registry);
+        self.entry.forms.checks = self.entry.forms.checks.take().or(other.forms.checks);
         self.text.push_str(&hex(&other.digest));
         if self.entry.operands.is_empty() {
+            self.entry.shares_operands = value.starts_with('@') || other.shares_operands;
             self.entry.operands = other.operands;
+        }
+        if self.entry.parser == OptionParser::Unsaid {
+            self.entry.parser = other.parser;
         }
         if self.entry.does == Does::Reads {
             self.entry.does = other.does;
@@ -243,7 +260,7 @@ impl Reader<'_> {
         let bundle = letters.len() > 1
             && !word.starts_with("--")
             && !word.ends_with('*')
-            && !self.entry.marks.contains(&ProgramMark::Words);
+            && matches!(self.entry.parser, OptionParser::Unsaid | OptionParser::Gnu);
         if matches!(word, "-*" | "--*")
             && *choice == OptionForm::Flag
             && !self.entry.marks.contains(&ProgramMark::Harmless)
@@ -475,10 +492,20 @@ fn kind(word: &str) -> Result<Kind, String> {
     })
 }
 
+fn parser(value: &str) -> Result<OptionParser, String> {
+    Ok(match value {
+        "gnu" => OptionParser::Gnu,
+        "long-one-dash" => OptionParser::LongOneDash,
+        "go" => OptionParser::Go,
+        "llvm" => OptionParser::Llvm,
+        "words" => OptionParser::Words,
+        _ => return Err(format!("`{value}` is not a parser of options")),
+    })
+}
+
 fn mark(word: &str) -> Result<ProgramMark, String> {
     Ok(match word {
         "harmless" => ProgramMark::Harmless,
-        "words" => ProgramMark::Words,
         "paths" => ProgramMark::Paths,
         "filter" => ProgramMark::Filter,
         "complete" => ProgramMark::Complete,

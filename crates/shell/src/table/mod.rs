@@ -4,18 +4,21 @@
 //! describes it.
 
 mod arguments;
+mod dashes;
 mod described;
 mod entry;
 mod format;
 mod sections;
+mod unmatched;
 mod words;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(super) use arguments::{Matched, Unmatched, matched};
+pub(super) use arguments::{Matched, matched};
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
+pub(super) use unmatched::Unmatched;
 pub(super) use words::is_known_word;
 
 /// The built-in files, with their names for error messages.
