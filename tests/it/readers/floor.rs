@@ -204,4 +204,27 @@ fn reading_what_agents_are_told_is_not_asked_about() {
             assert!(desk.allows(door, policy, tool, &json!({ field: command })), "{command}");
         }
     }
+    // The rules of a user who lets an agent read, and the tools of a client.
+    let reads = Policy::Text(
+        "version = 1\n[[rule]]\nid = 'reads'\nallow = ['read_file', 'search_files']\nwhere.path.within = '.'\n\
+         [[rule]]\nid = 'looks'\nallow = 'shell'\nwhere.command.is = 'read-only'\n",
+    );
+    for name in ["CLAUDE.md", "AGENTS.md", ".github/workflows/ci.yml", ".mcp.json"] {
+        let path = desk.root.join(name).display().to_string();
+        for (door, tool, args) in [
+            (Door::Library, "read_file", json!({ "path": name })),
+            (Door::Library, "search_files", json!({ "path": name, "pattern": "x" })),
+            (Door::Hook(Client::Claude), "Read", json!({ "file_path": path })),
+            (Door::Hook(Client::Claude), "Grep", json!({ "path": path, "pattern": "x" })),
+            (Door::Library, "shell", json!({ "command": format!("cat {name}") })),
+        ] {
+            assert!(desk.allows(door, reads, tool, &args), "{door:?} {tool} {name}");
+        }
+        assert!(!desk.allows(
+            Door::Library,
+            EVERYTHING,
+            "write_file",
+            &json!({ "path": name, "content": "x" })
+        ));
+    }
 }

@@ -263,6 +263,47 @@ fn the_fields_of_other_tools_are_left_to_rules() {
     }
 }
 
+/// R8, X3: a field that a rule judges by commands is the command of the tool, whatever the tool is called.
+#[test]
+fn a_tool_that_a_rule_judges_by_commands_is_a_shell_to_it() {
+    let text = "version = 1\n\
+         [[rule]]\nid = 'command'\nallow = 'mcp:term/run'\nwhere.command.is = 'read-only'\n\
+         [[rule]]\nid = 'script'\nallow = 'mcp:term/run'\nwhere.script.is = 'read-only'\n\
+         [[rule]]\nid = 'env'\nallow = 'mcp:term/run'\nwhere.command.runs = 'id'\nwhere.env.exists = true\n";
+    let rules = [
+        rules(text),
+        rules(&text.replace("version = 1\n", "version = 1\ndanger_default_allow = true\n")),
+    ];
+    let decide = |rules: &Rules, given: Value| {
+        rules.decide(&RuleCall::named("mcp:term/run", &args(given))).decision()
+    };
+    for rules in &rules {
+        for given in [
+            json!({"command": "ls", "shell": "/tmp/x"}),
+            json!({"command": "ls", "env": {"LD_PRELOAD": "x"}}),
+            json!({"script": "ls", "stdin": "rm"}),
+            json!({"command": "ls", "args": ["; rm"]}),
+            json!({"command": "ls", "sandbox": false}),
+            json!({"command": "ls", "path": "~/.ssh"}),
+        ] {
+            assert_eq!(decide(rules, given.clone()), Ask, "{given}");
+        }
+        for given in [
+            json!({"command": "ls"}),
+            json!({"command": "ls", "timeout": 5, "description": "look"}),
+            json!({"script": "ls", "env": {}}),
+            json!({"command": "ls", "script": "ls"}),
+            json!({"command": "id", "env": {"CI": "1"}}),
+        ] {
+            assert_eq!(decide(rules, given.clone()), Allow, "{given}");
+        }
+    }
+    assert_eq!(decide(&rules[0], json!({"command": "ls", "script": "rm a"})), Ask);
+    // A comment with the words of a patch makes no paths known.
+    let patched = json!({"command": "ls # *** Begin Patch", "paths": ["x"]});
+    assert_eq!(decide(&rules[0], patched), Ask);
+}
+
 /// R2: a rule that asks or denies speaks as before, about a call with any fields.
 #[test]
 fn a_denial_stays_one_whatever_is_beside_the_command() {

@@ -591,3 +591,219 @@ fn everyday_commands_of_an_agent_are_none_of_it() {
         Allow,
     );
 }
+
+/// Each of these writes, and hides the name in a text for another program, behind a pattern or in a value.
+#[test]
+fn a_text_for_another_program_names_what_it_writes() {
+    let world = world();
+    for name in ["CLAUDE.md", ".claude/settings.json", ".git/config"] {
+        let (start, end) = name.split_at(name.len() - 2);
+        let (most, last) = name.split_at(name.len() - 1);
+        let commands = [
+            format!("eval \"echo x > {name}\""),
+            format!("trap 'echo x > {name}' EXIT"),
+            format!("flock l -c 'echo x>{name}'"),
+            format!("ssh localhost 'echo x>{name}'"),
+            format!("tmux new -d 'echo x > {name}'"),
+            format!("git -c alias.x='!echo x > {name}' x"),
+            format!("tar --to-command='tee {name}' -xf a.tar"),
+            format!("make -f - <<< 'a:;echo x > {name}'"),
+            format!("crontab - <<< '* * * * * echo x > {name}'"),
+            format!("PAGER='tee {name}' git log"),
+            format!("echo {most}[{last}] | xargs cp a.txt"),
+            format!("x={start}; echo ${{x}}{end} | xargs touch"),
+            format!("./tool '{{\"out\":\"{name}\"}}'"),
+            format!("./tool '<out>{name}</out>'"),
+        ];
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+        // What is not there is matched by no pattern.
+        let known = |it: &&&str| name != ".claude/settings.json" || !it.contains("cp a.txt");
+        world.assert(&commands.iter().filter(known).copied().collect::<Vec<_>>(), Ask);
+    }
+    world.assert(
+        &[
+            "eval \"echo x > out.txt\"",
+            "ssh localhost 'cat a.txt'",
+            "make -f - <<< 'a:;echo x > out.txt'",
+            "PAGER='less -R' git log",
+            "echo a.tx[t] | xargs touch",
+            "./tool '{\"out\":\"a.txt\"}'",
+            "tee out.txt <<E\nsee CLAUDE.md\nE",
+            "git commit -m 'say more in CLAUDE.md (again)'",
+        ],
+        Allow,
+    );
+}
+
+#[test]
+fn the_program_that_decides_is_found_in_what_another_one_is_given() {
+    let world = world();
+    let own = "countersign asks decide x --approve";
+    let commands = [
+        format!("make -f - <<< 'a:;{own}'"),
+        format!("PAGER='{own}' git log"),
+        format!("crontab - <<< '* * * * * {own}'"),
+        format!("flock l -c '{own}'"),
+    ];
+    world.assert(&commands.iter().map(String::as_str).collect::<Vec<_>>(), Ask);
+    world.assert(&["make -f - <<< 'a:;countersigned x'", "PAGER=cat git log"], Allow);
+}
+
+/// The operands that many programs share are an input for most, and what one of them writes.
+#[test]
+fn an_operand_that_many_programs_share_is_no_input() {
+    world().assert(
+        &[
+            "tsc -outFile CLAUDE.md",
+            "jest --json CLAUDE.md",
+            "source-map-explorer a.js --json CLAUDE.md",
+        ],
+        Ask,
+    );
+    world()
+        .assert(&["tsc -p src", "jest src/app.ts", "cat CLAUDE.md", "shellcheck CLAUDE.md"], Allow);
+}
+
+#[test]
+fn a_pattern_that_shells_read_differently_is_a_set_and_itself() {
+    let world = world();
+    world.assert(
+        &[
+            "cp a.txt .g[[:i]t/config",
+            "echo x > .g[[:i]t/config",
+            "sed -i s/a/b/ .g[[:i]t/con*",
+            "rm [[:C]LAUDE.md",
+            "rm [A-D]LAUDE.md",
+            "rm '['C]LAUDE.m*",
+        ],
+        Ask,
+    );
+    world.assert(&["rm [a-b].txt", "cp a.txt src/[a-z].txt", "rm [[:alpha:]].txt"], Allow);
+}
+
+/// X2, R5: how a tool may come to a protected name from the text that it is given.
+#[test]
+fn a_name_is_found_in_each_reading_that_a_tool_may_make() {
+    let world = world();
+    let write = |path: &str| world.call("write_file", json!({"path": path, "content": "x"}));
+    for path in [
+        "CLAUDE.md\n ",
+        " \n.envrc",
+        "\u{a0}\nCLAUDE.md",
+        "x\n\\..\\CLAUDE.md",
+        "x\n/..%2fCLAUDE.md",
+        "%ff/%2e%2e/%43LAUDE.md",
+        "C*.md",
+        ".gi[t]/config",
+        "(.git/config)",
+        "{CLAUDE,x}.md",
+    ] {
+        assert_eq!(write(path), Ask, "{path:?}");
+    }
+    for path in [
+        "a.md\n ",
+        " \nx.txt",
+        "%ff/notes.md",
+        "s*.txt",
+        "app/[id]/page.tsx",
+        "(group)/page.tsx",
+        "a (1).md",
+    ] {
+        assert_eq!(write(path), Allow, "{path:?}");
+    }
+    for patch in [
+        "NAME\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+        "`NAME`\n```\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```\n",
+        "<file path=\"NAME\">x</file>",
+        "<edits>\n<file path='NAME'>\nx\n</file>\n</edits>",
+        "*** Begin Patch\n*** Rename File: a -> NAME\n*** End Patch",
+    ] {
+        for field in ["patch", "input", "diff"] {
+            let call =
+                |name: &str| world.call("apply_patch", json!({field: patch.replace("NAME", name)}));
+            assert_eq!(call("CLAUDE.md"), Ask, "{field} {patch:?}");
+            assert_eq!(call("notes.md"), Allow, "{field} {patch:?}");
+        }
+    }
+}
+
+/// An option that is described as a whole has no value in it.
+#[test]
+fn a_link_that_is_called_like_a_letter_of_an_option_is_none() {
+    let world = world();
+    std::os::unix::fs::symlink(".git/config", world.root.join("e")).unwrap();
+    world.assert(&["go test -race ./...", "cat a.txt"], Allow);
+    world.assert(&["go test -o e ./...", "./tool -race", "touch e"], Ask);
+}
+
+/// A rule about commands on an argument does not make a command of it.
+#[test]
+fn a_stricter_rule_switches_the_floor_not_off() {
+    let rules = super::rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+         [[rule]]\nid = 'no'\ndeny = '*'\nwhere.path.runs = 'rm'\n",
+    );
+    let write =
+        |path: &str| super::decide(&rules, "write_file", json!({"path": path, "content": "x"}));
+    assert_eq!((write(".git/config"), write("a.txt")), (Ask, Allow));
+}
+
+/// The questions of the floor are about writing: what only reads is silent, for each protected name.
+#[test]
+fn what_only_reads_is_not_asked_about_by_the_floor() {
+    let world = world();
+    for name in [
+        "CLAUDE.md",
+        ".github/workflows/ci.yml",
+        ".claude/settings.json",
+        ".mcp.json",
+        "GEMINI.md",
+        ".git/config",
+    ] {
+        for tool in ["read_file", "list_files", "search_files", "find_files"] {
+            let args = json!({"path": name, "pattern": "x"});
+            assert_eq!(world.call(tool, args.clone()), Allow, "{tool} {name}");
+            let own = args.as_object().unwrap();
+            let call = RuleCall::new(tool, own).toolset("claude");
+            assert_eq!(world.rules.decide(&call).decision(), Allow, "claude's {tool} {name}");
+            // What a server does by this name, nobody has said.
+            assert_eq!(
+                world.call(&format!("mcp:fs/{tool}"), args),
+                Ask,
+                "the server's {tool} {name}"
+            );
+        }
+        for command in [
+            "cat NAME",
+            "head -5 NAME",
+            "grep -n x NAME",
+            "wc -l NAME",
+            "diff NAME a.txt",
+            "git diff NAME",
+        ] {
+            let command = command.replace("NAME", name);
+            assert_eq!(world.run(&command), Allow, "{command}");
+        }
+        for command in ["touch NAME", "cat a.txt > NAME", "sed -i s/a/b/ NAME", "./tool NAME"] {
+            let command = command.replace("NAME", name);
+            assert_eq!(world.run(&command), Ask, "{command}");
+        }
+        assert_eq!(world.call("write_file", json!({"path": name, "content": "x"})), Ask, "{name}");
+    }
+    // A directory is where relative names begin.
+    for folder in [".github", ".git", ".claude"] {
+        fs::create_dir_all(world.root.join(folder)).unwrap();
+        for command in ["ls", "cat x", "ls -la | head"] {
+            let command = format!("cd {folder} && {command}");
+            assert_eq!(world.run(&command), Allow, "{command}");
+        }
+        for command in ["make", "tar -xf ../a.tar", "./tool", "touch x"] {
+            let command = format!("cd {folder} && {command}");
+            assert_eq!(world.run(&command), Ask, "{command}");
+        }
+    }
+    // The name of an argument is the tool's own word, unless it is a path.
+    assert_eq!(world.call("configure", json!({"config": "a", "hooks": true})), Allow);
+    assert_eq!(world.call("write_all", json!({".git/config": "x"})), Ask);
+    assert_eq!(world.call("write_all", json!({"files": {"CLAUDE.md": "x"}})), Ask);
+}

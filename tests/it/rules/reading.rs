@@ -471,3 +471,103 @@ fn a_call_is_asked_about_where_its_texts_are_read_in_part() {
     let search = json!({"path": "src", "pattern": "*.rs", "excludePatterns": [".git", "**/.env"]});
     assert_eq!(decide(&denying, "search_files", search), Allow, "what is left out is not read");
 }
+
+/// X2: a pattern that may match asks, in each way that a shell reads a set.
+#[test]
+fn a_set_in_a_pattern_is_one_character_that_is_not_known() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+         [[rule]]\nid = 'no'\ndeny = '*'\nwhere.any_path = ['**/payroll.csv', 'finance/**']\n",
+    );
+    for pattern in [
+        "[o-q]ayroll.csv",
+        "pay[q-s]oll.csv",
+        "p[!b]yroll.csv",
+        "pay[[:alpha:]]oll.csv",
+        "payroll.[b-d]sv",
+        "[e-g]inance/q3.csv",
+        "p[[:a]yroll.csv",
+    ] {
+        for command in [
+            format!("cat {pattern}"),
+            format!("sort < {pattern}"),
+            format!("for f in {pattern}; do cat $f; done"),
+            format!("git show HEAD:{pattern}"),
+        ] {
+            // Where a text has no one meaning, it is asked about as such.
+            assert_ne!(run(&rules, &command), Allow, "{command}");
+        }
+        for (tool, field) in [("read_file", "path"), ("search_files", "glob")] {
+            assert_ne!(
+                decide(&rules, tool, json!({field: pattern, "pattern": "x"})),
+                Allow,
+                "{tool} {pattern}"
+            );
+        }
+    }
+    for pattern in ["[a-b].txt", "[o-q]ayroll.tsv", "src/[a-z].rs", "[[:alpha:]].csv"] {
+        assert_eq!(run(&rules, &format!("cat {pattern}")), Allow, "{pattern}");
+        assert_eq!(decide(&rules, "read_file", json!({"path": pattern})), Allow, "{pattern}");
+    }
+}
+
+/// X2: "Trimmed", decoded and turned also where a line break stands in the text.
+#[test]
+fn a_line_break_beside_a_blank_hides_no_path() {
+    let text = "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+                [[rule]]\nid = 'no'\ndeny = '*'\nwhere.any_path = '**/.env'\n";
+    let denies = rules(text);
+    for path in [".env\n ", " \n.env", ".env\n\t", "\u{a0}\n.env", "x\n/..%2f.env", "x\n\\..\\.env"]
+    {
+        assert_ne!(decide(&denies, "read_doc", json!({"path": path})), Allow, "{path:?}");
+    }
+    let within = rules("version = 1\n[[rule]]\nid = 'in'\nallow = '*'\nwhere.path.within = '.'\n");
+    for path in [" \n/etc/passwd", "\n /etc/passwd", "\u{a0}\n/etc/passwd"] {
+        assert_eq!(decide(&within, "read_doc", json!({"path": path})), Ask, "{path:?}");
+    }
+    assert_eq!(decide(&within, "read_doc", json!({"path": "a.txt\n"})), Allow);
+}
+
+/// X2: the patterns of a search may name a file by a set, a `?`, or in a folder.
+#[test]
+fn a_pattern_of_a_search_names_files_also_by_its_wildcards() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+         [[rule]]\nid = 'no'\ndeny = '*'\nwhere.any_path = ['**/.env', 'secrets/**']\n",
+    );
+    let search = |glob: &str| decide(&rules, "search_files", json!({"pattern": "K", "glob": glob}));
+    for glob in [".[e]nv", "?env", "[.]env", ".e*", "secre[t]s/a", "s*s/credentials.json"] {
+        assert_ne!(search(glob), Allow, "{glob}");
+    }
+    for glob in ["*.rs", "**/*.{ts,tsx}", "*.json", "[a-c]*.md", "src/*/mod.rs"] {
+        assert_eq!(search(glob), Allow, "{glob}");
+    }
+}
+
+/// `outside` denies what is in no folder that it names, by the exact name.
+#[test]
+fn outside_denies_a_folder_that_differs_in_case() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+         [[rule]]\nid = 'no'\ndeny = '*'\nwhere.path.outside = '.'\n",
+    );
+    let root = "/home/user/project";
+    let read = |path: String| decide(&rules, "read_doc", json!({"path": path}));
+    assert_eq!(read("/HOME/USER/PROJECT/x".to_owned()), Deny);
+    assert_eq!(read(format!("{root}/src/x")), Allow);
+    assert_eq!(read("src/x".to_owned()), Allow);
+}
+
+/// Two versions of a standard make different hosts of a few letters.
+#[test]
+fn a_host_with_a_letter_that_standards_read_differently_is_not_certain() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n\
+         [[rule]]\nid = 'no'\ndeny = '*'\nwhere.url.host = 'fass.example'\n",
+    );
+    let fetch = |url: &str| decide(&rules, "fetch", json!({"url": url}));
+    assert_eq!(fetch("https://fa\u{df}.example"), Ask);
+    assert_eq!(fetch("https://fass.example"), Deny);
+    assert_eq!(fetch("https://corp.example/stra\u{df}e"), Allow);
+    assert_eq!(fetch("https://m\u{fc}ller.example"), Allow);
+}

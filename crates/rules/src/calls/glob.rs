@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `Glob` | a text, `*` matches anything | pattern × text |
 //! | `PathGlob` | the components of a path, `**` matches any number of them | parts × components |
-//! | `overlap` | two patterns | the product of both |
+//! | `may_match` (of the shell's patterns) | two patterns | the product of both |
 //!
 //! Texts are at most 64 KiB and patterns 1 KiB; longer texts are unknown, and longer patterns are refused.
 
@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use countersign_shell::inside;
+use countersign_shell::protected::may_match;
 
 /// The longest text that a pattern is matched with. Longer ones cannot be evaluated.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
@@ -107,43 +108,6 @@ fn next_character(text: &[u8], at: usize) -> usize {
     at + 1 + rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count()
 }
 
-/// Whether some text matches both patterns.
-///
-/// Used for words that a shell expands: whether `rm .e*` may become `rm .env` is whether the two patterns have a text
-/// in common. The answer "maybe" makes the condition unknown.
-fn overlap(one: &[u8], other: &[u8]) -> bool {
-    // Reachable positions in `other`, for each position in `one`: a product of two small automata.
-    let width = other.len() + 1;
-    let mut seen = vec![false; (one.len() + 1) * width];
-    let mut open = vec![(0, 0)];
-    while let Some((i, j)) = open.pop() {
-        match seen.get_mut(i * width + j) {
-            Some(seen) if !*seen => *seen = true,
-            _ => continue,
-        }
-        match (one.get(i), other.get(j)) {
-            (None, None) => return true,
-            (Some(b'*'), _) | (_, Some(b'*')) => {
-                if one.get(i) == Some(&b'*') {
-                    open.push((i + 1, j));
-                    if j < other.len() {
-                        open.push((i, j + 1));
-                    }
-                }
-                if other.get(j) == Some(&b'*') {
-                    open.push((i, j + 1));
-                    if i < one.len() {
-                        open.push((i + 1, j));
-                    }
-                }
-            }
-            (Some(a), Some(b)) if a == b || *a == b'?' || *b == b'?' => open.push((i + 1, j + 1)),
-            _ => {}
-        }
-    }
-    false
-}
-
 /// A pattern over paths, component by component; `**` stands for any number of components.
 ///
 /// | pattern | matches |
@@ -226,9 +190,7 @@ impl PathGlob {
 
     /// Whether a file whose name matches a pattern may have the last part of this one for its name.
     pub(crate) fn may_end_as(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        let overlaps =
-            |last: &Glob| last.text == "**" || overlap(last.folded.as_bytes(), name.as_bytes());
+        let overlaps = |last: &Glob| last.text == "**" || may_match(&last.text, name);
         self.parts.last().is_none_or(overlaps)
     }
 
@@ -264,10 +226,9 @@ impl PathGlob {
 
 fn fits_component(part: &Glob, component: &str, folded: bool, may: bool) -> bool {
     if may && (is_pattern(component) || component.contains('[')) {
-        // A shell's `*` at the beginning does not stand for a dot, and a `[…]` may be any character.
-        let dotless = component.starts_with(['*', '?', '[']) && part.text.starts_with('.');
-        let component = component.to_lowercase().replace(['[', ']'], "*");
-        return !dotless && overlap(part.folded.as_bytes(), component.as_bytes());
+        // A `*` at the beginning does not stand for a dot, to most programs.
+        let dotless = component.starts_with('*') && part.text.starts_with('.');
+        return !dotless && may_match(&part.text, component);
     }
     if folded { part.matches_folded(component) } else { part.matches(component) }
 }
@@ -328,11 +289,5 @@ mod tests {
                 assert_eq!(found, Some(means(&parts, &components)), "{pattern} {text}");
             }
         }
-    }
-
-    #[test]
-    fn two_patterns_overlap_if_one_text_matches_both() {
-        assert!(overlap(b"*.pem", b"server*") && overlap(b"a*", b"*a") && !overlap(b"a*", b"b*"));
-        assert!(overlap(b"", b"*") && !overlap(b"x", b""));
     }
 }

@@ -9,7 +9,7 @@
 //! | a program that runs its words (`sudo`, `watch`, `eval`), or that is not known | its own words, here-documents and here-strings |
 //! | `patch`, `git apply`, a program that is not known | the headers of a patch in these |
 //! | a program with messages for people or for other machines (`git commit`, `gh pr`, `curl`) | none |
-//! | any other one | its words that may be commands: `git rebase --exec 'touch .envrc'`, `make --eval='$(file >.envrc)'` |
+//! | any other one | its words that may be commands: `git rebase --exec 'touch .envrc'`, `make --eval='$(file >.envrc)'`; its here-documents and here-strings, unless the table says that it takes its input for text |
 
 use std::borrow::Cow;
 
@@ -111,12 +111,14 @@ pub(crate) fn obeyed<'t>(engine: &Engine, view: &'t CommandView, part: &'t Part)
     if has_messages(part) || !evaluates && only_prints(part) {
         return Vec::new();
     }
-    let is_text = |word: &&str| match evaluates {
-        true => word.contains(char::is_whitespace),
-        false => word.contains([' ', '\t', '\n', '(', '{', '<', '>', ';', '|', '!']),
-    };
     let words = part.argv().iter().skip(usize::from(!evaluates)).map(String::as_str);
-    words.filter(is_text).chain(input(part).filter(|_| evaluates)).collect()
+    let obeys_input = evaluates || !engine.classifier.takes_text(part);
+    words.filter(|word| is_text(word)).chain(input(part).filter(|_| obeys_input)).collect()
+}
+
+/// Whether a word is more than a name: a command, or several values.
+pub(crate) fn is_text(word: &str) -> bool {
+    word.contains(|c: char| c.is_whitespace() || "(){}<>;|!\"'".contains(c))
 }
 
 /// Programs with texts for people or for other machines, and the sub-commands that have these: all, where none is named.

@@ -81,6 +81,14 @@ impl Reading {
         }
     }
 
+    /// The reading of the opposite effect, for a condition that is the negation of another one.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Self::Allowing => Self::Strict,
+            Self::Strict => Self::Allowing,
+        }
+    }
+
     pub(crate) fn allows(self) -> bool {
         self == Self::Allowing
     }

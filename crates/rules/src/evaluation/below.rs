@@ -130,7 +130,7 @@ impl FileTest<'_> {
                     && glob.matches(file, seen.places(), folded, false) == Some(true)
             }),
             Self::Within(targets) => is_below(file, targets, reading),
-            Self::Outside(targets) => !is_below(file, targets, reading),
+            Self::Outside(targets) => !is_below(file, targets, reading.opposite()),
         }
     }
 }

@@ -40,13 +40,20 @@ pub(crate) struct Unread {
 /// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
 /// certain.
 pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
-    let Some(command) = seen.shell_field else {
-        let more = if starts_agent(seen) { of_agent(seen) } else { Vec::new() };
-        return directories(seen).into_iter().chain(more).collect();
-    };
+    match seen.shell_field {
+        Some(command) => beside(seen, &[command.to_owned()]),
+        None => {
+            let more = if starts_agent(seen) { of_agent(seen) } else { Vec::new() };
+            directories(seen).into_iter().chain(more).collect()
+        }
+    }
+}
+
+/// The fields beside some texts that are commands, which may change what runs.
+pub(crate) fn beside(seen: &Seen<'_>, commands: &[String]) -> Vec<Unread> {
     let mut found = Vec::new();
     let mut places: Vec<(&String, PathBuf)> = Vec::new();
-    for (name, value) in seen.call.args.iter().filter(|(name, _)| *name != command) {
+    for (name, value) in seen.call.args.iter().filter(|(name, _)| !commands.contains(name)) {
         let why = if DIRECTORIES.contains(&name.as_str()) {
             match place(seen, value).and_then(|place| is_there(seen, place)) {
                 Ok(place) => {
@@ -55,7 +62,7 @@ pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
                 }
                 Err(why) => Some(why),
             }
-        } else if name == "paths" && is_of_patch(seen, command) {
+        } else if name == "paths" && commands.iter().any(|it| is_of_patch(seen, it)) {
             None
         } else {
             shells::doubt(name, value).map(why)
@@ -150,7 +157,8 @@ fn is_read_otherwise(text: &str) -> bool {
 /// Whether the command is a patch, to which the hook of an agent adds the paths that it changes.
 fn is_of_patch(seen: &Seen<'_>, command: &str) -> bool {
     let text = seen.call.args.get(command).and_then(Value::as_str);
-    text.is_some_and(|text| text.contains("*** Begin Patch"))
+    // A comment with these words makes no command a patch.
+    text.is_some_and(|text| text.lines().any(|line| line.trim() == "*** Begin Patch"))
 }
 
 /// Why a rule that allows is silent about a call with these fields: it has no condition on one of them. A condition of an
@@ -166,10 +174,16 @@ pub(crate) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
 }
 
 /// The fields as one reason.
-pub(crate) fn reason(unread: &[Unread]) -> String {
-    let mut named: Vec<_> = unread.iter().take(MAX_NAMED).map(|it| it.why.clone()).collect();
-    if unread.len() > MAX_NAMED {
-        named.push(format!("and {} more", unread.len() - MAX_NAMED));
+pub(crate) fn reason(unread: &[Unread], beside_judged: &[Unread]) -> String {
+    let all = || unread.iter().chain(beside_judged).map(|it| &it.why);
+    let mut named: Vec<String> = Vec::new();
+    for why in all() {
+        if named.len() < MAX_NAMED && !named.contains(why) {
+            named.push(why.clone());
+        }
+    }
+    if all().count() > MAX_NAMED {
+        named.push(format!("and {} more", all().count() - MAX_NAMED));
     }
     named.join("; ")
 }

@@ -89,6 +89,8 @@ pub(super) struct Evaluation<'a> {
     covered: Vec<Cover>,
     /// What the call of a shell carries beside its command, and no rule may overlook.
     unread: Vec<Unread>,
+    /// The same of another tool, beside the fields that rules judge by commands: for these rules, it is a shell.
+    beside_judged: Vec<Unread>,
     ruling: Ruling,
     /// What the rule that is evaluated is about below a folder that the call reads.
     below: Option<Below>,
@@ -117,6 +119,7 @@ pub(super) fn evaluate(
         units: Vec::new(),
         covered: Vec::new(),
         unread: Vec::new(),
+        beside_judged: Vec::new(),
         ruling,
         below: None,
         near: explains.then(Vec::new),
@@ -134,10 +137,14 @@ impl Evaluation<'_> {
     /// Finds the commands that have to be allowed by themselves.
     fn look(&mut self) {
         let mut fields: Vec<Vec<String>> = Vec::new();
+        let mut judged: Vec<String> = Vec::new();
         if let Some(field) = self.seen.shell_field {
             fields.push(vec![field.to_owned()]);
         }
         self.set.candidates(&self.seen.call, |_, rule| {
+            if rule.effect == ToolDecision::Allow {
+                judged.extend(rule.command_field().and_then(|field| field.first()).cloned());
+            }
             let of_exceptions = rule.exceptions.iter().flatten().filter(|it| it.is_of_commands());
             for condition in rule.commands.iter().chain(of_exceptions) {
                 if let FieldPath::Named(path) = &condition.field
@@ -147,6 +154,9 @@ impl Evaluation<'_> {
                 }
             }
         });
+        if self.seen.shell_field.is_none() && !judged.is_empty() {
+            self.beside_judged = beside::beside(&self.seen, &judged);
+        }
         for field in fields {
             let Some(view) = self.seen.view(&field) else { continue };
             let number = self.views.len();
@@ -189,7 +199,9 @@ impl Evaluation<'_> {
     /// allow it either, as it is an answer about commands that were read.
     fn is_unread(&self) -> bool {
         let is_open = |number: usize| self.cover_of(number) != Cover::Covered;
+        let is_withheld = |number: usize| self.cover_of(number) == Cover::Withheld;
         !self.unread.is_empty() && self.numbers().any(is_open)
+            || !self.beside_judged.is_empty() && self.numbers().any(is_withheld)
     }
 
     fn rule(&mut self, file: &RuleFile, rule: &Rule) {
@@ -228,7 +240,9 @@ impl Evaluation<'_> {
             return self.missed(file, rule, None, || reason::failed(condition, answer));
         }
         let mut spoke = false;
-        let silenced = beside::silences(rule, &self.unread);
+        let beside_commands = || beside::silences(rule, &self.beside_judged);
+        let silenced = beside::silences(rule, &self.unread)
+            .or_else(|| rule.command_field().and_then(|_| beside_commands()));
         for number in self.numbers() {
             let unit = self.unit(number);
             match (self.covers(rule, unit), &silenced) {
@@ -520,7 +534,7 @@ impl Evaluation<'_> {
         if self.ruling.decision == ToolDecision::Ask && names_all {
             let mut said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
             if is_unread {
-                let reason = beside::reason(&self.unread);
+                let reason = beside::reason(&self.unread, &self.beside_judged);
                 said.push(Spoke { part: None, reason, ..self.default(Unit::Whole) });
             }
             self.ruling.spoke.extend(said);
@@ -558,18 +572,7 @@ impl Evaluation<'_> {
 
     fn default(&self, unit: Unit) -> Spoke {
         let part = self.part(unit);
-        let mut reason = match &part {
-            Some(part) => format!("no rule allows `{}`", countersign::show::escape(part)),
-            None => match self.seen.call.unknown_of() {
-                Some(client) => format!(
-                    "no rule allows `{client}:{}` by its name",
-                    countersign::show::escape(self.seen.call.tool)
-                ),
-                None => {
-                    format!("no rule allows `{}`", countersign::show::escape(self.seen.call.tool))
-                }
-            },
-        };
+        let mut reason = reason::uncovered(&self.seen, part.as_deref());
         if let Unit::Rest(number) = unit
             && let Some(why) = self.views.get(number).and_then(|(_, view)| view.refused.as_deref())
         {

@@ -88,3 +88,13 @@ fn shown(text: &str) -> String {
     let (short, rest) = text.split_at(end);
     format!("{}… ({} more characters)", countersign::show::escape(short), rest.chars().count())
 }
+
+/// Why the default asks about a call, or about one command of it.
+pub(super) fn uncovered(seen: &Seen<'_>, part: Option<&str>) -> String {
+    let tool = countersign::show::escape(seen.call.tool);
+    match (part, seen.call.unknown_of()) {
+        (Some(part), _) => format!("no rule allows `{}`", countersign::show::escape(part)),
+        (None, Some(client)) => format!("no rule allows `{client}:{tool}` by its name"),
+        (None, None) => format!("no rule allows `{tool}`"),
+    }
+}

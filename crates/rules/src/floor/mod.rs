@@ -221,24 +221,26 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         commands.any(|it| computed::prints_repository(it) || it.words().iter().any(names))
     };
     let matched = |word: &Word| {
-        word.kind() == WordKind::Glob
-            && part.directories().iter().any(|directory| {
-                let found = seen.engine.classifier.matches(word.text(), directory);
-                // A pattern may match a link to something protected, whatever the link is called.
-                let leads = |place: &PathBuf| {
-                    let places = seen.places().of(&place.to_string_lossy(), directory);
-                    places.iter().flatten().chain([place]).any(|it| protected_place(seen, it))
-                };
-                found.is_none_or(|all| all.iter().any(leads))
-            })
+        let mut all = part.directories().iter();
+        word.kind() == WordKind::Glob && all.any(|it| matches_protected(seen, word.text(), it))
     };
     let given = |it: &Assignment| {
         let value = it.value();
-        let leads = || names(value.text()) || printed(value) || may_name(seen, part, value);
+        // `PAGER='tee .envrc'`
+        let leads = || {
+            names(value.text())
+                || printed(value)
+                || may_name(seen, part, value)
+                || texts::is_text(value.text()) && tells(seen, part, value.text())
+        };
         !git_places::is_place(it.name()) && leads()
     };
+    let is_flag = |word: &str| word.starts_with('-') && seen.engine.classifier.is_flag(part, word);
     let is_named = |(at, word): (usize, &String)| {
-        names(word) && !is_input(seen, part, word) && !left_out::is_left_out(part.argv(), at)
+        names(word)
+            && !is_flag(word)
+            && !is_input(seen, part, word)
+            && !left_out::is_left_out(part.argv(), at)
     };
     part.argv().iter().enumerate().skip(1).any(is_named)
         || part
@@ -248,6 +250,7 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         || targets(part).any(matched)
         || part.assignments().iter().any(given)
         || texts::obeyed(seen.engine, view, part).into_iter().any(|text| tells(seen, part, text))
+        || texts::is_fed(part) && view.parts().iter().any(|from| hands_on(from, &names, &matched))
         || texts::patched(seen.engine, view, part).iter().any(|name| is_patched(seen, part, name))
         || computed::writes(view, part)
         || copied::brings(seen, view, part, |place| protected_place(seen, place))
@@ -255,6 +258,12 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         || sweeps_all(seen, part)
         || makes_repository(seen, part)
         || part.directories().iter().any(|directory| protected_place(seen, directory))
+}
+
+/// Whether a word of a command, as it is once the shell has put in what it knows, names or matches something protected:
+/// `echo CLAUDE.m[d] | xargs touch`.
+fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word) -> bool) -> bool {
+    from.argv().iter().skip(1).any(|word| names(word)) || from.words().iter().any(matched)
 }
 
 /// Whether a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.
@@ -273,7 +282,7 @@ fn tells(seen: &Seen<'_>, part: &Part, text: &str) -> bool {
             .is_some_and(|text| fragments(&text).any(|it| it.contains('*') && may_be_protected(it)))
 }
 
-/// Whether a command is known to read and to do nothing else.
+/// Whether a command is known to read and to do nothing else. Who may see what it reads is another question.
 fn only_reads(part: &Part) -> bool {
     let reads = |effect: &Effect| {
         matches!(
@@ -402,7 +411,7 @@ fn script(seen: &Seen<'_>, text: &str) -> bool {
 
 /// Whether the table says that a command without reasons only reads the file that a word names.
 fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    if !part.reasons().iter().all(Reason::is_about_reach) {
+    if !part.reasons().iter().all(Reason::is_about_reach) || part.shares_operands() {
         return false;
     }
     let Ok(places) = seen.places().of(word, part.directory()) else { return false };
@@ -427,6 +436,18 @@ fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str
     }
 }
 
+/// Whether a pattern matches something protected in a directory, says as much of a protected name as to mean it, or matches
+/// too much to tell.
+fn matches_protected(seen: &Seen<'_>, pattern: &str, directory: &Path) -> bool {
+    // A pattern may match a link to something protected, whatever the link is called.
+    let leads = |place: &PathBuf| {
+        let places = seen.places().of(&place.to_string_lossy(), directory);
+        places.iter().flatten().chain([place]).any(|it| protected_place(seen, it))
+    };
+    let found = seen.engine.classifier.matches(pattern, directory);
+    may_be_protected(pattern) || found.is_none_or(|all| all.iter().any(leads))
+}
+
 /// Whether a text of the arguments is the path of something protected, in any reading that a tool may make.
 fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall) -> bool {
     if text.is_empty() {
@@ -440,7 +461,8 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall)
     {
         return is_protected(Path::new(text));
     }
-    if argument::is_plain(text) {
+    let may_be_pattern = role == TextRole::Named && text.contains(['*', '?', '[']);
+    if argument::is_plain(text) && !may_be_pattern {
         return leads(seen, text, None);
     }
     let Readings { all, is_address, is_cut, .. } = argument::readings(text, role);
@@ -459,7 +481,12 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall)
         let names = usize::from(role == TextRole::Named);
         let mut folders = normal.components().rev().skip(names);
         let is_no_path = stays || is_text && folders.any(broken);
-        !is_no_path && leads(seen, &reading.text, None)
+        let matched = || {
+            reading.is_pattern
+                && role == TextRole::Named
+                && seen.directories().iter().any(|it| matches_protected(seen, &reading.text, it))
+        };
+        !is_no_path && (leads(seen, &reading.text, None) || matched())
     })
 }
 

@@ -79,7 +79,9 @@ fn hidden<'t>(
             .any(|it| matches!(&**it, "commit" | "tag" | "merge" | "notes" | "stash" | "log"));
     let own = (is_git || part.effects().iter().any(runs)).then_some(part.argv());
     let own = own.into_iter().flatten().map(String::as_str);
-    texts::obeyed(seen.engine, view, part).into_iter().chain(own).map(Cow::Borrowed)
+    let given = part.assignments().iter().map(|it| it.value().text());
+    let all = texts::obeyed(seen.engine, view, part).into_iter().chain(own).chain(given);
+    all.map(Cow::Borrowed)
 }
 
 /// Returns whether a string of a tool's arguments may be a command line, or the program of one, that runs the program.

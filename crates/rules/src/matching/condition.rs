@@ -262,7 +262,7 @@ fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: boo
 }
 
 fn at_place(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
-    let inside = |targets: &[String]| {
+    let inside = |targets: &[String], reading: Reading| {
         let mut known = true;
         let found = targets.iter().any(|target| {
             let target = seen.target(target);
@@ -276,8 +276,10 @@ fn at_place(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glo
         }
     };
     match test {
-        Test::Within(targets) => inside(targets),
-        Test::Outside(targets) => match inside(targets) {
+        Test::Within(targets) => inside(targets, reading),
+        // A place is outside if it is not below by any comparison that a file system makes, and where a rule denies, by the
+        // exact one: without regard to case, `/TMP/x` would be in `/tmp`, and milder.
+        Test::Outside(targets) => match inside(targets, reading.opposite()) {
             Truth::Yes => Truth::No,
             Truth::No => Truth::Yes,
             unknown @ Truth::Unknown(_) => unknown,

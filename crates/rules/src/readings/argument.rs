@@ -94,7 +94,7 @@ pub fn is_plain(text: &str) -> bool {
     };
     is_name(text)
         || !text.bytes().any(odd)
-            && !text.starts_with(['[', '-', ' ', '"'])
+            && !text.starts_with(['[', '-', ' ', '"', '('])
             && !text.ends_with([' ', '.'])
 }
 
@@ -149,16 +149,25 @@ fn is_pattern(text: &str, role: TextRole) -> bool {
         inside.len() < rest.len()
             && (inside.chars().count() == 1
                 || inside.contains('-')
-                || inside.starts_with(['!', '^']))
+                || inside.starts_with(['!', '^', '[', ':', '=']))
     };
     let wild = |part: &str| part.contains(['*', '?']) || part.split('[').skip(1).any(is_set);
-    // A pattern for names that begins with a wildcard is about their ends: `*.json` looks for no file in particular.
-    let named = |part: &str| part.chars().take_while(|c| !matches!(c, '*' | '?' | '[')).count() > 1;
+    // A pattern for names that begins with a star is about their ends: `*.json` looks for no file in particular.
+    let named = |part: &str| {
+        let begins = part.chars().take_while(|c| !matches!(c, '*' | '?' | '[')).count() > 1;
+        let letters = part.chars().filter(|c| c.is_alphanumeric()).count() > 2;
+        begins || !part.starts_with('*') && !part.contains('*') && letters
+    };
     match role {
         TextRole::Named => wild(text),
-        TextRole::Pattern => {
-            text.split('/').next_back().is_some_and(|part| wild(part) && named(part))
-        }
+        // A folder may be a pattern, too: `s*s/credentials.json`.
+        TextRole::Pattern => match text.rsplit_once('/') {
+            _ if text.split('/').next_back().is_some_and(|part| wild(part) && named(part)) => true,
+            Some((folders, last)) => {
+                !wild(last) && folders.split('/').any(|part| wild(part) && part != "**")
+            }
+            None => false,
+        },
         TextRole::Prose | TextRole::Content => false,
     }
 }
@@ -174,7 +183,7 @@ pub fn readings(text: &str, role: TextRole) -> Readings<'_> {
         found.add(Cow::Borrowed(cut), Likelihood::Possible);
         return found.readings;
     }
-    if text.trim_matches(['\n', '\r']).contains(['\n', '\r']) {
+    if trimmed(text).contains(['\n', '\r']) {
         found.lines(text);
     } else if role == TextRole::Content {
         found.add(Cow::Borrowed(text), Likelihood::Certain);
@@ -211,19 +220,24 @@ impl<'t> ArgumentReader<'t> {
         }
     }
 
+    /// The names in the headers of a patch, or in the marks of `<file path="x">`.
+    fn headers(&mut self, text: &str) {
+        for HeaderName { name, is_certain } in patch::headers(text) {
+            let likelihood = match (is_certain, self.role) {
+                (true, TextRole::Prose) => Likelihood::Possible,
+                (true, _) => Likelihood::Certain,
+                // A line of a text for people.
+                (false, TextRole::Prose) => continue,
+                (false, _) => Likelihood::Possible,
+            };
+            self.add(Cow::Owned(name), likelihood);
+        }
+    }
+
     /// A text of several lines: the names in its headers if it is a patch, and the whole as one path.
     fn lines(&mut self, text: &'t str) {
         if self.role != TextRole::Content {
-            for HeaderName { name, is_certain } in patch::headers(text) {
-                let likelihood = match (is_certain, self.role) {
-                    (true, TextRole::Prose) => Likelihood::Possible,
-                    (true, _) => Likelihood::Certain,
-                    // A line of a text for people.
-                    (false, TextRole::Prose) => continue,
-                    (false, _) => Likelihood::Possible,
-                };
-                self.add(Cow::Owned(name), likelihood);
-            }
+            self.headers(text);
             self.json(text);
             // A text may be one value in each line.
             for line in text.lines().filter(|it| it.starts_with(['[', '{'])).take(MAX_WORDS) {
@@ -246,10 +260,21 @@ impl<'t> ArgumentReader<'t> {
             self.url(&known);
             self.decoded_from(first);
         }
+        // A program that trims, turns or decodes the text does it to one of several lines, too.
+        if text.len() <= MAX_PATH {
+            if trimmed(text) != text {
+                self.add(Cow::Borrowed(trimmed(text)), Likelihood::Possible);
+            }
+            self.turned();
+            self.decoded();
+        }
     }
 
     fn line(&mut self, text: &'t str) {
         self.add(Cow::Borrowed(text), Likelihood::Certain);
+        if text.contains('<') && text.contains('=') && self.role == TextRole::Named {
+            self.headers(text);
+        }
         if is_plain(text) && text.len() <= MAX_PATH {
             return self.parts(text);
         }
@@ -276,6 +301,9 @@ impl<'t> ArgumentReader<'t> {
             .trim_end_matches('>');
         if trimmed != text {
             self.add(Cow::Borrowed(trimmed), Likelihood::Possible);
+        }
+        if let Some(inner) = trimmed.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+            self.add(Cow::Borrowed(inner), Likelihood::Possible);
         }
         self.variable(trimmed);
         if text.contains(['\t', '\n', '\r']) {
@@ -371,7 +399,8 @@ impl<'t> ArgumentReader<'t> {
                     Some(Ok(decoded)) => current = decoded,
                     Some(Err(())) => {
                         self.readings.unreadable = Some("has a code that is no character");
-                        break;
+                        // Some put another character in its place.
+                        current = percent_decoded_lossily(&current);
                     }
                 }
                 if current.contains('\0') {
@@ -523,6 +552,18 @@ fn percent_decoded(text: &str) -> Option<Result<String, ()>> {
     if !text.contains('%') {
         return None;
     }
+    match String::from_utf8(decoded_bytes(text)) {
+        Ok(out) => (out != text).then_some(Ok(out)),
+        Err(_) => Some(Err(())),
+    }
+}
+
+/// The text decoded, with U+FFFD for each code that is no character, as Python does it.
+fn percent_decoded_lossily(text: &str) -> String {
+    String::from_utf8_lossy(&decoded_bytes(text)).into_owned()
+}
+
+fn decoded_bytes(text: &str) -> Vec<u8> {
     let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -539,8 +580,5 @@ fn percent_decoded(text: &str) -> Option<Result<String, ()>> {
             }
         }
     }
-    match String::from_utf8(out) {
-        Ok(out) => (out != text).then_some(Ok(out)),
-        Err(_) => Some(Err(())),
-    }
+    out
 }

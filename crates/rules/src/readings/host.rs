@@ -47,12 +47,20 @@ pub(crate) fn read(text: &str, adds_scheme: bool) -> Result<HostReading, &'stati
         Some("has characters that programs read differently")
     } else if !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
         Some("is no web address")
+    } else if authority(text).contains(['\u{df}', '\u{1e9e}', '\u{3c2}', '\u{200c}', '\u{200d}']) {
+        Some("has letters that two versions of the standard read as different hosts")
     } else if !url.username().is_empty() || url.password().is_some() {
         Some("has a user name in it")
     } else {
         None
     };
     Ok(HostReading { host, port: url.port(), known_port: url.port_or_known_default(), doubt })
+}
+
+/// The part of a URL that names the host.
+fn authority(text: &str) -> &str {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 /// The name of a host as it is compared: `None` if the text is more than a host.

@@ -8,6 +8,7 @@
 //! | of coding agents | `*** Add File: x`, `*** Update File: x`, `*** Delete File: x`, `*** Move to: x` |
 //! | unified | `--- a/x`, `+++ b/x`, `diff --git a/x b/x`, `rename from x`, `rename to x`, `copy to x`, `Index: x` |
 //! | context | `*** x`, `--- x`, `Index: x` |
+//! | of blocks | the line in front of `<<<<<<< SEARCH`, `<file path="x">` |
 //!
 //! A line that begins with `***` and is neither a known operation nor a known mark makes a patch of the first family
 //! doubtful.
@@ -79,14 +80,23 @@ pub(crate) struct HeaderName {
 pub(crate) fn headers(text: &str) -> Vec<HeaderName> {
     let is_certain = is_patch(text);
     let mut names = paths(text).paths;
+    let mut before = "";
     for line in text.split(ENDS).map(str::trim_start) {
+        in_blocks(line, before, &mut names);
+        // A fence may stand between a name and its block.
+        if !line.is_empty() && !line.starts_with("```") {
+            before = line;
+        }
         let Some(start) = HEADERS.iter().find(|start| line.starts_with(**start)) else { continue };
         let rest = line.get(start.len()..).unwrap_or_default();
         match *start {
             "*** " => {
                 // `*** Update File: x`, and `*** x` of a context patch, but not its `*** 1,5 ****`.
                 if let Some((_, path)) = rest.split_once(": ") {
-                    names.push(path.trim().trim_matches(['`', '"', '\'']).to_owned());
+                    // `*** Rename File: x -> y`
+                    let ends = path.split(" -> ").chain([path]);
+                    let bare = |name: &str| name.trim().trim_matches(['`', '"', '\'']).to_owned();
+                    names.extend(ends.map(bare));
                 } else if !rest.ends_with("****") {
                     names_in(rest, &mut names);
                 }
@@ -106,6 +116,26 @@ pub(crate) fn headers(text: &str) -> Vec<HeaderName> {
     names.extend(below);
     names.retain(|name| !name.is_empty() && name != "/dev/null" && name != "dev/null");
     names.into_iter().map(|name| HeaderName { name, is_certain }).collect()
+}
+
+/// The names in front of a block of a search and its replacement, and in the marks of `<file path="x">`.
+fn in_blocks(line: &str, before: &str, names: &mut Vec<String>) {
+    if line.starts_with("<<<<<<<") {
+        let bare = |c: char| c.is_whitespace() || "`*#:\"'".contains(c);
+        names.push(before.trim_matches(bare).to_owned());
+        names.push(line.trim_start_matches('<').trim().to_owned());
+    }
+    if !line.contains('<') {
+        return;
+    }
+    for attribute in ["path=", "file=", "filename=", "name=", "file_path="] {
+        let values = line.match_indices(attribute).take(MAX_NAMES);
+        names.extend(values.filter_map(|(at, _)| {
+            let rest = line.get(at + attribute.len()..)?;
+            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            rest.get(1..)?.split(quote).next().map(str::to_owned)
+        }));
+    }
 }
 
 /// The names that a header may mean: the whole, and what stands before a tab or a blank.
