@@ -766,7 +766,7 @@ fn what_only_reads_is_not_asked_about_by_the_floor() {
             let own = args.as_object().unwrap();
             let call = RuleCall::new(tool, own).toolset("claude");
             assert_eq!(world.rules.decide(&call).decision(), Allow, "claude's {tool} {name}");
-            // What a server does by this name, nobody has said.
+            // This name does not say what the tool of a server does.
             assert_eq!(
                 world.call(&format!("mcp:fs/{tool}"), args),
                 Ask,

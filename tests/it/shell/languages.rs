@@ -31,75 +31,71 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Pieces of scripts of `awk`, of which nearly each means something else within a string, a pattern or a comment.
-const AWK: &[&str] = &[
-    "print",
-    "printf",
-    "\"a\"",
+/// Texts of which each means something else within a string, a pattern or a comment of `awk`.
+const AWK_VALUES: &[&str] = &[
+    "1",
+    "x",
+    "$1",
+    "$1/$2",
     "\"a;b\"",
     "\"}\"",
     "\"(\"",
-    "\"%d;\\n\"",
     "\"\\\"\"",
-    "$1",
-    "$1/$2",
-    "1",
-    "x",
-    "/a/",
+    "\"/\"",
+    "\"> out\"",
     "/a\"b/",
-    "/;/",
     "/[/]/",
+    "/;/",
     "/#/",
-    "/ 2",
-    "(",
-    ")",
-    "(1)",
-    ", ",
-    ";",
-    "{",
-    "}",
-    "\n",
-    "# c\n",
-    "# \"\n",
-    "# (\n",
-    ">",
-    ">>",
-    "> \"out\"",
-    "> \"out\" ",
-    "> x",
-    "&&",
-    "||",
-    "|",
-    "!",
-    "~",
-    "=",
-    "y = 1 / 2",
-    "if (x)",
-    "else",
-    "return",
-    "length",
-    ", # c\n",
-    "?",
-    ":",
-    "BEGIN",
-    "END",
-    "-",
-    "getline",
+    "(1 > 2)",
+    "($1 > \"out\")",
+    "length(\"a > b\")",
+    "(/x/ ? 1 : 2)",
+    "x / 2 / $1",
+    "-1",
 ];
+const AWK_TARGETS: &[&str] =
+    &[" > \"out\"", " >> \"out\"", ">\"o\" \"ut\"", " > x", " > $1", " | \"cat > out\"", ""];
+const AWK_ENDS: &[&str] =
+    &["; ", "\n", " # c > \"out\"\n", " # \"\n", " # (\n", " # /\n", ";\n}\n{ "];
+
+fn one_of<'t>(dice: &mut Dice, all: &[&'t str]) -> &'t str {
+    all[usize::try_from(dice.roll(all.len() as u64)).unwrap()]
+}
+
+/// A statement of `awk`, made by chance.
+fn statement(dice: &mut Dice) -> String {
+    let (value, other) = (one_of(dice, AWK_VALUES), one_of(dice, AWK_VALUES));
+    let target = if dice.roll(3) == 0 { one_of(dice, AWK_TARGETS) } else { "" };
+    match dice.roll(8) {
+        0 => format!("print {value}{target}"),
+        1 => format!("print {value}, {other}{target}"),
+        2 => format!("print {value}, # c\n{other}{target}"),
+        3 => format!("printf \"%s;\\n\", {value}{target}"),
+        4 => format!("printf(\"%s > %s\", {value}, {other}){target}"),
+        5 => format!("y = {value} / {other}"),
+        6 => format!("if ({value} > {other}) print {value}{target}; else y = {other}"),
+        _ => format!("n[{value}] = {value} > {other} ? {other} : 1"),
+    }
+}
 
 /// C1: "Each command is judged by the effect of its program": what `awk` is allowed to run writes no file.
 #[test]
 fn no_script_of_awk_that_is_allowed_writes_a_file() {
     let mut dice = Dice(41);
     let (mut allowed, mut valid) = (0, 0);
-    for round in 0..12_000 {
+    for round in 0..6_000 {
         let mut script = String::from(if round % 2 == 0 { "BEGIN { " } else { "{ " });
-        for _ in 0..=dice.roll(9) {
-            script.push_str(AWK[usize::try_from(dice.roll(AWK.len() as u64)).unwrap()]);
-            script.push_str(if dice.roll(3) == 0 { "" } else { " " });
+        for _ in 0..=dice.roll(3) {
+            script.push_str(&statement(&mut dice));
+            script.push_str(one_of(&mut dice, AWK_ENDS));
         }
-        script.push_str(" }");
-        let is_about_writing = script.contains("print") && script.contains('>');
+        script.push('}');
+        // Without one of its characters, a script may be another one.
+        if dice.roll(3) == 0 {
+            script.remove(usize::try_from(dice.roll(script.len() as u64)).unwrap());
+        }
+        let is_about_writing = script.contains("print") && script.contains(['>', '|']);
         if !is_about_writing
             || judged(Preset::Reader, &format!("awk '{script}' a.txt")) != ToolDecision::Allow
         {
@@ -120,7 +116,7 @@ fn no_script_of_awk_that_is_allowed_writes_a_file() {
         assert_eq!(names(folder.path()), BTreeSet::from(["a.txt".to_owned()]), "{script}");
     }
     println!("{allowed} allowed, {valid} of them ran");
-    assert!(valid > 20, "the scripts say nothing: {valid} of {allowed} ran");
+    assert!(valid > 100, "the scripts say nothing: {valid} of {allowed} ran");
 }
 
 #[test]
@@ -324,7 +320,7 @@ fn no_shell_expands_a_pattern_to_a_file_that_the_judge_does_not_see() {
             let seen = classifier.matches(&format!("./{pattern}"), folder.path()).unwrap();
             let seen: BTreeSet<_> = seen
                 .iter()
-                .map(|it| it.file_name().unwrap().to_string_lossy().into_owned())
+                .map(|it| it.strip_prefix(folder.path()).unwrap().to_string_lossy().into_owned())
                 .collect();
             for name in answer.lines().filter_map(|line| line.strip_prefix("./")) {
                 if name == pattern && !folder.path().join(name).exists() {
@@ -457,7 +453,7 @@ fn long_options_behind_one_dash_write_nothing_unasked() {
         "gcc -Iinclude -O2 -c src/a.c -o build/a.o",
         "nasm -felf64 src/a.asm -o build/a.o",
         "kubectl get pods -oyaml",
-        "curl -sSfL http://localhost:3000/health",
+        "curl -sSf http://localhost:3000/health",
     ] {
         super::allows(text);
     }
@@ -480,7 +476,7 @@ fn commands_that_show_no_content_are_not_asked_about() {
         "echo \"${PIPESTATUS[x]}\"",
         "echo \"${SECRETS[0]}\"",
         "git log --output=\"$(git config user.name)\"",
-        "du -sh .env/*",
+        "du -sh .ssh/*",
         "ls src | while read f; do cat < \"src/$f\"; done",
         "ssh -V host",
         "act",

@@ -107,7 +107,7 @@ fn a_sub_command_that_is_not_described_is_no_operand() {
 
 #[test]
 fn a_pattern_of_options_lets_no_path_in() {
-    let allowed = with_table("[frob]\nmarks: words\nflags: -W*");
+    let allowed = with_table("[frob]\nparser: words\nflags: -W*");
     assert!(allowed("frob -Wformat=2"));
     for text in ["frob -Wo=../x", "frob -W/x", "frob -Wa:b", "frob -W@x"] {
         assert!(!allowed(text), "{text}");

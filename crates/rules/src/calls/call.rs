@@ -13,6 +13,9 @@ use crate::readings::tools::{OF_CLIENT, client_of, client_with, only_reads, tool
 use countersign::call::{ToolCall, ToolSource};
 use countersign::origin::Origin;
 
+/// Tools of the vocabulary that read files, and do nothing else.
+const READERS: [&str; 4] = ["find_files", "list_files", "read_file", "search_files"];
+
 /// The word of a pattern for the own tools of whichever client calls.
 pub(crate) const ANY_CLIENT: &str = "client";
 
@@ -173,9 +176,13 @@ impl<'a> RuleCall<'a> {
         self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set)
     }
 
-    /// Returns `true` if the tool is one of a coding agent's own that is known to write nothing.
+    /// Returns `true` if the tool is known to write nothing: one of a coding agent's own, or one of the program itself that has
+    /// the name of a tool of the vocabulary that reads files. What a tool of a server does, its name does not say.
     pub(crate) fn is_known_to_read(&self) -> bool {
-        self.toolset_as_set().is_some_and(|toolset| only_reads(toolset, self.tool))
+        match &self.source {
+            None => READERS.contains(&self.tool),
+            Some(_) => self.toolset_as_set().is_some_and(|toolset| only_reads(toolset, self.tool)),
+        }
     }
 
     /// The client that the tool belongs to, if it is not in the table of the client's tools.

@@ -136,11 +136,9 @@ pub(super) fn evaluate(
 impl Evaluation<'_> {
     /// Finds the commands that have to be allowed by themselves.
     fn look(&mut self) {
-        let mut fields: Vec<Vec<String>> = Vec::new();
+        let of_shell = self.seen.shell_field.iter().map(|field| vec![(*field).to_owned()]);
+        let mut fields: Vec<Vec<String>> = of_shell.collect();
         let mut judged: Vec<String> = Vec::new();
-        if let Some(field) = self.seen.shell_field {
-            fields.push(vec![field.to_owned()]);
-        }
         self.set.candidates(&self.seen.call, |_, rule| {
             if rule.effect == ToolDecision::Allow {
                 judged.extend(rule.command_field().and_then(|field| field.first()).cloned());

@@ -24,7 +24,7 @@
 //! files that no word names (`configuring`).
 //!
 //! Tools and commands that only read are left out, as the questions are about writing: a tool of a coding agent that the
-//! table of its tools knows as one that reads, a tool that a user's file calls read-only, and a command that the table of
+//! table of its tools knows as one that reads, a tool of the program itself with such a name of the vocabulary, a tool that a user's file calls read-only, and a command that the table of
 //! programs knows as one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by
 //! itself only where a command does more than read there. A working tree of the project below `.claude/worktrees` is as the
 //! root is.
@@ -263,7 +263,9 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
 /// Whether a word of a command, as it is once the shell has put in what it knows, names or matches something protected:
 /// `echo CLAUDE.m[d] | xargs touch`.
 fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word) -> bool) -> bool {
-    from.argv().iter().skip(1).any(|word| names(word)) || from.words().iter().any(matched)
+    let is_handed_on =
+        |(at, word): (usize, &String)| names(word) && !left_out::is_left_out(from.argv(), at);
+    from.argv().iter().enumerate().skip(1).any(is_handed_on) || from.words().iter().any(matched)
 }
 
 /// Whether a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.

@@ -242,6 +242,10 @@ impl Workspace {
             // With `**`, what was found is looked into, too.
             while let Some(folder) = found.get(at).cloned() {
                 at += 1;
+                // Some shells find the folder above by `.*`.
+                if part.starts_with('.') && fits(part, "..") {
+                    next.push(folder.join(".."));
+                }
                 for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                     left = usize::checked_sub(left, 1)?;
                     let name = entry.file_name();

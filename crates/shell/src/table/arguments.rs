@@ -18,6 +18,7 @@
 
 use std::borrow::Cow;
 
+use super::dashes::{checks, is_no_operand, may_be_long, with_other_dash};
 use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
@@ -278,7 +279,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let Some(slot) = entry.operands.get(self.next) else {
             return Err(Unmatched::Operand(word.text.clone()));
         };
-        if entry.is_no_operand(&slot.kind, word, self.had_operand) {
+        if is_no_operand(entry, &slot.kind, word, self.had_operand) {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         if slot.kind == Kind::Assignment && !word.text.contains('=') {
@@ -328,7 +329,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         if let Some(choice) = self.entry.options.get(text) {
             return self.whole(text, choice, rest);
         }
-        if let Some(other) = self.entry.with_other_dash(text) {
+        if let Some(other) = with_other_dash(self.entry, text) {
             return self.option(&Word { text: other, ..word.clone() }, rest);
         }
         if let Some((name, value)) = text.split_once('=')
@@ -478,7 +479,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             self.option_for_operand = true;
             self.next = self.next.max(1);
         }
-        if self.entry.is_no_operand(kind, &word, self.had_operand) {
+        if is_no_operand(self.entry, kind, &word, self.had_operand) {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         self.seen.push(name.to_owned());
@@ -499,7 +500,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             || self.option_for_operand
             || !self.inner.is_empty()
             || !entry.needs.is_empty();
-        if let Some(does) = entry.checks(&self.seen).filter(|_| !self.formats) {
+        if let Some(does) = checks(entry, &self.seen).filter(|_| !self.formats) {
             return Ok(does);
         }
         match names {
@@ -536,7 +537,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let unknown = || Unmatched::Option(text.to_owned());
         let parser = self.entry.parser;
         let words = parser == OptionParser::Words;
-        if self.entry.may_be_long(text) || parser.takes_one_dash() && text.chars().count() > 2 {
+        if may_be_long(self.entry, text) || parser.takes_one_dash() && text.chars().count() > 2 {
             return Err(unknown());
         }
         for (at, letter) in text.char_indices().skip(1) {
