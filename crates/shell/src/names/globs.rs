@@ -77,10 +77,11 @@ fn is_about_ending(pieces: &[GlobPart], ending: &str) -> bool {
     written > 2 && literal(ending).get(..written) == after.get(..written)
 }
 
-/// Returns `true` if a name matches a pattern as some shell reads it. A `[…]` matches any one character.
+/// Returns `true` if a name matches a pattern as some shell reads it, or is the pattern itself, which a shell leaves as it is
+/// where it matches nothing. A `[…]` matches any one character.
 pub(crate) fn fits(glob: &str, name: &str) -> bool {
     let name = literal(name);
-    all_readings(glob).iter().any(|pieces| meets(pieces, &name))
+    literal(glob) == name || all_readings(glob).iter().any(|pieces| meets(pieces, &name))
 }
 
 /// Returns `true` if some name matches both a pattern of a rule, in which only `*` and `?` mean something, and a pattern
