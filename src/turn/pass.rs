@@ -26,7 +26,6 @@
 //! denied instead, by the names of the layers that changed them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -100,8 +99,7 @@ impl PassRunner {
     /// decided on other ones (rule D3). If the arguments change again, the call is denied.
     pub(super) async fn run(&self, start: Start) -> PassResult {
         let (span, stopwatch) = (self.span(&start), Stopwatch::start());
-        // Pinned here, so that the span is around a pointer, and the future need not be moved into it.
-        let passes = pin!(async {
+        let passes = async {
             // An approved question whether to repeat the call is part of the approved pass, too: if the approval does
             // not cover the call any more, the next batch asks it again.
             let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
@@ -130,7 +128,7 @@ impl PassRunner {
                 second.closed.denied = Some(second.record.deny_at_gate(text, None));
             }
             self.conclude(&start.call, second)
-        });
+        };
         let mut passed = passes.instrument(span.clone()).await;
         let outcome = record_outcome(&span, &passed.end);
         stopwatch.measure_call(start.call.name(), outcome);
