@@ -40,7 +40,7 @@ use crate::outcome::Deferral;
 pub(crate) struct CallRecord {
     cx: RunContext,
     definition: Arc<ToolDefinition>,
-    /// Whether there is a sub-agent behind the tool. Each layer asks, and the definition is three pointers away.
+    /// `true` if there is a sub-agent behind the tool. Each layer asks, and the definition is three pointers away.
     inherited: bool,
     /// The arguments that the turn has validated against the tool's schema before the pass.
     valid: Args,

@@ -31,8 +31,8 @@ use super::{GrantPattern, Preview};
 #[serde(transparent)]
 pub struct Question(Arc<QuestionContent>);
 
-/// What a question says. A turn has the question of a call in its record, its state, its batch and its report, all of
-/// which share it.
+/// The content of a question. A turn has the question of a call in its record, its state, its batch and its report, all
+/// of which share it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(
     rename = "Question",

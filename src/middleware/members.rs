@@ -14,10 +14,10 @@ use crate::panic::{Panicked, catch_panic};
 
 /// The members of a composite, outermost first.
 #[derive(Clone, Default)]
-pub(super) struct Members(Vec<Member>);
+pub(super) struct Members(Vec<Held>);
 
 #[derive(Clone)]
-struct Member {
+struct Held {
     middleware: Arc<dyn Erased>,
     no_after: NoAfter,
 }
@@ -55,7 +55,7 @@ pub(super) fn noted(
 
 impl Members {
     pub(super) fn push(&mut self, member: impl ToolMiddleware) {
-        self.0.push(Member { middleware: Arc::new(member), no_after: NoAfter::default() });
+        self.0.push(Held { middleware: Arc::new(member), no_after: NoAfter::default() });
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
@@ -80,7 +80,7 @@ impl Members {
     ) -> Outcome {
         let mut slot = None;
         let mut outcome = told(outcome);
-        for Member { middleware, no_after } in self.0.iter().rev() {
+        for Held { middleware, no_after } in self.0.iter().rev() {
             if !no_after.is_known() {
                 outcome = told(middleware.after(cx, call, outcome, &mut slot, no_after).await);
             }
@@ -110,7 +110,7 @@ impl Members {
         let execution = error.execution;
         let mut result = Err(error.error);
         let (mut afters, mut on_errors) = (None, None);
-        for Member { middleware, no_after } in self.0.iter().rev() {
+        for Held { middleware, no_after } in self.0.iter().rev() {
             result = match result {
                 // As in a stack of separate layers: `after_tool_call` of the members further out sees the outcome only
                 // if the tool was started.

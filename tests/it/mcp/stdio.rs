@@ -1,4 +1,4 @@
-//! What a guard does with the stdin and stdout that it is given.
+//! A guard on the stdin and stdout that it is given.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 
 use super::process::Desk;
 
-/// What a guard is given, and the client's ends of it.
+/// The ends that a guard is given, and those of its client.
 struct Connected {
     stdin: OwnedFd,
     stdout: OwnedFd,
@@ -45,7 +45,7 @@ fn sockets() -> Connected {
     }
 }
 
-/// Whether reading from this, or writing to it, does not block: for all processes that share it.
+/// Returns `true` if reading from this, or writing to it, does not block: for all processes that share it.
 fn is_nonblocking(shared: &OwnedFd) -> bool {
     let info = format!("/proc/self/fdinfo/{}", shared.as_raw_fd());
     let info = std::fs::read_to_string(info).unwrap();

@@ -1,13 +1,13 @@
-//! Which middleware are told of an outcome: D8.
+//! Hooks beside and around middleware that have none: D8.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign::middleware::Chain;
+use countersign::middleware::{Chain, ToolCallError};
 use countersign::{
-    Decision, Outcome, RunContext, ToolCall, ToolMiddleware, ToolMiddlewareExt, Tools, ToolsExt,
-    Turn, decide_fn,
+    BoxError, Decision, Outcome, RunContext, ToolCall, ToolError, ToolMiddleware,
+    ToolMiddlewareExt, Tools, ToolsExt, Turn, decide_fn,
 };
 use serde_json::json;
 
@@ -78,5 +78,40 @@ async fn a_hook_sees_each_outcome_beside_and_around_middleware_without_one() {
         }
         counts.0.store(0, Ordering::Relaxed);
         hands_on.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Makes an outcome of an error, and has no hook for outcomes.
+struct Mends;
+
+impl ToolMiddleware for Mends {
+    async fn on_tool_error(
+        &self,
+        _: &RunContext,
+        _: &ToolCall,
+        _: ToolCallError,
+    ) -> Result<Outcome, BoxError> {
+        Ok(Outcome::failed("mended"))
+    }
+}
+
+// D8: members further out see the outcome that a member has made of the error of a tool that was started, also where
+// others between them have no hook.
+#[tokio::test]
+async fn a_hook_sees_each_outcome_that_a_member_has_made_of_an_error() {
+    let (counts, inside) = (Counts::default(), Counts::default());
+    let chain = Chain::new()
+        .with(counts.clone())
+        .with(Silent)
+        .with(Mends)
+        .with(Silent)
+        .with(inside.clone().named("inside"));
+    let fails = Recorder::new(["read"]).body(|_, _| Err(ToolError::fatal("broken")));
+    let turn = Turn::new(fails.layered(chain.into_layer()));
+    for run in 1..=3 {
+        let report = turn.run(vec![call("c1", "read", json!({}))]).await.unwrap();
+        assert_eq!(words(&report), ["failed"]);
+        assert_eq!(counts.0.load(Ordering::Relaxed), run);
+        assert_eq!(inside.0.load(Ordering::Relaxed), 0, "it saw the error");
     }
 }

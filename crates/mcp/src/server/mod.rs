@@ -403,8 +403,11 @@ impl Server {
         }))
     }
 
-    /// Serves one client on stdin and stdout, until it ends the connection. Nothing else may be written to stdout. The
-    /// runtime needs I/O (`enable_all`, as `#[tokio::main]` has it).
+    /// Serves one client on stdin and stdout, until it ends the connection. Nothing else may read stdin or
+    /// write to stdout, also not before.
+    ///
+    /// # Panics
+    /// In a runtime without I/O. `#[tokio::main]` and `enable_all` make one with it.
     ///
     /// # Errors
     /// [`McpError::Serve`] when the client speaks no MCP.

@@ -5,51 +5,45 @@
 //!
 //! That a descriptor does not block is a property of what is open, which other processes may share: the shell that
 //! started this one, or a stderr that is the same pipe. So the flag is never set on what we were given. A pipe is opened
-//! once more, through `/proc`, and only that end has the flag. A socket, which Node gives its children, cannot be opened
-//! once more, and is read and written on tokio's threads, as anything else is.
+//! again, through `/proc`, and only that end has the flag. A socket, which Node gives its children, cannot be opened
+//! again, and is read and written on tokio's threads, as anything else is.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
-pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
-
-pub(super) fn stdin() -> Input {
+pub(super) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
     #[cfg(target_os = "linux")]
     if let Some(input) = pipe::input() {
-        return input;
+        return Box::new(input);
     }
     Box::new(tokio::io::stdin())
 }
 
-pub(super) fn stdout() -> Output {
+pub(super) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
     #[cfg(target_os = "linux")]
     if let Some(output) = pipe::output() {
-        return output;
+        return Box::new(output);
     }
     Box::new(tokio::io::stdout())
 }
 
-/// Where a pipe cannot be opened once more (`/proc` is not mounted, another user has made it), tokio's threads remain.
+/// Where a pipe cannot be opened again (`/proc` is not mounted, another user has made the pipe, its reader is gone), tokio's
+/// threads remain.
 #[cfg(target_os = "linux")]
 mod pipe {
     use std::io;
     use std::os::fd::AsFd;
 
     use rustix::fs::{FileType, fstat};
-    use tokio::net::unix::pipe::OpenOptions;
+    use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
-    use super::{Input, Output};
-
-    pub(super) fn input() -> Option<Input> {
-        let opened =
-            is_pipe(io::stdin()).then(|| OpenOptions::new().open_receiver("/proc/self/fd/0"));
-        Some(Box::new(opened?.ok()?))
+    pub(super) fn input() -> Option<Receiver> {
+        let opened = || OpenOptions::new().open_receiver("/proc/self/fd/0").ok();
+        is_pipe(io::stdin()).then(opened)?
     }
 
-    pub(super) fn output() -> Option<Output> {
-        let opened =
-            is_pipe(io::stdout()).then(|| OpenOptions::new().open_sender("/proc/self/fd/1"));
-        Some(Box::new(opened?.ok()?))
+    pub(super) fn output() -> Option<Sender> {
+        let opened = || OpenOptions::new().open_sender("/proc/self/fd/1").ok();
+        is_pipe(io::stdout()).then(opened)?
     }
 
     /// Asked first, as opening a terminal or a device may do more than open it.

@@ -38,7 +38,7 @@ struct Header {
     start: u64,
     name: &'static str,
     section: usize,
-    /// Whether the section only adds to an entry, and makes none (`[+git]`).
+    /// `true` if the section only adds to an entry, and makes none (`[+git]`).
     adds: bool,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct WebDoor {
 }
 
 impl HttpArgs {
-    /// Whether clients come over HTTP, and not on stdio.
+    /// Returns `true` if clients come over HTTP, and not on stdio.
     pub(super) fn listens(&self) -> bool {
         self.listen.is_some()
     }

@@ -110,7 +110,7 @@ enum AskIn {
 }
 
 impl GuardArgs {
-    /// Whether the guard has one client, on stdin and stdout.
+    /// Returns `true` if the guard has one client, on stdin and stdout.
     pub(crate) fn is_on_stdio(&self) -> bool {
         !self.http.listens()
     }
