@@ -194,7 +194,8 @@ impl<T: Toolset> Gate<T> {
         if record.approval().is_none() && record.with_questions(<[_]>::is_empty) {
             return Ok(false);
         }
-        self.add_previews(record, call.name(), call.args()).await;
+        // Boxed, as are the other futures of asked calls: most calls are not, and their futures would have room for it.
+        Box::pin(self.add_previews(record, call.name(), call.args())).await;
         let changed = match record.approval() {
             None => None,
             Some(approval) => {
@@ -237,7 +238,7 @@ impl<T: Toolset> Gate<T> {
                 if let (ToolError::ApprovalRequired(_), Some(args)) =
                     (&error, record.args_at_gate())
                 {
-                    self.add_previews(record, &tool, &args).await;
+                    Box::pin(self.add_previews(record, &tool, &args)).await;
                 }
                 ended(error, record, &tool)
             }
@@ -291,7 +292,7 @@ impl<T: Toolset> Gate<T> {
                 };
                 match journal.claim(entry).await {
                     Ok(JournalClaim::Go(token)) => {
-                        written_down(&*journal, &token, self.run(record, call)).await
+                        Box::pin(written_down(&*journal, &token, self.run(record, call))).await
                     }
                     not_now => {
                         usage.give_tool_call_back();
@@ -443,7 +444,7 @@ fn no_preview(tool: &str, why: &str) -> Preview {
 
 fn own_question(required: ApprovalRequired, tool: &str) -> Question {
     let ApprovalRequired { key, reason, metadata } = required;
-    Question { reason, metadata, ..Question::of(tool_layer(tool), key) }
+    Question::of(tool_layer(tool), key).with_reason(reason).with_metadata(metadata)
 }
 
 impl<T> fmt::Debug for Gate<T> {

@@ -51,13 +51,12 @@ pub fn digest(value: &Value) -> String {
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     // `write!` would take longer than the digest of a short text.
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    let mut hex = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        hex.push(digit(byte >> 4));
-        hex.push(digit(byte & 15));
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble };
+    let mut hex = vec![0; 2 * bytes.len()];
+    for (digits, byte) in hex.chunks_exact_mut(2).zip(bytes) {
+        digits.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    hex
+    String::from_utf8(hex).unwrap_or_default()
 }
 
 pub(super) fn write_object(out: &mut String, map: &Map<String, Value>) {

@@ -406,7 +406,7 @@ impl RunContext {
             let layer = call.definition.leaf().map(|leaf| tool_layer(&leaf.name));
             let questions = call.approval.as_ref().map_or(&[][..], |approval| &approval.questions);
             questions.iter().any(|question| {
-                Some(&question.layer) == layer.as_ref() && question.key == required.key
+                Some(question.layer()) == layer.as_deref() && question.key() == required.key
             })
         };
         if self.call.as_ref().is_some_and(shown) { Ok(()) } else { Err(required) }

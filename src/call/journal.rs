@@ -19,7 +19,6 @@
 //! claimed the call. Each claim gets a number higher than the one before, and settling needs the number, so that a late
 //! worker of a superseded claim cannot overwrite the outcome of a newer one (rule L2).
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -98,14 +97,12 @@ const STARTED: &str = "ask";
 /// The question whether to run a call again that was started under this ask and whose end was not seen. An ask is
 /// started once, so that the question has the same id until it is answered, and another id after another start.
 pub(crate) fn ask_to_repeat(ask: &str, reason: String) -> Question {
-    let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
-    Question { reason, pins, ..Question::of(REPEATING.0, REPEATING.1) }
+    Question::of(REPEATING.0, REPEATING.1).with_reason(reason).with_pin(STARTED, ask)
 }
 
 /// The question whether to run a call although the approval of this ask is too old.
 pub(crate) fn ask_anew(ask: &str, reason: String) -> Question {
-    let pins = BTreeMap::from([(STARTED.to_owned(), ask.to_owned())]);
-    Question { reason, pins, ..Question::of(REPEATING.0, "approval-too-old") }
+    Question::of(REPEATING.0, "approval-too-old").with_reason(reason).with_pin(STARTED, ask)
 }
 
 /// Returns `true` if this question was made by [`ask_to_repeat`].

@@ -95,16 +95,17 @@ pub use usage::{Usage, UsageLimits};
 /// [`UserError::NoPass`]. Change the call that you were given instead.
 #[derive(Clone)]
 pub struct ToolCall {
-    head: Arc<Head>,
-    args: Args,
-    extensions: Extensions,
+    inner: Arc<Inner>,
     progress: Progress,
 }
 
+/// Everything about a call but its progress, behind one pointer: every layer moves and clones calls, and few change one.
 #[derive(Clone)]
-struct Head {
+struct Inner {
     id: Arc<str>,
     name: Arc<str>,
+    args: Args,
+    extensions: Extensions,
     /// The value that the model sent in place of arguments, if it cannot be read as such, and why.
     unreadable: Option<(Value, ArgsError)>,
     record: Option<Arc<CallRecord>>,
@@ -131,13 +132,16 @@ impl ToolCall {
             Ok(args) => (args, None),
             Err(error) => (Args::new(), Some((storable(sent), error))),
         };
-        let head = Head { id: id.into(), name: name.into(), unreadable, record: None, cx: None };
-        Self {
-            head: Arc::new(head),
+        let inner = Inner {
+            id: id.into(),
+            name: name.into(),
             args,
             extensions: Extensions::default(),
-            progress: Progress::default(),
-        }
+            unreadable,
+            record: None,
+            cx: None,
+        };
+        Self { inner: Arc::new(inner), progress: Progress::default() }
     }
 
     /// A call read from storage. Unlike [`new`](Self::new) it takes objects of more than 64 levels, which earlier
@@ -155,27 +159,27 @@ impl ToolCall {
     /// The id that the model, or the library in its place, gave the call. Unique in its response.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.head.id
+        &self.inner.id
     }
 
     pub(crate) fn shared_id(&self) -> &Arc<str> {
-        &self.head.id
+        &self.inner.id
     }
 
     pub(crate) fn shared_name(&self) -> &Arc<str> {
-        &self.head.name
+        &self.inner.name
     }
 
     /// The name of the tool, as it is called at this level of the stack.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.head.name
+        &self.inner.name
     }
 
     /// The arguments, as the layers outside of this one have left them.
     #[must_use]
     pub fn args(&self) -> &Args {
-        &self.args
+        &self.inner.args
     }
 
     /// The same call with other arguments. Layers inside see them; layers outside decide again (rule D3).
@@ -192,18 +196,25 @@ impl ToolCall {
     /// ```
     #[must_use]
     pub fn with_args(mut self, args: impl IntoArgs) -> Self {
-        self.args = args.into_args();
+        self.replace_args(args.into_args());
         self
     }
 
     pub(crate) fn replace_args(&mut self, args: Args) {
-        self.args = args;
+        if !self.inner.args.same(&args) {
+            self.change(|inner| inner.args = args);
+        }
+    }
+
+    /// Changes this call, and no clone of it.
+    fn change(&mut self, change: impl FnOnce(&mut Inner)) {
+        change(Arc::make_mut(&mut self.inner));
     }
 
     /// The values that layers have attached to the call.
     #[must_use]
     pub fn extensions(&self) -> &Extensions {
-        &self.extensions
+        &self.inner.extensions
     }
 
     /// The values that layers have attached, for a layer to add its own. Layers inside see them; they are neither
@@ -219,13 +230,13 @@ impl ToolCall {
     /// assert_eq!(call.extensions().get::<Priority>().map(|it| it.0), Some(3));
     /// ```
     pub fn extensions_mut(&mut self) -> &mut Extensions {
-        &mut self.extensions
+        &mut Arc::make_mut(&mut self.inner).extensions
     }
 
     /// The run, the pass and the approval of this call; an empty context outside a turn.
     #[must_use]
     pub fn context(&self) -> &RunContext {
-        match (&self.head.cx, &self.head.record) {
+        match (&self.inner.cx, &self.inner.record) {
             (Some(cx), _) => cx,
             (None, Some(record)) => record.context(),
             (None, None) => RunContext::empty(),
@@ -234,7 +245,7 @@ impl ToolCall {
 
     /// Why the arguments that the model sent cannot be read, if so.
     pub(crate) fn unreadable(&self) -> Option<&ArgsError> {
-        self.head.unreadable.as_ref().map(|(_, error)| error)
+        self.inner.unreadable.as_ref().map(|(_, error)| error)
     }
 
     /// The record of this pass, or an error. A call that a layer has built instead of received has none. A tool body
@@ -247,7 +258,7 @@ impl ToolCall {
     /// The record of this pass, where it does not matter why there is none.
     #[inline]
     pub(crate) fn known_record(&self) -> Option<&Arc<CallRecord>> {
-        self.head.record.as_ref().filter(|_| self.progress != Progress::AT_BODY)
+        self.inner.record.as_ref().filter(|_| self.progress != Progress::AT_BODY)
     }
 
     #[cold]
@@ -290,29 +301,32 @@ impl ToolCall {
 
     /// The call as it enters the stack, with the record of the pass.
     pub(crate) fn entering_stack(&self, args: Args, record: Arc<CallRecord>) -> Self {
-        let head = Head { record: Some(record), unreadable: None, ..Head::clone(&self.head) };
-        Self {
-            head: Arc::new(head),
-            args,
-            extensions: self.extensions.clone(),
-            progress: Progress::default(),
-        }
+        let inner =
+            Inner { args, record: Some(record), unreadable: None, ..Inner::clone(&self.inner) };
+        Self { inner: Arc::new(inner), progress: Progress::default() }
     }
 
     /// The same call, with a context that is marked as a repeat, for a member of a composite that is asked again.
     pub(crate) fn repeated(&self) -> Self {
-        let cx = Some(self.context().repeated());
-        Self { head: Arc::new(Head { cx, ..Head::clone(&self.head) }), ..self.clone() }
+        let cx = self.context().repeated();
+        self.changed(|inner| inner.cx = Some(cx))
     }
 
     /// The call under the name that the tool has inside of a wrapper.
     pub(crate) fn renamed(&self, name: Arc<str>) -> Self {
-        Self { head: Arc::new(Head { name, ..Head::clone(&self.head) }), ..self.clone() }
+        self.changed(|inner| inner.name = name)
     }
 
     /// The same call under another id, as it enters from a response.
     pub(crate) fn with_id(&self, id: impl Into<Arc<str>>) -> Self {
-        Self { head: Arc::new(Head { id: id.into(), ..Head::clone(&self.head) }), ..self.clone() }
+        self.changed(|inner| inner.id = id.into())
+    }
+
+    /// A changed copy.
+    fn changed(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut call = self.clone();
+        call.change(change);
+        call
     }
 }
 
@@ -330,9 +344,9 @@ impl PartialEq for ToolCall {
 
 impl ToolCall {
     pub(crate) fn sent(&self) -> Value {
-        match &self.head.unreadable {
+        match &self.inner.unreadable {
             Some((sent, _)) => sent.clone(),
-            None => self.args.to_value(),
+            None => self.inner.args.to_value(),
         }
     }
 }
@@ -340,8 +354,8 @@ impl ToolCall {
 impl fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("ToolCall");
-        out.field("id", &self.id()).field("name", &self.name()).field("args", &self.args);
-        if self.head.unreadable.is_some() {
+        out.field("id", &self.id()).field("name", &self.name()).field("args", self.args());
+        if self.inner.unreadable.is_some() {
             out.field("readable", &false);
         }
         out.finish_non_exhaustive()
@@ -377,9 +391,9 @@ enum PartKind {
 impl Serialize for ToolCall {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         ToolCallPart {
-            tool_name: Arc::clone(&self.head.name),
+            tool_name: Arc::clone(&self.inner.name),
             args: self.sent(),
-            tool_call_id: Arc::clone(&self.head.id),
+            tool_call_id: Arc::clone(&self.inner.id),
             tool_kind: None,
             id: None,
             provider_name: None,

@@ -40,6 +40,8 @@ use crate::outcome::Deferral;
 pub(crate) struct CallRecord {
     cx: RunContext,
     definition: Arc<ToolDefinition>,
+    /// `true` if there is a sub-agent behind the tool. Each layer asks, and the definition is three pointers away.
+    inherited: bool,
     /// The arguments that the turn has validated against the tool's schema before the pass.
     valid: Args,
     /// The arguments that the first middleware passed on. All others, and the gate, must see the same ones (rule D3).
@@ -103,9 +105,11 @@ impl CallRecord {
         questions: Vec<Question>,
     ) -> Self {
         let state = State { questions, ..State::default() };
+        let inherited = definition.leaf().is_some_and(|leaf| leaf.behind.is_some());
         Self {
             cx,
             definition,
+            inherited,
             valid,
             passed_on: OnceLock::new(),
             skipped: OnceLock::new(),
@@ -288,7 +292,7 @@ impl CallRecord {
     /// recorded.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
-        self.definition.leaf().is_some_and(|leaf| leaf.behind.is_some())
+        self.inherited
     }
 
     /// Records a layer that the call has passed, once for all attempts.

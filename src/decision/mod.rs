@@ -286,7 +286,9 @@ impl Decision {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => {
                 let key = key.into();
-                questions.iter_mut().for_each(|question| question.key.clone_from(&key));
+                questions
+                    .iter_mut()
+                    .for_each(|question| question.content_mut().key.clone_from(&key));
             }
             Verdict::Deny(denial) => denial.key = key.into(),
         }
@@ -307,7 +309,7 @@ impl Decision {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (key, value) = (key.into(), value.into());
             for question in questions {
-                question.metadata.insert(key.clone(), value.clone());
+                question.content_mut().metadata.insert(key.clone(), value.clone());
             }
         }
         self
@@ -350,7 +352,7 @@ impl Decision {
         if let Verdict::Ask(questions) = &mut self.verdict {
             let (what, digest) = (what.into(), digest.into());
             for question in questions {
-                question.pins.insert(what.clone(), digest.clone());
+                question.content_mut().pins.insert(what.clone(), digest.clone());
             }
         }
         self
@@ -465,10 +467,12 @@ impl Decision {
     /// Boxes the decision; `None` for a plain ALLOW. One pointer is cheaper to move through many layers.
     #[inline]
     pub(crate) fn unless_plain(self) -> Option<Box<Self>> {
-        match self {
-            Self { verdict: Verdict::Undecided | Verdict::Allow, args: None } => None,
-            decision => Some(Box::new(decision)),
+        if self.is_plain() {
+            // It owns nothing, but dropping it would be a call of the drop glue of all verdicts.
+            std::mem::forget(self);
+            return None;
         }
+        Some(Box::new(self))
     }
 
     /// The reasons as one text, for logs and explanations; empty for an ALLOW.
@@ -495,12 +499,12 @@ impl Decision {
         match &mut self.verdict {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => {
-                if questions.iter().any(|question| question.layer.is_empty()) {
+                if questions.iter().any(|question| question.layer().is_empty()) {
                     let layer = layer();
                     for question in
-                        questions.iter_mut().filter(|question| question.layer.is_empty())
+                        questions.iter_mut().filter(|question| question.layer().is_empty())
                     {
-                        question.layer = layer.to_string();
+                        question.content_mut().layer = layer.to_string();
                         question.sign();
                     }
                 }

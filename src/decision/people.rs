@@ -99,8 +99,8 @@ impl Question {
     /// person meets.
     #[must_use]
     pub fn people(&self) -> Option<People> {
-        let people = self.metadata.get(People::KEY);
-        let pinned = self.pins.contains_key(People::KEY);
+        let people = self.metadata().get(People::KEY);
+        let pinned = self.pins().contains_key(People::KEY);
         match people {
             Some(people) => Some(People::deserialize(people).unwrap_or_else(|_| People::none())),
             None => pinned.then(People::none),

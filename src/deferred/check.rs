@@ -16,7 +16,7 @@
 //! Answers are bound to the batch *and*, for each call, to its fingerprint. The batch id alone would not do for answers
 //! that are joined from several people, of whom one was shown an earlier state of one call.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::{DeferredToolRequests, DeferredToolResults};
 use crate::call::ToolCall;
@@ -52,8 +52,8 @@ pub(super) fn check_answers(
     requests: &DeferredToolRequests,
     results: &DeferredToolResults,
 ) -> Result<(), AnswerError> {
-    let approvals: HashSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
-    let externals: HashSet<_> = requests.calls.iter().map(ToolCall::id).collect();
+    let approvals: BTreeSet<_> = requests.approvals.iter().map(ToolCall::id).collect();
+    let externals: BTreeSet<_> = requests.calls.iter().map(ToolCall::id).collect();
     let approval = |id: &str| approvals.contains(id);
     let external = |id: &str| externals.contains(id);
 

@@ -121,8 +121,7 @@ mod tests {
         assert_ne!(base, example(&Args::new().with("n", 2), &[Question::of("A", "x")]));
         assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("A", "y")]));
         assert_ne!(base, example(&Args::new().with("n", 1), &[Question::of("Ax", "")]));
-        let mut pinned = Question::of("A", "x");
-        pinned.pins.insert("file".into(), "digest".into());
+        let pinned = Question::of("A", "x").with_pin("file", "digest");
         assert_ne!(base, example(&Args::new().with("n", 1), &[pinned]));
     }
 }

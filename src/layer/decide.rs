@@ -81,22 +81,23 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        match decide(&self.decide, call) {
-            Ok(mut call) => {
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let state = match decide(&self.decide, &mut call) {
+            Ok(()) => {
                 call.passes(self.decide.place());
-                DecideFuture { state: State::Inner { future: self.inner.call(call) } }
+                State::Inner { future: self.inner.call(call) }
             }
-            Err(result) => DecideFuture { state: State::Done { result: Some(result) } },
-        }
+            Err(result) => State::Done { result: Some(result) },
+        };
+        DecideFuture { state }
     }
 }
 
-/// Returns the call for the inner service, or the result that ends the pass here.
+/// Prepares the call for the inner service. `Err` is the result that ends the pass here.
 fn decide<F, D>(
     decide: &Arc<DecideFn<F>>,
-    mut call: ToolCall,
-) -> Result<ToolCall, Box<Result<Outcome, BoxError>>>
+    call: &mut ToolCall,
+) -> Result<(), Box<Result<Outcome, BoxError>>>
 where
     F: Fn(&RunContext, &ToolCall) -> D + Send + Sync + 'static,
     D: IntoDecision,
@@ -106,29 +107,29 @@ where
         let layer: Arc<DecideFn<F>> = Arc::clone(decide);
         record.inherit(Inherited::new(layer));
     }
-    let decision = match catch_unwind(AssertUnwindSafe(|| {
-        decide.decide(call.context(), &call).unless_plain()
-    })) {
-        Ok(None) if !is_heard(record) => {
-            allowed(record, &call, || decide.layer_name());
-            return Ok(call);
-        }
-        Ok(decision) => decision.map_or_else(Decision::allow, |decision| *decision),
-        Err(_) => Decision::failed("panicked"),
-    };
-    note(&mut call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))?;
-    Ok(call)
+    let decision =
+        match catch_unwind(AssertUnwindSafe(|| decide.decide(call.context(), call).unless_plain()))
+        {
+            Ok(None) if !is_heard(record) => {
+                allowed(record, call, || decide.layer_name());
+                return Ok(());
+            }
+            Ok(decision) => decision,
+            Err(_) => Some(Box::new(Decision::failed("panicked"))),
+        };
+    note(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
-/// Records the decision of a layer, and sets the arguments that it passes on. `Err` is the denied outcome.
+/// Records the decision of a layer, `None` for a plain ALLOW, and sets the arguments that it passes on. `Err` is the
+/// denied outcome.
 #[inline]
 pub(super) fn recorded(
     call: &mut ToolCall,
-    decision: Decision,
+    decision: Option<Box<Decision>>,
     layer: impl Fn() -> Cow<'static, str>,
 ) -> Result<(), Box<Outcome>> {
-    if let Some(record) = call.known_record()
-        && decision.is_plain()
+    if decision.is_none()
+        && let Some(record) = call.known_record()
         && !is_heard(record)
     {
         allowed(record, call, &layer);
@@ -157,11 +158,12 @@ fn is_heard(record: &CallRecord) -> bool {
 #[cold]
 fn note(
     call: &mut ToolCall,
-    decision: Decision,
+    decision: Option<Box<Decision>>,
     layer: impl Fn() -> Cow<'static, str>,
 ) -> Result<(), Box<Outcome>> {
     let denied = |reason| Box::new(Outcome::denied(reason));
     let record = call.record().map_err(|error| denied(error.to_string()))?;
+    let decision = decision.map_or_else(Decision::allow, |decision| *decision);
     let decision = distinct(record, decision, &layer);
     report(record, call, &decision, &layer);
     match record.decided(decision, call.args(), layer) {

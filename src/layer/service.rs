@@ -26,6 +26,7 @@ use tower::{Layer, Service};
 use crate::call::{Inherited, Parts, Place, Standing, ToolCall, stands};
 use crate::decision::Decision;
 use crate::error::BoxError;
+use crate::middleware::absent::NoAfter;
 use crate::middleware::{ToolCallError, ToolMiddleware, told};
 use crate::outcome::Outcome;
 use crate::panic::{Panicked, catch_panic};
@@ -54,8 +55,11 @@ impl<M: ToolMiddleware, S> Layer<S> for MiddlewareLayer<M> {
     type Service = MiddlewareService<M, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let applied =
-            AppliedMiddleware { middleware: Arc::clone(&self.middleware), place: Place::default() };
+        let applied = AppliedMiddleware {
+            middleware: Arc::clone(&self.middleware),
+            place: Place::default(),
+            no_after: NoAfter::default(),
+        };
         let applied = Arc::new(applied);
         stands(&applied);
         MiddlewareService { shared: Arc::new(Inner { applied, inner }) }
@@ -80,6 +84,7 @@ struct Inner<M, S> {
 struct AppliedMiddleware<M> {
     middleware: Arc<M>,
     place: Place,
+    no_after: NoAfter,
 }
 
 impl<M: ToolMiddleware> Standing for AppliedMiddleware<M> {
@@ -121,11 +126,14 @@ where
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let Inner { applied, inner } = &*shared;
-            let AppliedMiddleware { middleware, place } = &**applied;
+            let AppliedMiddleware { middleware, place, no_after } = &**applied;
             let record = call.record()?;
-            let decision =
+            let decided =
                 catch_panic(|| middleware.before_tool_call(record.context(), &call)).await;
-            let decision = decision.unwrap_or_else(|Panicked(what)| Decision::failed(what));
+            let decision = match decided {
+                Ok(decision) => decision.unless_plain(),
+                Err(Panicked(what)) => Some(Box::new(Decision::failed(what))),
+            };
             if let Err(denied) = recorded(&mut call, decision, || middleware.name()) {
                 return Ok(*denied);
             }
@@ -136,24 +144,30 @@ where
             let sent = inner.call(call.clone());
             drop(inner);
             match sent.await.map_err(Into::into) {
-                Ok(outcome) if is_told_of(&call, &outcome) => {
-                    let cx = call.context();
-                    let told = catch_panic(|| middleware.after_tool_call(cx, &call, outcome)).await;
+                Ok(outcome) if !no_after.is_known() && is_told_of(&call, &outcome) => {
+                    let hook = || middleware.after_tool_call(call.context(), &call, outcome);
+                    let told = catch_panic(|| no_after.learn::<M, _>(hook)).await;
                     Ok(after(told, &call, || middleware.name()))
                 }
                 Ok(outcome) => Ok(outcome),
-                Err(error) => {
-                    let execution = call.record()?.execution();
-                    let error = ToolCallError { error, execution };
-                    let told =
-                        catch_panic(|| middleware.on_tool_error(call.context(), &call, error));
-                    told.await.unwrap_or_else(|Panicked(what)| {
-                        Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
-                    })
-                }
+                // Boxed, as most calls have no error, and their futures would have room for it.
+                Err(error) => Box::pin(on_error(&**middleware, &call, error)).await,
             }
         })
     }
+}
+
+async fn on_error<M: ToolMiddleware>(
+    middleware: &M,
+    call: &ToolCall,
+    error: BoxError,
+) -> Result<Outcome, BoxError> {
+    let execution = call.record()?.execution();
+    let error = ToolCallError { error, execution };
+    let told = catch_panic(|| middleware.on_tool_error(call.context(), call, error));
+    told.await.unwrap_or_else(|Panicked(what)| {
+        Err(format!("layer `{}` {what} in on_tool_error", middleware.name()).into())
+    })
 }
 
 /// Records the layer for a call to a sub-agent, so that it also decides about the sub-agent's calls (rule T7).

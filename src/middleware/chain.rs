@@ -23,6 +23,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::Future;
 
 use futures::future::join_all;
 
@@ -84,7 +85,7 @@ impl Chain {
 
     async fn in_parallel(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let decisions = join_all(
-            self.members.iter().map(async |member| ask(&**member, cx, call, &mut None).await),
+            self.members.iter().map(async |member| ask(member, cx, call, &mut None).await),
         )
         .await;
         let mut sum = Sum::default();
@@ -103,14 +104,18 @@ impl Chain {
 
     async fn in_order(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let mut sum = Sum::default();
-        let mut current = call.clone();
-        let repeated = cx.repeated();
+        let mut changed: Option<ToolCall> = None;
         for round in 0..2 {
+            let repeated = (round > 0).then(|| cx.repeated());
+            let cx = repeated.as_ref().unwrap_or(cx);
             let mut mixed = None;
             let mut next = 0;
-            let cx = if round == 0 { cx } else { &repeated };
-            while let Some(args) = self.until_changed(&mut next, cx, &current, &mut sum).await {
-                current = current.with_args(args);
+            loop {
+                let current = changed.as_ref().unwrap_or(call);
+                let Some(args) = self.until_changed(&mut next, cx, current, &mut sum).await else {
+                    break;
+                };
+                changed = Some(current.clone().with_args(args));
                 // A change by the first member needs no second round: no member decided on the old arguments.
                 mixed = self.members.get(next).filter(|_| next > 0).or(mixed);
                 next += 1;
@@ -118,11 +123,11 @@ impl Chain {
             match mixed.filter(|_| sum.denied.is_none()) {
                 None => break,
                 Some(member) if round == 1 => return changes_again(&member.name()),
-                Some(_) => current = current.repeated(),
+                Some(_) => changed = changed.map(|changed| changed.repeated()),
             }
         }
-        let args = (!current.args().same(call.args())).then(|| current.args().clone());
-        sum.into_decision(args)
+        let args = changed.map(|changed| changed.args().clone());
+        sum.into_decision(args.filter(|args| !args.same(call.args())))
     }
 
     /// Asks the members from index `next` on, up to the first one that changes the arguments. Returns the changed
@@ -143,7 +148,7 @@ impl Chain {
             Err(Panicked(what)) => {
                 let decision = Some(Box::new(Decision::failed(what)));
                 let member = self.members.get(*next)?;
-                noted(&**member, cx, call, decision).into_iter().for_each(|it| sum.add(*it));
+                noted(member, cx, call, decision).into_iter().for_each(|it| sum.add(*it));
                 None
             }
         }
@@ -160,7 +165,7 @@ impl Chain {
         while let Some(member) = self.members.get(*next) {
             let decision = member.before(cx, call, &mut slot).await;
             if (decision.is_some() || cx.explains())
-                && let Some(mut decision) = noted(&**member, cx, call, decision)
+                && let Some(mut decision) = noted(member, cx, call, decision)
             {
                 let changed = decision.args.take().filter(|args| !args.equal(call.args()));
                 sum.add(*decision);
@@ -225,8 +230,13 @@ impl ToolMiddleware for Chain {
         }
     }
 
-    async fn after_tool_call(&self, cx: &RunContext, call: &ToolCall, outcome: Outcome) -> Outcome {
-        self.members.after(cx, call, outcome).await
+    fn after_tool_call(
+        &self,
+        cx: &RunContext,
+        call: &ToolCall,
+        outcome: Outcome,
+    ) -> impl Future<Output = Outcome> + Send {
+        self.members.after(cx, call, outcome)
     }
 
     async fn on_tool_error(

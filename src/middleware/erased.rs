@@ -13,6 +13,7 @@ use std::future::Future;
 
 use tokio_util::sync::ReusableBoxFuture;
 
+use super::absent::NoAfter;
 use super::{ToolCallError, ToolMiddleware};
 use crate::call::{Parts, RunContext, ToolCall};
 use crate::decision::Decision;
@@ -45,6 +46,7 @@ pub(crate) trait Erased: Send + Sync {
         call: &'a ToolCall,
         outcome: Outcome,
         slot: &'s mut Slot<'a, Outcome>,
+        no_after: &NoAfter,
     ) -> Running<'s, 'a, Outcome>;
 
     fn on_error<'s, 'a>(
@@ -80,8 +82,9 @@ impl<M: ToolMiddleware> Erased for M {
         call: &'a ToolCall,
         outcome: Outcome,
         slot: &'s mut Slot<'a, Outcome>,
+        no_after: &NoAfter,
     ) -> Running<'s, 'a, Outcome> {
-        start(slot, self.after_tool_call(cx, call, outcome))
+        start(slot, no_after.learn::<M, _>(|| self.after_tool_call(cx, call, outcome)))
     }
 
     fn on_error<'s, 'a>(

@@ -157,7 +157,7 @@ impl ToolMiddleware for FirstDecision {
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         let mut current = call.clone();
         for member in self.members.iter() {
-            let Some(mut decision) = ask(&**member, cx, &current, &mut None).await else {
+            let Some(mut decision) = ask(member, cx, &current, &mut None).await else {
                 continue;
             };
             match (&decision.verdict, decision.args.take()) {

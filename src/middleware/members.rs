@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::absent::NoAfter;
 use super::erased::{Erased, Slot};
 use super::{ToolCallError, ToolMiddleware, told};
 use crate::call::{Execution, Parts, RunContext, ToolCall};
@@ -13,7 +14,13 @@ use crate::panic::{Panicked, catch_panic};
 
 /// The members of a composite, outermost first.
 #[derive(Clone, Default)]
-pub(super) struct Members(Vec<Arc<dyn Erased>>);
+pub(super) struct Members(Vec<Held>);
+
+#[derive(Clone)]
+struct Held {
+    middleware: Arc<dyn Erased>,
+    no_after: NoAfter,
+}
 
 /// Asks one member, and records the decision under the member's name if the turn explains. A panic is a DENY. `None` is
 /// a plain ALLOW that need not be recorded.
@@ -48,15 +55,15 @@ pub(super) fn noted(
 
 impl Members {
     pub(super) fn push(&mut self, member: impl ToolMiddleware) {
-        self.0.push(Arc::new(member));
+        self.0.push(Held { middleware: Arc::new(member), no_after: NoAfter::default() });
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<dyn Erased>> {
-        self.0.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Erased> {
+        self.0.iter().map(|member| &*member.middleware)
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&Arc<dyn Erased>> {
-        self.0.get(at)
+    pub(super) fn get(&self, at: usize) -> Option<&dyn Erased> {
+        self.0.get(at).map(|member| &*member.middleware)
     }
 
     /// Adds the parts of all members.
@@ -69,11 +76,14 @@ impl Members {
         &self,
         cx: &RunContext,
         call: &ToolCall,
-        mut outcome: Outcome,
+        outcome: Outcome,
     ) -> Outcome {
         let mut slot = None;
-        for member in self.iter().rev() {
-            outcome = told(member.after(cx, call, outcome, &mut slot).await);
+        let mut outcome = told(outcome);
+        for Held { middleware, no_after } in self.0.iter().rev() {
+            if !no_after.is_known() {
+                outcome = told(middleware.after(cx, call, outcome, &mut slot, no_after).await);
+            }
         }
         outcome
     }
@@ -100,15 +110,18 @@ impl Members {
         let execution = error.execution;
         let mut result = Err(error.error);
         let (mut afters, mut on_errors) = (None, None);
-        for member in self.iter().rev() {
+        for Held { middleware, no_after } in self.0.iter().rev() {
             result = match result {
                 // As in a stack of separate layers: `after_tool_call` of the members further out sees the outcome only
                 // if the tool was started.
                 Ok(outcome) if execution == Execution::NotStarted => Ok(outcome),
-                Ok(outcome) => Ok(told(member.after(cx, call, outcome, &mut afters).await)),
+                Ok(outcome) if no_after.is_known() => Ok(told(outcome)),
+                Ok(outcome) => {
+                    Ok(told(middleware.after(cx, call, outcome, &mut afters, no_after).await))
+                }
                 Err(error) => {
                     let error = ToolCallError { error, execution: execution.clone() };
-                    member.on_error(cx, call, error, &mut on_errors).await
+                    middleware.on_error(cx, call, error, &mut on_errors).await
                 }
             };
         }

@@ -45,6 +45,7 @@
 //!   (rule D3).
 //! - **Leave side effects to `after_tool_call`.** A call that you allowed may still be denied by a layer inside.
 
+pub(crate) mod absent;
 mod adjusted;
 mod ancestor;
 mod chain;
@@ -198,7 +199,8 @@ pub trait ToolMiddleware: Send + Sync + 'static {
         outcome: Outcome,
     ) -> impl Future<Output = Outcome> + Send {
         let _ = (cx, call);
-        async { outcome }
+        absent::note::<Self>();
+        std::future::ready(outcome)
     }
 
     /// Sees an error of a layer inside, and may turn it into an outcome.

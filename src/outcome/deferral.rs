@@ -63,7 +63,7 @@ pub struct Deferral {
 impl Deferral {
     pub(crate) fn approval(questions: Vec<Question>) -> Self {
         let mut metadata = Map::new();
-        for (key, value) in questions.iter().flat_map(|question| &question.metadata) {
+        for (key, value) in questions.iter().flat_map(Question::metadata) {
             // Questions come outermost first: the outermost layer that writes a key wins (rule A5).
             metadata.entry(key.clone()).or_insert_with(|| value.clone());
         }

@@ -254,10 +254,11 @@ impl TurnRun<'_> {
         }
         check(requests, answers, self.turn.require_bound).map_err(Error::Answers)?;
         self.check_overrides(answers).await?;
-        let mut rest = answers.clone();
+        let mut rest = None;
         for call in &self.calls {
             let State::Delegated(_) = call.state else { continue };
             let Some(run) = &call.child.run else { continue };
+            let rest = rest.get_or_insert_with(|| answers.clone());
             let own = rest.take_for_agent(&prefix(call.call.id()), &run.requests());
             let definition = self.dispatcher.definition(call);
             if own.answers_any()

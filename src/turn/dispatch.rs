@@ -19,7 +19,7 @@
 //! around the call measure the decision and not the work of the agent, which may take hours and a person's answer (rule
 //! T7). What ran before an error stopped the agent is in its snapshot, which goes into the state of the call.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -50,7 +50,7 @@ struct Segment<'s> {
 pub(super) struct Dispatcher<'a> {
     turn: &'a Turn,
     runner: PassRunner,
-    definitions: HashMap<String, Arc<ToolDefinition>>,
+    definitions: BTreeMap<String, Arc<ToolDefinition>>,
 }
 
 impl<'a> Dispatcher<'a> {

@@ -27,7 +27,7 @@
 //! A fatal error of one call ends the response, but only after the others have ended, and with the state in the error.
 //! Dropping the siblings in the middle would leave each of them as *may have run* (rule T9).
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::call_state::{CallState, INTERNAL_ERROR, RESULT_WITHHELD, State};
 use super::config::{FinalAnswer, Turn};
@@ -53,7 +53,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) calls: Vec<CallState>,
     /// The ids of the calls that were asked about since the response was started or resumed. The handler is not asked
     /// about a call twice (rule T4).
-    offered: HashSet<String>,
+    offered: BTreeSet<String>,
 }
 
 impl<'a> TurnRun<'a> {
@@ -68,7 +68,7 @@ impl<'a> TurnRun<'a> {
             boxed(|| Dispatcher::new(turn, shown, false)).await.map_err(TurnError::before)?;
         let calls = calls.into_iter().map(|(call, outcome)| CallState::of(call, outcome));
         let mut this =
-            Self { turn, dispatcher, calls: calls.collect(), offered: HashSet::default() };
+            Self { turn, dispatcher, calls: calls.collect(), offered: BTreeSet::default() };
         reading::wrote(turn.own_reads(), &this.calls);
         this.dispatcher.refuse_unfit(&mut this.calls);
         let all: Vec<_> = (0..this.calls.len()).collect();
@@ -98,7 +98,7 @@ impl<'a> TurnRun<'a> {
             Ok(dispatcher)
         });
         match listed {
-            Ok(dispatcher) => Ok(Self { turn, dispatcher, calls, offered: HashSet::default() }),
+            Ok(dispatcher) => Ok(Self { turn, dispatcher, calls, offered: BTreeSet::default() }),
             Err(kind) => Err(TurnError::with_state(kind, suspended)),
         }
     }
@@ -176,7 +176,7 @@ impl<'a> TurnRun<'a> {
         let all = self.requests();
         let handler = self.turn.handler.as_ref();
         let counts = self.turn.durability.is_some() || handler.is_some_and(|it| it.counts_people());
-        let for_people: HashSet<String> = all
+        let for_people: BTreeSet<String> = all
             .iter()
             .map(|call| call.id())
             .filter(|id| !counts && all.questions(id).iter().any(|it| it.people().is_some()))

@@ -5,7 +5,7 @@ use countersign::ToolCall;
 fn layer(mut call: ToolCall) -> ToolCall {
     call.set_id("another");
     call.set_name("another");
-    call.head = None;
+    call.inner = None;
     call
 }
 

@@ -217,8 +217,8 @@ async fn aged(
     let approved = format!("It was approved at {}, which is too long ago.", utc(since));
     if ran {
         let question = question(ledger, ask).await?;
-        let reason = format!("{approved} {}", question.reason);
-        return Ok(Question { reason, ..question });
+        let reason = format!("{approved} {}", question.reason());
+        return Ok(question.with_reason(reason));
     }
     Ok(ask_anew(ask, format!("{approved} Run it now?")))
 }
@@ -228,8 +228,8 @@ async fn void(ledger: &Ledger, ask: &str, grant: &str, ran: bool) -> Result<Ques
     let void = format!("It was approved by grant {grant}, which does not hold any more.");
     if ran {
         let question = question(ledger, ask).await?;
-        let reason = format!("{void} {}", question.reason);
-        return Ok(Question { reason, ..question });
+        let reason = format!("{void} {}", question.reason());
+        return Ok(question.with_reason(reason));
     }
     Ok(ask_anew(ask, format!("{void} Run it now?")))
 }
@@ -239,8 +239,8 @@ async fn outvoted(ledger: &Ledger, ask: &str, ran: bool) -> Result<Question, Led
     let left = "It was approved by people of whom one may not approve it any more.";
     if ran {
         let question = question(ledger, ask).await?;
-        let reason = format!("{left} {}", question.reason);
-        return Ok(Question { reason, ..question });
+        let reason = format!("{left} {}", question.reason());
+        return Ok(question.with_reason(reason));
     }
     Ok(ask_anew(ask, format!("{left} Run it now?")))
 }

@@ -26,4 +26,5 @@ mod servers;
 mod serving;
 mod sessions;
 mod single_use;
+mod stdio;
 mod translating;

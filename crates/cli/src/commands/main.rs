@@ -71,8 +71,18 @@ fn run(cli: Cli) -> Result<CommandOutput, CommandError> {
     let config_file = cli.config.or_else(Config::file_of_environment);
     let config = Config::load(&directories, config_file.as_deref())?;
     let context = Context { directories, config, config_file };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let mut runtime = match &cli.command {
+        // One client, one server: handing a message from thread to thread would take longer than working on it.
+        Command::Guard(guard) if guard.is_on_stdio() => {
+            tokio::runtime::Builder::new_current_thread()
+        }
+        _ => {
+            let mut threads = tokio::runtime::Builder::new_multi_thread();
+            threads.worker_threads(2);
+            threads
+        }
+    };
+    let runtime = runtime.enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::Store(error.to_string()))?;
     let json = cli.json;
     let output = runtime.block_on(async {

@@ -9,6 +9,7 @@ mod http;
 mod in_flight;
 mod open_forms;
 mod other_requests;
+mod process_io;
 mod request_ids;
 mod requests;
 mod responses;
@@ -402,12 +403,16 @@ impl Server {
         }))
     }
 
-    /// Serves one client on stdin and stdout, until it ends the connection. Nothing else may be written to stdout.
+    /// Serves one client on stdin and stdout, until it ends the connection. Nothing else may read stdin or
+    /// write to stdout, also not before.
+    ///
+    /// # Panics
+    /// In a runtime without I/O. `#[tokio::main]` and `enable_all` make one with it.
     ///
     /// # Errors
     /// [`McpError::Serve`] when the client speaks no MCP.
     pub async fn stdio(self) -> Result<(), McpError> {
-        self.on(tokio::io::stdin(), tokio::io::stdout()).await
+        self.on(process_io::stdin(), process_io::stdout()).await
     }
 
     /// Serves one client that writes to `input` and reads from `output`, until it ends the connection.

@@ -53,8 +53,8 @@ pub struct Programs(Table);
 
 #[derive(Clone)]
 enum Table {
-    /// The built-in table, of which entries are parsed when they are needed.
-    BuiltIn(&'static sections::Sections),
+    /// The built-in table. Its headers are read when the first program is looked up, and each entry when it is needed.
+    BuiltIn,
     /// A table with entries of a user.
     Own(Arc<HashMap<String, Arc<ProgramEntry>>>),
 }
@@ -91,6 +91,12 @@ pub struct ProgramArguments {
     pub operands: Vec<String>,
 }
 
+/// The built-in table, made at its first use.
+fn built_in() -> &'static sections::Sections {
+    static BUILT: OnceLock<sections::Sections> = OnceLock::new();
+    BUILT.get_or_init(|| sections::Sections::new(BUILT_IN))
+}
+
 impl Programs {
     /// The programs that this crate describes.
     ///
@@ -102,8 +108,7 @@ impl Programs {
     /// ```
     #[must_use]
     pub fn built_in() -> Self {
-        static BUILT: OnceLock<sections::Sections> = OnceLock::new();
-        Self(Table::BuiltIn(BUILT.get_or_init(|| sections::Sections::new(BUILT_IN))))
+        Self(Table::BuiltIn)
     }
 
     /// These programs and those of a text. An entry of the text replaces an existing one of the same name.
@@ -139,7 +144,7 @@ impl Programs {
     /// The names of the programs, without sub-commands, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let (built_in, own) = match &self.0 {
-            Table::BuiltIn(sections) => (Some(sections.names()), None),
+            Table::BuiltIn => (Some(built_in().names()), None),
             Table::Own(entries) => (None, Some(entries.keys().map(String::as_str))),
         };
         built_in.into_iter().flatten().chain(own.into_iter().flatten())
@@ -181,7 +186,7 @@ impl Programs {
 
     pub(super) fn get(&self, name: &str) -> Option<&ProgramEntry> {
         match &self.0 {
-            Table::BuiltIn(sections) => sections.get(name),
+            Table::BuiltIn => built_in().get(name),
             Table::Own(entries) => entries.get(name),
         }
         .map(AsRef::as_ref)
@@ -190,7 +195,7 @@ impl Programs {
     /// All entries, parsed.
     fn entries(&self) -> HashMap<String, Arc<ProgramEntry>> {
         match &self.0 {
-            Table::BuiltIn(sections) => sections.entries().collect(),
+            Table::BuiltIn => built_in().entries().collect(),
             Table::Own(entries) => HashMap::clone(entries),
         }
     }

@@ -40,6 +40,11 @@ pub(super) struct WebDoor {
 }
 
 impl HttpArgs {
+    /// Returns `true` if clients come over HTTP, and not on stdio.
+    pub(super) fn listens(&self) -> bool {
+        self.listen.is_some()
+    }
+
     /// The door for clients over HTTP; `None` on stdio.
     pub(super) fn door(&self, context: &Context) -> Result<Option<WebDoor>, CommandError> {
         let Some(address) = self.listen else { return Ok(None) };

@@ -110,6 +110,11 @@ enum AskIn {
 }
 
 impl GuardArgs {
+    /// Returns `true` if the guard has one client, on stdin and stdout.
+    pub(crate) fn is_on_stdio(&self) -> bool {
+        !self.http.listens()
+    }
+
     pub(crate) async fn run(
         self: Box<Self>,
         context: &Context,
