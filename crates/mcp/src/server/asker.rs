@@ -136,22 +136,22 @@ impl Asker {
                 return self.ended_early(held.as_ref()).await;
             }
             if asks.is_cancelled(held.as_ref().map(|held| &*held.ask)).await? {
-                return Ok(CallReply::Left(Reply::Result(Box::new(result::failed(OVER)))));
+                return Ok(CallReply::Left(cancelled()));
             }
             let is_found = &|ask: &Ask| self.client.returns || self.question(ask).is_some();
-            let parking = MayPark { joins: self.joins.load(Ordering::Relaxed), is_found };
+            let joins = self.joins.load(Ordering::Relaxed);
+            let parking = MayPark { joins, held: held.as_ref().map(|held| &*held.ask), is_found };
             let record = match asks.standing(cx, &key, (call.args(), questions), &parking).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
-                    let renewing = Renewing::start(asks.ledger.clone(), ask.clone(), token);
-                    lock(&self.downstream.key).get_or_insert_with(|| ask.clone());
-                    lock(&self.waiting.claims).push((ask, token, renewing));
+                    self.keep_claim(ask, token);
                     return Ok(CallReply::Approved(args));
                 }
                 AskStanding::Denied(text) => return Ok(CallReply::Denied(text)),
                 AskStanding::Delivered(outcome) => {
                     return Ok(CallReply::Left(Shared::redelivered(outcome)));
                 }
+                AskStanding::Cancelled => return Ok(CallReply::Left(cancelled())),
                 AskStanding::NoWayBack => return Ok(CallReply::Left(no_way_back())),
             };
             if let Some(closed) = wait_is_over {
@@ -176,6 +176,13 @@ impl Asker {
                 Waited::Over => wait_is_over = Some(false),
             }
         }
+    }
+
+    /// Keeps the claim of an approved call until its outcome is settled.
+    fn keep_claim(&self, ask: String, token: u64) {
+        let renewing = Renewing::start(self.shared.asks.ledger.clone(), ask.clone(), token);
+        lock(&self.downstream.key).get_or_insert_with(|| ask.clone());
+        lock(&self.waiting.claims).push((ask, token, renewing));
     }
 
     /// Returns `true` if no call is begun any more: the program ends, or the client is gone.
@@ -312,6 +319,11 @@ async fn gone(form: &mut Option<watch::Receiver<FormState>>) -> FormState {
     let Some(form) = form else { return std::future::pending().await };
     let state = form.wait_for(|state| *state != FormState::Open).await;
     state.map_or(FormState::Over, |state| state.clone())
+}
+
+/// The result for a call that was held for an ask which was cancelled.
+fn cancelled() -> Reply {
+    Reply::Result(Box::new(result::failed(OVER)))
 }
 
 /// The result for a client that no decision would reach. It says what to do, as another call changes nothing.

@@ -119,6 +119,8 @@ pub(crate) enum AskStanding {
     Denied(String),
     /// An equal call has run, and its client did not get the outcome.
     Delivered(Value),
+    /// The ask that the call was held for was cancelled.
+    Cancelled,
     /// Nothing was parked, as no later call of the client would find the decision.
     NoWayBack,
 }
@@ -127,6 +129,8 @@ pub(crate) enum AskStanding {
 pub(crate) struct MayPark<'a> {
     /// No layer has counted the request, as it repeats one whose ask was open: it parks no ask of its own.
     pub(crate) joins: bool,
+    /// The ask that the call is held for. Where that was cancelled, the call ends, and parks no other one.
+    pub(crate) held: Option<&'a str>,
     /// Whether the client can come back for the decision about this ask.
     pub(crate) is_found: &'a (dyn Fn(&Ask) -> bool + Sync),
 }
@@ -181,6 +185,10 @@ impl Asks {
             }
             if parking.joins {
                 return Ok(AskStanding::Denied(OVER.to_owned()));
+            }
+            // The attempt to use an ask finds what was cancelled a moment before.
+            if self.is_cancelled(parking.held).await? {
+                return Ok(AskStanding::Cancelled);
             }
             // What the attempt to use it has changed, such as a claim that has ended, is a part of the history.
             let last = series.last().await?;
