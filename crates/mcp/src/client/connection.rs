@@ -34,8 +34,8 @@ use tokio::time::Instant;
 use super::announcements::{ListChanges, Subscriptions};
 use super::child::ChildTransport;
 use super::launch::{Launch, Transport};
-use super::programs;
 use super::progress::{ProgressRoute, ProgressTransport};
+use super::{packages, programs};
 use crate::McpError;
 use crate::cancelling::CancelOnDrop;
 use crate::downstream::{Downstream, Routes, lock};
@@ -176,7 +176,7 @@ impl Connection {
         let launch = self.launch.clone();
         let read = tokio::task::spawn_blocking(move || programs::of_launch(&launch));
         let found = read.await.unwrap_or_else(|_| programs::unreadable());
-        for (package, _) in found.iter().filter(|(_, state)| programs::is_unnamed(state)) {
+        for (package, _) in found.iter().filter(|(_, state)| packages::is_unnamed(state)) {
             let (server, package) = (&*self.name, countersign::show::escape_name(package));
             tracing::warn!(target: "countersign::mcp", server, package, "the command of the server names no version of a package, so that what runs can change without a question");
         }

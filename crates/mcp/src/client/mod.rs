@@ -5,6 +5,7 @@ pub(crate) mod child;
 pub(crate) mod connection;
 pub(crate) mod hints;
 pub(crate) mod launch;
+pub(crate) mod packages;
 pub(crate) mod programs;
 pub(crate) mod progress;
 pub(crate) mod subscriber;

@@ -83,13 +83,14 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
                 switches: &[
                     (&["features", "hooks"], SettingSwitch::Is(false)),
                     (&["features", "codex_hooks"], SettingSwitch::Is(false)),
+                    (&["notify"], SettingSwitch::Runs),
                 ],
             }),
         )],
         borrowed: &[],
-        // It takes `shell_environment_policy.set` from a project that its user trusts.
-        commands_have_more: true,
-        variables: &["CODEX_HOME"],
+        servers: &[(".codex/config.toml", "mcp_servers")],
+        variables: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

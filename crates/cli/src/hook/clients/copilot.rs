@@ -98,8 +98,13 @@ pub(super) static COPILOT: ClientSpec = ClientSpec {
             (".github/copilot/settings.local.json", SettingsForm::Json(KEYS)),
         ],
         borrowed: SETTINGS,
-        commands_have_more: false,
+        servers: &[
+            (".mcp.json", "mcpServers"),
+            (".vscode/mcp.json", "servers"),
+            (".github/mcp.json", "mcpServers"),
+        ],
         variables: &["COPILOT_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

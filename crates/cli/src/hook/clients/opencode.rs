@@ -83,7 +83,12 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
             (".opencode/opencode.jsonc", SettingsForm::Json(KEYS)),
         ],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[
+            ("opencode.json", "mcp"),
+            ("opencode.jsonc", "mcp"),
+            (".opencode/opencode.json", "mcp"),
+            (".opencode/opencode.jsonc", "mcp"),
+        ],
         variables: &[
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
@@ -91,13 +96,21 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
             "OPENCODE_DISABLE_DEFAULT_PLUGINS",
             "OPENCODE_PURE",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm { before: &["run"], after: &[], trusts: None, opens_window: false },
 };
 
-const KEYS: &FileSettings =
-    &FileSettings { variables: &[&["env"]], switches: &[(&["shell"], SettingSwitch::Any)] };
+const KEYS: &FileSettings = &FileSettings {
+    variables: &[&["env"]],
+    switches: &[
+        (&["shell"], SettingSwitch::Any),
+        (&["formatter"], SettingSwitch::Runs),
+        (&["lsp"], SettingSwitch::Runs),
+        (&["experimental", "hook"], SettingSwitch::Runs),
+    ],
+};
 
 /// The first line, by which the plugin is known.
 const MARK: &str = "// Written by `countersign hook install opencode`. Changes are lost with the next installation.";

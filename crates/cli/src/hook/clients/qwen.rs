@@ -92,7 +92,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             ),
         ],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".qwen/settings.json", "mcpServers")],
         variables: &[
             "QWEN_HOME",
             "QWEN_CODE_SIMPLE",
@@ -100,6 +100,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             "QWEN_CODE_SYSTEM_DEFAULTS_PATH",
             "QWEN_CODE_TRUSTED_FOLDERS_PATH",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

@@ -220,13 +220,12 @@ pub(crate) struct ProjectForm {
     pub(crate) files: &'static [SettingsFile],
     /// Files of another client that this one reads as well.
     pub(crate) borrowed: &'static [SettingsFile],
-    /// `true` if the client gives commands variables that a hook does not have.
-    ///
-    /// In other clients a hook has the environment of the commands, but for names that are no names of a shell: the shell
-    /// around the hook drops `BASH_FUNC_ls%%`, with which the shell of a command defines `ls`.
-    pub(crate) commands_have_more: bool,
+    /// Files of a project with MCP servers, and the key of the servers.
+    pub(crate) servers: &'static [(&'static str, &'static str)],
     /// Variables by which the client looks for its configuration or its project elsewhere, or runs no hooks.
     pub(crate) variables: &'static [&'static str],
+    /// `true` if the client runs in the editor: then settings of the editor and of its containers are the client's.
+    pub(crate) is_editor: bool,
     /// The variable in which the client names the project.
     pub(crate) root_variable: Option<&'static str>,
 }
