@@ -2,8 +2,8 @@
 //!
 //! The difference is what a person is shown before new rules are accepted, so it is about meaning and not about lines:
 //! an edited comment, another order or a new reason is no difference, while a changed condition is, in whatever form it
-//! is written. What is shown is made from what was read, and has every key that changes the digest of a rule. `may_widen` is a statement about the kind of change, made without any call: it errs on the side of
-//! saying so. [`replay`](crate::replay) says what really changes for recorded calls.
+//! is written. What is shown is made from what was read, and has every key that changes the digest of a rule.
+//! `may_widen` is a statement about the kind of change, made without any call: it errs on the side of saying so. [`replay`](crate::replay) says what really changes for recorded calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,18 +124,6 @@ fn of_presets(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
     // A preset denies and asks, too, so that one which is gone may allow more as well.
     (old.preset != new.preset).then(|| RuleDifference {
         rule: "preset".into(),
-        before: text(old),
-        after: text(new),
-        may_widen: true,
-    })
-}
-
-/// The difference of what is said about edits. The rules beside it ask about definitions of builds, so that one which is
-/// gone may allow more as well.
-fn of_edits(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
-    let text = |file: &RuleFile| file.edits.then(|| "edits = \"workspace\"".to_owned());
-    (old.edits != new.edits).then(|| RuleDifference {
-        rule: "edits".into(),
         before: text(old),
         after: text(new),
         may_widen: true,
