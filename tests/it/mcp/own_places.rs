@@ -62,7 +62,7 @@ async fn no_variable_of_a_project_is_a_setting_of_a_guard() {
         assert!(line.is_some_and(|line| line.contains(&format!("`{option} "))), "{name}: {log}");
     }
 
-    // What an option says counts, and a variable beside it is not worth a word.
+    // The value of an option counts, and a variable beside it is not worth a word.
     let other = desk.user.home().join("other.db").display().to_string();
     let mut command = guard(&["--store", &format!("sqlite:{other}"), "--principal", "bob"]);
     command.env("COUNTERSIGN_STORE", "memory:").env("COUNTERSIGN_PRINCIPAL", "boss");

@@ -97,7 +97,7 @@ impl AccountSettings {
         Ok(self.store.as_deref().map(str::parse).transpose()?)
     }
 
-    /// What a program needs that a client starts: by these options and the user database.
+    /// The settings of a program that a client starts: those of these options and of the user database.
     pub(crate) fn context(&self, file: Option<PathBuf>) -> Result<Context, CommandError> {
         let directories = self.directories()?;
         let config = self.config(&directories, file.as_deref())?;

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     output::print(run(cli), form)
 }
 
-/// What a command needs that a person runs: by the options, the environment, and the configuration.
+/// The settings of a command that a person runs: those of the options, the environment, and the configuration.
 fn of_user(config: Option<PathBuf>) -> Result<Context, CommandError> {
     let directories = Directories::of_user()?;
     let config_file = config.or_else(Config::file_of_environment);

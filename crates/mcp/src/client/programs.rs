@@ -39,7 +39,7 @@ pub(crate) fn unreadable() -> ServerPrograms {
     ServerPrograms::from([("the command".to_owned(), "cannot be read".to_owned())])
 }
 
-/// What the text of a shell runs, where that cannot be read or is decided by the text as it runs.
+/// The sentence about a text of a shell that cannot be read, or that decides as it runs what it runs.
 const OPEN_TEXT: (&str, &str) =
     ("the text of the shell", "cannot be read: what it runs can change without a question");
 
@@ -74,7 +74,7 @@ struct CommandReader {
 }
 
 impl CommandReader {
-    /// What a list of words names. The words of a command are no text of a shell: each is taken as it is, and only the
+    /// Finds what a list of words names. The words of a command are no text of a shell: each is taken as it is, and only the
     /// text that a shell is given is read as one.
     fn words(&self, words: &[String], found: &mut ServerPrograms, depth: usize) {
         let Some((program, args)) = words.split_first() else { return };
@@ -123,7 +123,7 @@ impl CommandReader {
         }
     }
 
-    /// What the text of `sh -c` runs, or else the script that a shell is given.
+    /// Finds what the text of `sh -c` runs, or else the script that a shell is given.
     fn shell(&self, args: &[String], found: &mut ServerPrograms) {
         let is_text = |word: &&String| {
             let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -140,7 +140,7 @@ impl CommandReader {
         self.text(text, found);
     }
 
-    /// What a text of a shell runs. A function, `eval` and words that are known only as it runs say nothing, and are named.
+    /// Finds what a text of a shell runs. A function, `eval` and words that are known only as it runs say nothing, and are named.
     fn text(&self, text: &str, found: &mut ServerPrograms) {
         let judgement = self.classifier().judge(text, Dialect::Sh);
         let is_open = |part: &Part| {
@@ -282,7 +282,7 @@ const TASK_FILES: &[(&str, &[&str])] = &[
     ("bun", &["package.json"]),
 ];
 
-/// Whether a file has text, which may be code or settings, and no data.
+/// Returns `true` if a file has text, which may be code or settings, and no data.
 fn is_text(file: &Path) -> bool {
     let mut first = Vec::new();
     let read =

@@ -79,7 +79,7 @@ impl Desk {
         vec!["/bin/sh".into(), "-c".into(), command.as_str().unwrap().into()]
     }
 
-    /// What a check of the doctor finds in the project.
+    /// Reads what a check of the doctor finds in the project.
     fn found(&self, check: &str) -> Value {
         let words = ["--json", "hook", "doctor", self.client, "--program", "true"];
         let output = self.user.command(&words).current_dir(self.project()).output().unwrap();

@@ -11,7 +11,7 @@ use crate::Context;
 use crate::findings::Finding;
 use crate::output::CommandError;
 
-/// Whether a file of the project acts before the hook, or switches it off.
+/// Checks that no file of the project acts before the hook, or switches it off.
 pub(super) fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandError> {
     let directory = here()?;
     let home = context.directories.home();
@@ -27,7 +27,7 @@ pub(super) fn project(place: &Configuration, context: &Context) -> Result<Findin
     })
 }
 
-/// What the project lets the client run without a call.
+/// Lists the programs that the client runs for the project without a call.
 pub(super) fn by_itself(client: Client, context: &Context) -> Result<Finding, CommandError> {
     let settings = ProjectSettings::new(client, &here()?, context.directories.home());
     let runs = settings.by_itself();
@@ -89,7 +89,7 @@ pub(super) fn servers(
     }))
 }
 
-/// Whether the entry names places within the project, or others than those of the account.
+/// Checks that the entry names no place within the project, and those of the account.
 pub(super) fn places(
     installation: &Installation,
     context: &Context,

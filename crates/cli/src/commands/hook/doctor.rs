@@ -98,7 +98,7 @@ impl Doctor {
             false => Finding("canary", None, "not tried, as there is no hook".to_owned()),
         };
         checks.extend(self.untested(context));
-        // What was to be proven was not.
+        // The canary has proven nothing.
         let canary_is_unknown = canary.1.is_none();
         checks.push(canary);
         let mut output = report(Some(client.name()), &checks);

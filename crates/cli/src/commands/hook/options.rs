@@ -307,7 +307,7 @@ impl Options {
         let counts = Ledger::new(MemoryStore::new());
         let files: Vec<_> = self.answering.rules.iter().map(|file| place.below(file)).collect();
         let (preset, edits) = (self.answering.preset, self.answering.lets_edits_run());
-        // What an image has is no rule of the user who builds it.
+        // The rules of an image are none of the user who builds it.
         let are_recorded = !place.managed;
         let sources = RuleSources { files: &files, preset, edits, own_files: &[], are_recorded };
         let loaded = rules::load(sources, (&config, None), &directories, root, &[], counts);

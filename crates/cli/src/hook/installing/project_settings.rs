@@ -167,7 +167,7 @@ impl ProjectSettings {
         form.is_of_client() || form.is_of_editor() && self.client.spec().project.is_editor
     }
 
-    /// What one file changes in calls.
+    /// Reads what one file changes in calls.
     fn judged(&self, file: &Path, form: SettingsForm, is_own: bool) -> Environment {
         let shown = file.display();
         let parsed = match text_of(file).map(|text| text.map(|text| (parsed(&text, form), text))) {
@@ -245,7 +245,7 @@ impl ProjectSettings {
         Some(found)
     }
 
-    /// What the client runs by itself, without a call: helpers and hooks of other events. No hook is asked about them, and
+    /// Lists what the client runs by itself, without a call: helpers and hooks of other events. No hook is asked about them, and
     /// such a program can do what the account can.
     #[must_use]
     pub fn by_itself(&self) -> Vec<String> {

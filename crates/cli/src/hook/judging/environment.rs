@@ -53,9 +53,9 @@ struct Variable {
     name: String,
     /// Of the name and the value.
     digest: String,
-    /// What it changes; `None` for a setting of a client that is not known, which may change each call.
+    /// The programs that it changes; `None` for a setting of a client that is not known, which may change each call.
     acts: Option<ActingVariable>,
-    /// Whether a file of the project sets it.
+    /// `true` if a file of the project sets it.
     is_of_project: bool,
 }
 
