@@ -109,7 +109,9 @@ fn decided(
     };
     let home = settings.expected_home(&directories, &root);
     let at = call.as_deref().unwrap_or(&root);
-    hook = with_servers(hook, client, directories.home(), at);
+    if hook.may_be_of_server(&payload) {
+        hook = with_servers(hook, client, directories.home(), [&root, at]);
+    }
     hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
     let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
@@ -131,11 +133,13 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
 }
 
-/// The hook with the MCP servers of the client's files, told apart by whose files they are.
-fn with_servers(hook: Hook, client: Client, home: &Path, at: &Path) -> Hook {
-    let servers = client.servers(home, at);
-    let of_project = client.project_servers(home, servers.as_deref().unwrap_or_default());
-    hook.servers(servers).project_servers(of_project)
+/// The hook with the MCP servers of the client's files, told apart by whose files they are. A client has those of the
+/// session's project, wherever a command has changed to.
+fn with_servers(hook: Hook, client: Client, home: &Path, at: [&Path; 2]) -> Hook {
+    let servers: Option<Vec<_>> = at.iter().map(|at| client.servers(home, at)).collect();
+    let servers = servers.map(|all| all.into_iter().flatten().collect::<BTreeSet<_>>());
+    let of_project = at.iter().flat_map(|at| client.project_servers(home, at));
+    hook.servers(servers.map(|all| all.into_iter().collect())).project_servers(of_project.collect())
 }
 
 /// The places of the program, with those that links of the project lead to and those of the clients.

@@ -7,7 +7,7 @@ use countersign_rules::readings::tools;
 use serde_json::{Value, json};
 
 use super::answers::{ALLOWED, allowed_with, decided, denied, group, seconds};
-use super::files::{InstallError, Trust, switched_off};
+use super::files::{InstallError, Trust, entries_in, entries_of, switched_off};
 use super::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
@@ -25,7 +25,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
     tools: ToolForm {
         known: |tool, _| tools::CLAUDE.get(tool),
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
-        servers: None,
+        servers: Some(servers),
         shell_directory: None,
         for_people: &["description"],
         types_unasked: false,
@@ -185,6 +185,22 @@ fn files(user: &Path, project: &Path) -> [PathBuf; 3] {
 
 fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
     switched_off(&check.files(files(check.user, check.directory)), "/disableAllHooks")
+}
+
+/// The servers of the user (for all projects, or for one), of the machine and of the project, and the one that Claude Code
+/// brings. Plugins and connectors have others, which no file of these names.
+fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
+    // Beside the usual folder of settings, and in the one that a variable names.
+    let own = user.ancestors().skip(1).take(2).map(|folder| folder.join(".claude.json"));
+    let own: Vec<_> = own.collect();
+    let machine = PathBuf::from("/etc/claude-code/managed-mcp.json");
+    let project = project.iter().map(|folder| folder.join(".mcp.json"));
+    let mut found = entries_in(own.iter().cloned().chain([machine]).chain(project), &["mcpServers"])?;
+    for (_, one) in entries_in(own, &["projects"])? {
+        found.extend(one.get("mcpServers").into_iter().flat_map(entries_of));
+    }
+    found.push(("ide".to_owned(), Value::Null));
+    Some(found)
 }
 
 /// Skills, agents and commands whose front matter has hooks, and plugins.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::answers::{ALLOWED, decided, denied, group, seconds};
 use super::claude::PAYLOAD;
-use super::files::switched_off;
+use super::files::{entries_in, switched_off};
 use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
@@ -26,7 +26,10 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
     tools: ToolForm {
         known: |tool, _| tools::QWEN.get(tool),
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
-        servers: None,
+        servers: Some(|user, project| {
+            let project = project.iter().map(|folder| folder.join(".qwen/settings.json"));
+            entries_in([user.to_owned()].into_iter().chain(project), &["mcpServers"])
+        }),
         shell_directory: Some("directory"),
         for_people: &["description"],
         types_unasked: false,

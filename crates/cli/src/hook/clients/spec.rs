@@ -15,8 +15,8 @@ pub(crate) type JsonFields = Map<String, Value>;
 /// The kind of a tool, and its arguments with another name in the common vocabulary.
 pub(crate) type KnownTool = (CommonTool, Renames);
 
-/// Reads the MCP servers of a configuration.
-pub(crate) type ServersOf = fn(&Path, &[&Path]) -> Option<Vec<String>>;
+/// Reads the MCP servers of a configuration, each with its definition there.
+pub(crate) type ServersOf = fn(&Path, &[&Path]) -> Option<Vec<(String, Value)>>;
 
 /// A client of the hook.
 pub(crate) struct ClientSpec {
@@ -69,8 +69,7 @@ pub(crate) struct ToolForm {
     pub(crate) known: fn(&str, &JsonFields) -> Option<KnownTool>,
     pub(crate) mcp: McpNames,
     /// The MCP servers in the client's configuration, by the user's file of hooks, the folders of the project from the
-    /// inside to the outside; `None` where it cannot be read. Only for clients whose names of tools cannot be split
-    /// without it.
+    /// inside to the outside; `None` where it cannot be read. Only for clients whose payloads name no server.
     pub(crate) servers: Option<ServersOf>,
     /// The argument of the shell tool that names the directory in which the command runs.
     pub(crate) shell_directory: Option<&'static str>,
