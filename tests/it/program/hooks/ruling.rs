@@ -343,7 +343,8 @@ fn a_server_that_a_project_brings_is_not_the_one_that_a_rule_allows() {
     // Claude Code keeps the servers of a user for one project in the same file.
     let user = User::new();
     let rules = user.rules("version = 2\n[[rule]]\nid = 'git'\nallow = 'mcp:git/git_status'\n");
-    let local = serde_json::json!({"projects": {"/src": {"mcpServers": {"git": {"command": "x"}}}}});
+    let local =
+        serde_json::json!({"projects": {"/src": {"mcpServers": {"git": {"command": "x"}}}}});
     std::fs::write(user.home().join(".claude.json"), local.to_string()).unwrap();
     let told = ToldCall {
         session: "s",
@@ -353,7 +354,8 @@ fn a_server_that_a_project_brings_is_not_the_one_that_a_rule_allows() {
         args: serde_json::json!({}),
     };
     let payload = forms("claude").payload("PreToolUse", &told).to_string();
-    let child = user.start_hook("claude", "0", &["--rules", rules.to_str().unwrap()], payload.as_bytes());
+    let child =
+        user.start_hook("claude", "0", &["--rules", rules.to_str().unwrap()], payload.as_bytes());
     assert_allowed(&ended(&child.wait_with_output().unwrap()));
 }
 

@@ -195,7 +195,8 @@ fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
     let own: Vec<_> = own.collect();
     let machine = PathBuf::from("/etc/claude-code/managed-mcp.json");
     let project = project.iter().map(|folder| folder.join(".mcp.json"));
-    let mut found = entries_in(own.iter().cloned().chain([machine]).chain(project), &["mcpServers"])?;
+    let mut found =
+        entries_in(own.iter().cloned().chain([machine]).chain(project), &["mcpServers"])?;
     for (_, one) in entries_in(own, &["projects"])? {
         found.extend(one.get("mcpServers").into_iter().flat_map(entries_of));
     }

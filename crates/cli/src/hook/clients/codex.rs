@@ -30,7 +30,10 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
         servers: Some(|user, project| {
             let project = project.iter().map(|folder| folder.join(".codex/config.toml"));
-            entries_in([user.with_file_name("config.toml")].into_iter().chain(project), &["mcp_servers"])
+            entries_in(
+                [user.with_file_name("config.toml")].into_iter().chain(project),
+                &["mcp_servers"],
+            )
         }),
         shell_directory: Some("workdir"),
         for_people: &["justification"],
