@@ -124,20 +124,20 @@ fn a_folder_on_the_way_to_the_rules_that_leads_elsewhere_widens_nothing() {
     assert_allowed(&hook("ls", "20"));
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(at("b"), &link).unwrap();
-    assert_denied("claude", &hook("touch a", "0"), "waits for approval");
+    assert_denied("claude", &hook("touch fresh", "0"), "the rules were changed");
     // It is accepted by either of its paths.
     let real = at("b").join("rules.toml").display().to_string();
     let accepted = user.types(&["rules", "accept", "--rules", &real], "yes");
     assert_eq!(accepted.status, 0, "{accepted:?}");
     let accepted = user.types(&["rules", "accept", "--rules", &rules], "yes");
     assert_eq!(accepted.status, 0, "{accepted:?}");
-    assert_allowed(&hook("touch b", "20"));
+    assert_allowed(&hook("touch fresh", "20"));
     // The same text behind another link is no change.
     std::fs::create_dir(at("c")).unwrap();
     std::fs::write(at("c").join("rules.toml"), WIDE).unwrap();
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(at("c"), &link).unwrap();
-    assert_allowed(&hook("touch c", "20"));
+    assert_allowed(&hook("touch fresh", "20"));
 }
 
 /// R3: "a change that only narrows is recorded there by itself".
@@ -150,7 +150,7 @@ fn an_edit_that_only_narrows_needs_nothing() {
     let denies = "[[rule]]\nid = 'a'\ndeny = 'shell'\nwhere.any_path = 'a'\nreason = 'keep a'\n";
     std::fs::write(&file, format!("{WIDE}{denies}")).unwrap();
     assert_denied("claude", &user.hook(&call(&user, "touch a"), "20"), "keep a");
-    let other = call(&user, "touch b");
+    let other = call(&user, "touch fresh");
     assert_allowed(&user.hook(&other, "20"));
     assert!(user.asks().is_empty(), "nothing is asked");
 }
@@ -275,5 +275,5 @@ fn a_file_of_the_machine_decides_as_it_is() {
     std::fs::set_permissions(&file, readable(0o666)).unwrap();
     assert_allowed(&answer("ls"));
     std::fs::write(&file, WIDE).unwrap();
-    assert_denied("claude", &answer("touch b"), "waits for approval");
+    assert_denied("claude", &answer("touch fresh"), "waits for approval");
 }
