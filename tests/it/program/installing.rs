@@ -239,15 +239,23 @@ fn relative_paths_are_those_of_the_installation() {
     let user = User::new();
     let elsewhere = user.home().join("else where");
     fs::create_dir_all(&elsewhere).unwrap();
-    fs::write(elsewhere.join("rel.toml"), super::RULES).unwrap();
-    fs::write(elsewhere.join("con.toml"), "principal = \"ann\"\n").unwrap();
-    let options =
-        ["--rules", "rel.toml", "--root=.", "--store", "sqlite:rel.db", "--config", "con.toml"];
+    // A place within the project in which one installs is refused.
+    fs::write(user.home().join("rel.toml"), super::RULES).unwrap();
+    fs::write(user.home().join("con.toml"), "principal = \"ann\"\n").unwrap();
+    let options = [
+        "--rules",
+        "../rel.toml",
+        "--root=.",
+        "--store",
+        "sqlite:../rel.db",
+        "--config",
+        "../con.toml",
+    ];
     let mut install = user.command(&[&["hook", "install", "gemini", "--"], &options[..]].concat());
     assert!(install.current_dir(&elsewhere).status().unwrap().success());
     let command = command_of(&user, "gemini");
     for file in ["rel.toml", "rel.db", "con.toml"] {
-        let path = elsewhere.join(file).display().to_string();
+        let path = elsewhere.join("..").join(file).display().to_string();
         assert!(command.contains(&path), "{file}: {command}");
     }
     let answer = |tool_input: &str| {

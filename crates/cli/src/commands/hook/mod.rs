@@ -17,6 +17,7 @@ mod rules;
 mod start;
 mod store;
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

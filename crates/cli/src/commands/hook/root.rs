@@ -70,11 +70,11 @@ pub(super) fn too_wide(
     let about_root = rules.about_root();
     let first = about_root.first()?;
     let more = match about_root.len() {
-        1 => String::new(),
-        more => format!(" and {} more", more - 1),
+        1 => " is".to_owned(),
+        more => format!(" and {} more are", more - 1),
     };
     Some(format!(
-        "{first}{more} is about a project, and the session is in `{}`, which is none: {why}",
+        "{first}{more} about a project, and the session is in `{}`, which is none: {why}",
         root.display()
     ))
 }

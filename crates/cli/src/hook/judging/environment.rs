@@ -293,8 +293,8 @@ impl Environment {
         let mut reasons = Vec::new();
         if !settings.is_empty() {
             reasons.push(format!(
-                "settings of the project have {}, which is not known to change nothing, and was not known when the hook \
-                 was installed",
+                "settings of the project have {}: they may change what this call does, and were not there when the hook was \
+                 installed",
                 named(&settings)
             ));
         }
