@@ -110,9 +110,7 @@ fn decided(
     };
     let home = settings.expected_home(&directories, &root);
     let at = call.as_deref().unwrap_or(&root);
-    if hook.may_be_of_server(&payload) {
-        hook = with_servers(hook, client, directories.home(), [&root, at]);
-    }
+    hook = with_servers(hook, client, directories.home(), (&payload, [&root, at]));
     hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
     let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
@@ -135,10 +133,22 @@ fn decided(
 }
 
 /// The hook with the MCP servers of the client's files, told apart by whose files they are. A client has those of the
-/// session's project, wherever a command has changed to.
-fn with_servers(hook: Hook, client: Client, home: &Path, at: [&Path; 2]) -> Hook {
+/// session's project, wherever a command has changed to. The files are read for tools that are none of the client's own.
+fn with_servers(
+    hook: Hook,
+    client: Client,
+    home: &Path,
+    (payload, at): (&[u8], [&Path; 2]),
+) -> Hook {
+    if !hook.may_be_of_server(payload) {
+        return hook;
+    }
     let servers: Option<Vec<_>> = at.iter().map(|at| client.servers(home, at)).collect();
-    let servers = servers.map(|all| all.into_iter().flatten().collect::<BTreeSet<_>>());
+    // Those of the user are in both, and there is none where a file cannot be read.
+    let servers = servers.map(|all| match all.iter().any(Vec::is_empty) {
+        true => BTreeSet::new(),
+        false => all.into_iter().flatten().collect(),
+    });
     let of_project = at.iter().flat_map(|at| client.project_servers(home, at));
     hook.servers(servers.map(|all| all.into_iter().collect())).project_servers(of_project.collect())
 }
