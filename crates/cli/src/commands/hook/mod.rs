@@ -17,7 +17,6 @@ mod rules;
 mod start;
 mod store;
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -143,14 +142,7 @@ fn with_servers(
     if !hook.may_be_of_server(payload) {
         return hook;
     }
-    let servers: Option<Vec<_>> = at.iter().map(|at| client.servers(home, at)).collect();
-    // Those of the user are in both, and there is none where a file cannot be read.
-    let servers = servers.map(|all| match all.iter().any(Vec::is_empty) {
-        true => BTreeSet::new(),
-        false => all.into_iter().flatten().collect(),
-    });
-    let of_project = at.iter().flat_map(|at| client.project_servers(home, at));
-    hook.servers(servers.map(|all| all.into_iter().collect())).project_servers(of_project.collect())
+    hook.servers(client.servers(home, &at)).project_servers(client.project_servers(home, &at))
 }
 
 /// The places of the program, with those that links of the project lead to and those of the clients.

@@ -209,7 +209,7 @@ impl Client {
 
     /// The MCP servers that the client's configuration names, for clients whose payloads do not say which server a tool is of
     /// (`git_status` of opencode is a tool of the server `git`, if there is one). `home` is the user's home directory,
-    /// `directory` that of the session. There is none where the configuration cannot be read.
+    /// `directories` are those of the session and of a call. There is none where the configuration cannot be read.
     ///
     /// ```
     /// use countersign_cli::hook::Client;
@@ -218,13 +218,13 @@ impl Client {
     /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
     /// # std::fs::create_dir_all(&project)?;
     /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
-    /// assert_eq!(Client::Opencode.servers(&home, &project).unwrap(), ["git"]);
-    /// assert_eq!(Client::Gemini.servers(&home, &project), None, "its payloads name the server");
+    /// assert_eq!(Client::Opencode.servers(&home, &[&project]).unwrap(), ["git"]);
+    /// assert_eq!(Client::Gemini.servers(&home, &[&project]), None, "its payloads name the server");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn servers(self, home: &Path, directory: &Path) -> Option<Vec<String>> {
-        let found = self.servers_of(home, &files::folders(directory, home))?;
+    pub fn servers(self, home: &Path, directories: &[&Path]) -> Option<Vec<String>> {
+        let found = self.servers_of(home, directories)?;
         Some(found.into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
@@ -238,24 +238,30 @@ impl Client {
     /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
     /// # std::fs::create_dir_all(&project)?;
     /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
-    /// assert_eq!(Client::Opencode.project_servers(&home, &project), ["git"]);
+    /// assert_eq!(Client::Opencode.project_servers(&home, &[&project]), ["git"]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn project_servers(self, home: &Path, directory: &Path) -> Vec<String> {
-        let all = self.servers_of(home, &files::folders(directory, home)).unwrap_or_default();
+    pub fn project_servers(self, home: &Path, directories: &[&Path]) -> Vec<String> {
+        let all = self.servers_of(home, directories).unwrap_or_default();
         let own = self.servers_of(home, &[]).unwrap_or_default();
         let of_project = all.into_iter().filter(|server| !own.contains(server));
         of_project.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The servers with their definitions: those of the user, and of these folders.
-    fn servers_of(self, home: &Path, folders: &[&Path]) -> Option<Vec<(String, Value)>> {
+    /// The servers with their definitions: those of the user, and of the projects of these directories.
+    fn servers_of(self, home: &Path, directories: &[&Path]) -> Option<Vec<(String, Value)>> {
+        let mut folders: Vec<&Path> = Vec::new();
+        for folder in directories.iter().flat_map(|directory| files::folders(directory, home)) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
         let place = &self.spec().place;
         let servers = self.spec().tools.servers?;
         // A variable may lead the client elsewhere, or this process alone.
         let users = [place.of_user(home), home.join(place.folder).join(place.file)];
-        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, folders)).collect();
+        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, &folders)).collect();
         Some(found.unwrap_or_default().concat())
     }
 
