@@ -45,6 +45,10 @@ impl DailyValue {
         let temporary = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev".into()];
         let inside: Vec<_> = temporary.iter().chain([&directory.to_owned()]).cloned().collect();
         places.iter().all(|place| {
+            // The folders in there are others for each process.
+            if place.starts_with("/proc") {
+                return false;
+            }
             // npm names the files of its settings where they would be.
             let Some(found) = place.ancestors().find_map(real) else { return false };
             let is_in = |folder: &PathBuf| {
