@@ -7,6 +7,7 @@ It is told by one argument of JSON what to do:
   version   the revision that it answers with, in place of the client's
   knows     the revisions that it does not refuse
   lists     whether its refusal lists them; by default it does
+  ends      whether it ends in place of a refusal
   tools     its tools; by default one, `write`
   tools from  a file with its tools, which is read for each list; "a counter" gives other ones each time
   announces whether it announces with each run that its tools have changed
@@ -152,6 +153,8 @@ for text in sys.stdin:
     elif method == "initialize":
         asked = request["params"]["protocolVersion"]
         if asked not in given.get("knows", [asked]):
+            if given.get("ends"):
+                os._exit(0)
             data = {"data": {"supported": given["knows"]}} if given.get("lists", True) else {}
             answer(request, error={"code": -32602, "message": "Unsupported protocol version", **data})
             continue

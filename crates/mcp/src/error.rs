@@ -1,7 +1,6 @@
 //! The errors of connecting to MCP servers and of serving.
 
 use rmcp::ErrorData;
-use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
@@ -109,36 +108,8 @@ pub(crate) fn of_handshake(error: &ClientInitializeError) -> String {
     }
 }
 
-/// The newest revision that both ends may know, for a server that has refused the one that it was asked for. Without a list
-/// of those that it knows, the next earlier one is tried. `None` where the refusal is about something else.
-pub(crate) fn earlier_revision(
-    error: &ClientInitializeError,
-    tried: Option<&ProtocolVersion>,
-) -> Option<ProtocolVersion> {
-    let refused = match error {
-        ClientInitializeError::JsonRpcError(refused) => refused,
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => match &**fallback {
-            ClientInitializeError::JsonRpcError(refused) => refused,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let tried = tried.unwrap_or(&ProtocolVersion::V_2025_11_25);
-    let known = supported(refused);
-    let message = refused.message.to_lowercase();
-    let is_of_revision = !known.is_empty()
-        || [ErrorCode::INVALID_PARAMS, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION]
-            .contains(&refused.code)
-        || message.contains("version")
-        || message.contains("protocol");
-    let is_earlier = |it: &&ProtocolVersion| it.as_str() < tried.as_str();
-    let may_be = |it: &&ProtocolVersion| known.is_empty() || known.iter().any(|k| k == it.as_str());
-    let all = ProtocolVersion::KNOWN_VERSIONS.iter().rev().filter(|_| is_of_revision);
-    all.filter(is_earlier).find(may_be).cloned()
-}
-
 /// The revisions that a refusal says the server knows.
-fn supported(refused: &ErrorData) -> Vec<String> {
+pub(crate) fn supported(refused: &ErrorData) -> Vec<String> {
     let data = refused.data.as_ref();
     let lists = ["supported", "supportedVersions", "supported_versions"];
     let list = lists.iter().find_map(|name| data?.get(name)?.as_array());

@@ -276,6 +276,23 @@ impl Rules {
         self.those(|rule| !rule.may_speak_about(server))
     }
 
+    /// The rules that allow a tool of this MCP server, each with its file and line. They know the server by its name: which
+    /// program has the name is decided by the configuration of the client.
+    ///
+    /// ```
+    /// use countersign_rules::Rules;
+    ///
+    /// let text = "version = 1\n[[rule]]\nid = 'log'\nallow = 'mcp:git/git_log'\n[[rule]]\nid = 'no'\ndeny = 'mcp:git/*'";
+    /// let rules = Rules::builder().text("git.toml", text).load()?;
+    /// assert_eq!(rules.allowing_server("git"), ["git.toml:2: rule `log`"]);
+    /// assert!(rules.allowing_server("other").is_empty());
+    /// # Ok::<(), countersign_rules::RulesError>(())
+    /// ```
+    #[must_use]
+    pub fn allowing_server(&self, server: &str) -> Vec<String> {
+        self.those(|rule| rule.effect == ToolDecision::Allow && rule.may_speak_about(server))
+    }
+
     fn those(&self, is_one: impl Fn(&Rule) -> bool) -> Vec<String> {
         let set = self.latest();
         let files = set.iter().flat_map(|set| set.files());

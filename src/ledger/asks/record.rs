@@ -250,6 +250,9 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
     Value::deserialize(deserializer).map(Some)
 }
 
+/// How far the clocks of processes that share a store may be apart, in milliseconds.
+const MAX_SKEW: Millis = 60_000;
+
 impl Record {
     /// Returns `true` if the call was denied, by a person or a policy.
     #[must_use]
@@ -335,9 +338,16 @@ impl Record {
         self.votes.iter().filter(move |vote| !self.is_over(vote.at, now))
     }
 
-    /// Returns `true` if a vote that was given at `at` is too old at `now` (rule A8).
+    /// Returns `true` if a vote that was given at `at` does not count at `now`: it is too old, or from the future, where a
+    /// clock was set forward and an approval would never grow old (rule A8).
     pub(in crate::ledger) fn is_over(&self, at: Millis, now: Millis) -> bool {
-        self.valid_for.is_some_and(|time| now >= at.saturating_add(time))
+        Self::is_of_future(at, now)
+            || self.valid_for.is_some_and(|time| now >= at.saturating_add(time))
+    }
+
+    /// Returns `true` if something is dated later than the clocks of one store can be apart.
+    pub(in crate::ledger) fn is_of_future(at: Millis, now: Millis) -> bool {
+        at > now.saturating_add(MAX_SKEW)
     }
 
     /// The arguments that the call runs with: the edited ones of the approval, or else those that were parked.

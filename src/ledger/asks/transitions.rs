@@ -220,7 +220,8 @@ pub(in crate::ledger) fn claim(
         Some(Answer::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
     let may_have_run = record.state == AskState::Unknown;
-    let aged = approved_since(record).filter(|at| record.is_over(*at, now));
+    let is_of_future = record.decision.as_ref().is_some_and(|it| Record::is_of_future(it.at, now));
+    let aged = approved_since(record).filter(|at| is_of_future || record.is_over(*at, now));
     if aged.is_some() || has_left(record, names) {
         if !may_have_run {
             record.state = AskState::Expired;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::grant::Grant;
 use crate::ledger::asks::ask::Millis;
-use crate::ledger::asks::record::GrantUse;
+use crate::ledger::asks::record::{GrantUse, Record};
 use crate::ledger::error::LedgerError;
 use crate::ledger::logs::events::GRANTS;
 use crate::ledger::rows::codec::{VERSION, Writing, digest, keepable, logged};
@@ -120,16 +120,20 @@ impl GrantRecord {
     }
 
     /// Returns `true` if the grant answers calls at the time `now` of the store's clock
-    /// ([`Ledger::now`](crate::ledger::Ledger::now)).
+    /// ([`Ledger::now`](crate::ledger::Ledger::now)). A grant that is dated in the future does not.
     #[must_use]
     pub fn stands(&self, now: Millis) -> bool {
-        self.state == GrantState::Standing && now < self.until
+        self.state == GrantState::Standing && self.is_in_time(now)
+    }
+
+    fn is_in_time(&self, now: Millis) -> bool {
+        now < self.until && !Record::is_of_future(self.made_at, now)
     }
 
     /// Returns `true` if an approval that the grant gave earlier may still be claimed at `now`. The use of the
     /// approval is taken, so that a grant which is used up does not withdraw it.
     pub(super) fn supports(&self, now: Millis) -> bool {
-        now < self.until && matches!(self.state, GrantState::Standing | GrantState::UsedUp)
+        self.is_in_time(now) && matches!(self.state, GrantState::Standing | GrantState::UsedUp)
     }
 
     /// Takes one use.

@@ -398,7 +398,7 @@ fn a_name_that_can_be_split_in_several_ways_is_denied_by_each_and_allowed_by_all
         let said = open(&both, &allow(one), "a_b_c");
         assert!(said.contains("waits"), "{one}: {said}");
     }
-    // No server, and one that only the project configures.
+    // No server, and one that the project configures.
     for said in [
         open(&[], &allow("'mcp:cloud/nc_read'"), "cloud_nc_read"),
         open(&["docs"], &allow("'mcp:cloud/nc_read'"), "cloud_nc_read"),

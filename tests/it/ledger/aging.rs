@@ -40,6 +40,46 @@ fn hours(world: &World, hours: i64) {
     world.time.fetch_add(hours * 3_600_000, Ordering::Relaxed);
 }
 
+/// A8: "An approval that is dated in the future counts for nothing": a store that was prepared with a clock ahead.
+#[tokio::test]
+async fn an_approval_of_the_future_counts_for_nothing() {
+    for ages in [true, false] {
+        let world = World::new();
+        let ledger = match ages {
+            true => world.ledger(),
+            false => world.ledger().approvals_valid_for(None),
+        };
+        for (ahead, counts) in [(0, true), (30, true), (120, false), (365 * 86_400, false)] {
+            world.time.fetch_add(ahead * 1000, Ordering::Relaxed);
+            let it = parked(&ledger, ask(&format!("{ahead} s ahead"))).await;
+            assert!(matches!(decide(&ledger, &it, "ann").await, Decided::Won { .. }));
+            world.time.fetch_sub(ahead * 1000, Ordering::Relaxed);
+            let it = ledger.get(it.ask.id()).await.unwrap().unwrap();
+            assert_eq!(
+                it.counting_votes(ledger.now().await.unwrap()).count() == 1,
+                counts,
+                "{ahead}"
+            );
+            let claimed = ledger.claim(it.ask.id(), "w", LEASE).await;
+            assert_eq!(
+                matches!(claimed, Ok(Claimed::Claimed { .. })),
+                counts,
+                "{ahead}: {claimed:?}"
+            );
+            // An ask that is dated by more than an hour ahead is an error for the host.
+            assert_eq!(claimed.is_err(), ahead > 3600, "{ahead}: {claimed:?}");
+        }
+        // Nor does one whose second vote is of the future.
+        let two = Quorum { approvals: 2, not_the_requester: false };
+        let it = parked(&ledger, ask("of two").with_quorum(two)).await;
+        decide(&ledger, &it, "ann").await;
+        world.time.fetch_add(600_000, Ordering::Relaxed);
+        decide(&ledger, &it, "bob").await;
+        world.time.fetch_sub(600_000, Ordering::Relaxed);
+        assert!(!matches!(claim(&ledger, &it).await, Claimed::Claimed { .. }));
+    }
+}
+
 #[tokio::test]
 async fn an_approval_is_used_within_its_time_and_not_after_it() {
     // A8: "Ledger default 24 h, configurable, `None` allowed".

@@ -410,6 +410,80 @@ async fn a_server_whose_script_has_changed_is_denied_until_it_is_accepted() {
     }
 }
 
+// "The words of a command are no text of a shell": what its program, its interpreter and its tasks run is pinned in any
+// form, and what cannot be read is named.
+#[tokio::test]
+async fn what_a_command_runs_is_pinned_in_any_form_of_its_words() {
+    let long = "x".repeat(70_000);
+    for form in ["hidden", "long", "jar", "split", "task", "bare", "function"] {
+        let desk = Desk::new();
+        let script = own_script(&desk);
+        let (path, told) = (script.display().to_string(), desk.told().to_string());
+        let folder = desk.user.home().join("bin");
+        std::fs::create_dir(&folder).unwrap();
+        let program = |name: &str, text: &str| {
+            write_program(&folder.join(name), text);
+        };
+        let archive = desk.user.home().join("server.jar").display().to_string();
+        let bare = desk.user.home().join("server").display().to_string();
+        let split = format!("python3 {path}");
+        let function = format!("f() {{ exec python3 '{path}' \"$0\"; }}; f");
+        std::fs::copy(&script, &archive).unwrap();
+        std::fs::copy(&script, &bare).unwrap();
+        let task = desk.user.home().join("Makefile");
+        program("java", "#!/bin/sh\nexec python3 \"$2\" \"$3\"\n");
+        program("make", &format!("#!/bin/sh\nexec python3 '{path}' \"$2\"\n"));
+        let (words, changed): (Vec<&str>, _) = match form {
+            "hidden" => (vec!["python3", &path, &told, "a\u{200b}b\u{7}"], script.clone()),
+            "long" => (vec!["python3", &path, &told, &long], script.clone()),
+            "jar" => (vec!["java", "-jar", &archive, &told], archive.clone().into()),
+            "split" => (vec!["env", "-S", &split, &told], script.clone()),
+            "task" => {
+                std::fs::write(&task, "serve:\n\t./serve\n").unwrap();
+                (vec!["make", "serve", &told], task.clone())
+            }
+            "bare" => (vec!["python3", &bare, &told], bare.clone().into()),
+            _ => (vec!["sh", "-c", &function, &told], script.clone()),
+        };
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let started = async || {
+            let mut command = command(&desk, &words);
+            command.env("PATH", &path).current_dir(desk.user.home());
+            Client::earlier(command, ERA, json!({})).await
+        };
+        started().await.goes().await;
+        let (_, shown) = pins(&desk, &["show", "files"]);
+        let programs =
+            shown[0]["programs"].as_object().unwrap_or_else(|| panic!("{form}: {shown:?}")).clone();
+        assert_eq!(
+            programs.contains_key("the text of the shell"),
+            form == "function",
+            "{form}: {programs:?}"
+        );
+        accept_all(&desk).await;
+        let mut client = started().await;
+        assert!(call(&mut client, "write").await.starts_with("wrote"), "{form}: {}", desk.logged());
+        client.goes().await;
+        append(&changed, "\n# another version\n");
+        let mut client = started().await;
+        let text = call(&mut client, "write").await;
+        assert!(text.contains("not as it was accepted"), "{form}: {text}");
+        client.goes().await;
+    }
+    // A file of data changes with each run, and is no program.
+    let desk = Desk::new();
+    let (script, data) =
+        (own_script(&desk).display().to_string(), desk.user.home().join("notes.db"));
+    std::fs::write(&data, b"SQLite format 3\0").unwrap();
+    let (told, name) = (desk.told().to_string(), data.display().to_string());
+    let server = ["python3", &script, &told, "--db", &name];
+    guarded_by(&desk, &server).await.goes().await;
+    accept_all(&desk).await;
+    std::fs::write(&data, b"SQLite format 3\0more").unwrap();
+    let mut client = guarded_by(&desk, &server).await;
+    assert!(call(&mut client, "write").await.starts_with("wrote"), "{}", desk.logged());
+}
+
 // "Of a program that fetches a package, the package with its version is pinned; one without a version is reported."
 #[tokio::test]
 async fn a_package_without_a_version_is_reported_and_another_version_is_denied() {

@@ -324,7 +324,8 @@ async fn on_a_terminal_a_guard_prints_what_clients_need() {
     let (mut pty, pts) = pty_process::blocking::open().unwrap();
     pty.resize(pty_process::Size::new(50, 2_000)).unwrap();
     let mut guard = pty_process::blocking::Command::new(crate::support::program("countersign"));
-    guard = guard.args(["guard", "--name", "my git", "--listen", "127.0.0.1:0", "--", "x"]);
+    guard = guard.arg("guard").arg("--home").arg(desk.user.home());
+    guard = guard.args(["--name", "my git", "--listen", "127.0.0.1:0", "--", "x"]);
     guard = guard.env("HOME", desk.user.home()).env_remove("XDG_STATE_HOME");
     guard = guard.env_remove("XDG_CONFIG_HOME").env_remove("COUNTERSIGN_STORE");
     let mut guard = guard.spawn(pts).unwrap();

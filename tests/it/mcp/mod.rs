@@ -17,6 +17,7 @@ mod hostile_clients;
 mod hostile_servers;
 mod http;
 mod initializing;
+mod own_places;
 mod pinning;
 mod process;
 mod projects;

@@ -50,9 +50,10 @@ impl Desk {
     }
 
     pub(super) fn guard_before(&self, who: &str, options: &[&str], server: &[&str]) -> Command {
-        let mut command = self.user.command(&[&["guard"][..], options, &["--"], server].concat());
+        let guard = ["guard", "--principal", who];
+        let mut command = self.user.command(&[&guard[..], options, &["--"], server].concat());
         let log = std::fs::File::options().create(true).append(true).open(self.stderr()).unwrap();
-        command.env("COUNTERSIGN_PRINCIPAL", who).stderr(Stdio::from(log));
+        command.stderr(Stdio::from(log));
         command
     }
 

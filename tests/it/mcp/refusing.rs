@@ -236,6 +236,39 @@ async fn a_server_that_refuses_a_revision_is_tried_again_with_one_that_both_know
     }
 }
 
+/// M5: the same where the server ends in place of an answer: to the newest handshake, which it does not know, or to a
+/// revision. One that ends each time is started three times at most.
+#[tokio::test]
+async fn a_server_that_ends_in_place_of_an_answer_is_asked_for_an_earlier_handshake() {
+    for (unknown, knows, works) in [
+        (true, vec!["2025-11-25"], true),
+        (true, vec!["2025-06-18"], true),
+        (false, vec!["2025-06-18"], true),
+        (true, vec!["1999-01-01"], false),
+        (false, vec!["1999-01-01"], false),
+    ] {
+        let desk = Desk::new();
+        let mut server = match unknown {
+            true => instead(&desk, "server/discover", "exit"),
+            false => desk.told(),
+        };
+        (server["knows"], server["ends"], server["lane"]) = (json!(knows), json!(true), json!("1"));
+        let mut client = Client::from(desk.guard_of("ann", &["--name", "files"], &server));
+        let response = client.ask("initialize", hello("2025-06-18")).await;
+        let starts = desk.servers(&server["lane"]).len();
+        let error = &response["error"]["message"];
+        assert_eq!(error.is_null(), works, "{unknown} {knows:?}: {error}");
+        let wanted = 1 + usize::from(unknown) + usize::from(knows != ["2025-11-25"]);
+        match works {
+            true => assert_eq!(starts, wanted, "{unknown} {knows:?}"),
+            false => {
+                says(error.as_str().unwrap(), "files", "has ended before");
+                assert_eq!(starts, 3, "{unknown} {knows:?}");
+            }
+        }
+    }
+}
+
 // "Oversized and malformed frames" of a client.
 #[tokio::test]
 async fn frames_of_a_client_that_cannot_be_read_run_nothing_and_the_next_one_is_served() {

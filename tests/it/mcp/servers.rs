@@ -31,7 +31,7 @@ struct Given<'a> {
 fn client(home: &Path, command: &[String], given: &Given<'_>) -> Vec<Value> {
     let folder = folder();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp");
-    let env = json!({"HOME": home, "PATH": std::env::var("PATH").unwrap(), "COUNTERSIGN_STORE": home.join("asks.db"), "COUNTERSIGN_PRINCIPAL": "ann"});
+    let env = json!({"HOME": home, "PATH": std::env::var("PATH").unwrap()});
     let told = json!({"command": command, "mode": given.mode, "answer": given.answer, "calls": given.calls, "env": env, "packages": folder.join("node_modules")});
     let mut run = match given.mode {
         "typescript" => {
@@ -60,15 +60,20 @@ fn countersign(home: &Path, words: &[&str]) -> Value {
     let run = Command::new(program("countersign"))
         .args(words)
         .env("HOME", home)
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("XDG_CONFIG_HOME")
         .env("COUNTERSIGN_STORE", home.join("asks.db"))
         .output()
         .unwrap();
     serde_json::from_slice(&run.stdout).unwrap_or(Value::Null)
 }
 
-fn guarded(name: &str, wait: &str, server: &[String]) -> Vec<String> {
+fn guarded(home: &Path, name: &str, wait: &str, server: &[String]) -> Vec<String> {
     let mut command = vec![program("countersign").to_string_lossy().into_owned()];
-    command.extend(["guard", "--name", name, "--wait", wait, "--"].map(str::to_owned));
+    let (store, home) = (home.join("asks.db").display().to_string(), home.display().to_string());
+    let own = ["guard", "--home", &home, "--store", &store, "--principal", "ann"];
+    command.extend(own.map(str::to_owned));
+    command.extend(["--name", name, "--wait", wait, "--"].map(str::to_owned));
     command.extend(server.iter().cloned());
     command
 }
@@ -105,7 +110,7 @@ fn servers(home: &Path) -> Vec<(&'static str, Vec<String>, Value)> {
 fn other_peoples_clients_and_servers_work_through_the_guard() {
     let home = tempfile::tempdir().unwrap();
     for (name, server, call) in servers(home.path()) {
-        let guard = guarded(name, "20", &server);
+        let guard = guarded(home.path(), name, "20", &server);
         for mode in ["legacy", "auto", "typescript"] {
             let none = Given { mode, answer: None, calls: json!([]) };
             let bare = Given { mode, answer: None, calls: json!([call]) };
@@ -138,7 +143,7 @@ fn other_peoples_clients_and_servers_work_through_the_guard() {
 fn a_client_without_forms_finds_the_decision_of_the_command_line() {
     let home = tempfile::tempdir().unwrap();
     let (name, server, call) = servers(home.path()).remove(1);
-    let guard = guarded(name, "1", &server);
+    let guard = guarded(home.path(), name, "1", &server);
     let given = || Given { mode: "typescript", answer: None, calls: json!([call]) };
     client(home.path(), &guard, &Given { calls: json!([]), ..given() });
     countersign(home.path(), &["pins", "accept", "--all", "--as", "ann"]);

@@ -373,3 +373,120 @@ fn a_client_that_was_never_tested_is_yellow_until_it_was_proven_here() {
     fs::write(proof.join("cursor"), "").unwrap();
     assert_eq!(finding(&user, "cursor", "tested").unwrap().0, true);
 }
+
+/// A user with the hook of a client, and what the doctor says in a project with this file.
+fn of_project(client: &str, rules: &str, file: &str, text: &str, check: &str) -> (i32, Value) {
+    let user = User::new();
+    user.own_rules(rules);
+    installed(&user, client);
+    let project = user.home().join("project");
+    let path = project.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    let words = ["--json", "hook", "doctor", client, "--program", "true"];
+    let output = user.command(&words).current_dir(&project).output().unwrap();
+    let ended = super::ended(&output);
+    let line = ended.lines().into_iter().find(|line| line["check"] == check);
+    (ended.status, line.unwrap_or(Value::Null))
+}
+
+/// "`threats.md` says per client what a project can switch off, and the test plants it in all of them."
+#[test]
+fn what_a_project_can_switch_off_is_on_the_page_and_red() {
+    let page = include_str!("../../../docs/threats.md");
+    let rows = page.lines().skip_while(|line| !line.starts_with("| client |")).skip(2);
+    let rows: Vec<Vec<_>> = rows
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect()
+        })
+        .collect();
+    let mut seen = Vec::new();
+    for row in &rows {
+        let [client, file, setting, ..] = row[..] else { panic!("{row:?}") };
+        let client = match client {
+            "Claude Code" => "claude",
+            "Codex CLI" => "codex",
+            "Gemini CLI" => "gemini",
+            "GitHub Copilot CLI" => "copilot",
+            other => panic!("{other}"),
+        };
+        let (text, named) = match setting {
+            "disableAllHooks" => (r#"{"disableAllHooks": true}"#, setting),
+            "features.hooks" => ("[features]\nhooks = false\n", setting),
+            "hooksConfig.enabled" => (r#"{"hooksConfig": {"enabled": false}}"#, setting),
+            "hooksConfig.disabled" => {
+                (r#"{"hooksConfig": {"disabled": ["countersign"]}}"#, setting)
+            }
+            "env.CLAUDE_CODE_SHELL_PREFIX" => {
+                (r#"{"env": {"CLAUDE_CODE_SHELL_PREFIX": "./x"}}"#, "CLAUDE_CODE_SHELL_PREFIX")
+            }
+            other => panic!("{other}"),
+        };
+        let (status, found) = of_project(client, RULES, file, text, "project");
+        assert_eq!((status, &found["ok"]), (3, &json!(false)), "{row:?}: {found}");
+        assert!(found["found"].as_str().unwrap().contains(named), "{row:?}: {found}");
+        seen.push(client);
+    }
+    for client in ["claude", "codex", "gemini", "copilot"] {
+        assert!(seen.contains(&client), "{client}");
+    }
+    assert!(page.contains("opencode has no such setting"));
+}
+
+/// P5: "lists what the client runs by itself for the project, without a call".
+#[test]
+fn the_doctor_lists_what_a_project_runs_without_a_call() {
+    let hook = json!([{"hooks": [{"type": "command", "command": "./x"}]}]);
+    for (client, file, text, says) in [
+        ("claude", ".claude/settings.json", json!({"apiKeyHelper": "./x"}), "apiKeyHelper"),
+        (
+            "claude",
+            ".claude/settings.json",
+            json!({"hooks": {"SessionStart": hook}}),
+            "SessionStart",
+        ),
+        (
+            "claude",
+            ".claude/settings.json",
+            json!({"hooks": {"UserPromptSubmit": hook}}),
+            "UserPromptSubmit",
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            json!({"tools": {"discoveryCommand": "./x"}}),
+            "discoveryCommand",
+        ),
+        (
+            "opencode",
+            "opencode.json",
+            json!({"formatter": {"x": {"command": ["./x"]}}}),
+            "formatter",
+        ),
+    ] {
+        let (status, found) = of_project(client, RULES, file, &text.to_string(), "by itself");
+        assert_eq!((status, &found["ok"]), (3, &json!(false)), "{client} {file}: {found}");
+        assert!(found["found"].as_str().unwrap().contains(says), "{found}");
+    }
+    let servers = json!({"mcpServers": {"notes": {"command": "./x"}}}).to_string();
+    let (_, found) = of_project("claude", RULES, ".mcp.json", &servers, "by itself");
+    assert_eq!(found["ok"], Value::Null, "{found}");
+    assert!(found["found"].as_str().unwrap().contains("notes"), "{found}");
+    let harmless = json!({"model": "opus", "hooks": {}}).to_string();
+    let (_, found) = of_project("claude", RULES, ".claude/settings.json", &harmless, "by itself");
+    assert_eq!(found["ok"], true, "{found}");
+}
+
+/// P5: "servers of the project whose names the rules allow".
+#[test]
+fn the_doctor_is_red_for_a_server_of_the_project_that_the_rules_allow_by_name() {
+    let rules = "version = 1\n[[rule]]\nid = 'log'\nallow = 'mcp:git/git_log'\n";
+    let toml = |name: &str| format!("[mcp_servers.{name}]\ncommand = './x'\n");
+    let (status, found) = of_project("codex", rules, ".codex/config.toml", &toml("git"), "servers");
+    assert_eq!((status, &found["ok"]), (3, &json!(false)), "{found}");
+    let text = found["found"].as_str().unwrap();
+    assert!(text.contains("rule `log`") && text.contains("`git`"), "{text}");
+    let (_, found) = of_project("codex", rules, ".codex/config.toml", &toml("other"), "servers");
+    assert_eq!(found["ok"], true, "{found}");
+}

@@ -92,7 +92,10 @@ fn everything_is_protected_and_taken_back_to_the_byte() {
         "{config}"
     );
     let servers = json_of(&user.text(DESKTOP));
-    let words = json!(["guard", "--name", "git", "--", "mcp-server-git", "-r", "/x"]);
+    // The home of the tests is not that of the account, which a guard takes by itself.
+    let home = user.home();
+    let words =
+        json!(["guard", "--name", "git", "--home", home, "--", "mcp-server-git", "-r", "/x"]);
     assert_eq!(servers["mcpServers"]["git"]["args"], words);
     assert_eq!(servers["mcpServers"]["far"], json!({"url": "https://mcp.example"}));
     assert_eq!(user.run(&["rules", "check"]).status, 0);

@@ -155,6 +155,64 @@ fn the_entry_is_where_the_client_is_told_to_look() {
     }
 }
 
+/// "First sight is three lines": where, what happens at the next call, where to answer. Variables are for `--verbose`.
+#[test]
+fn an_installation_says_three_lines() {
+    for client in clients() {
+        let user = User::new();
+        let install = |words: &[&str]| {
+            let mut command = user.command(&[&["hook", "install", client], words].concat());
+            super::ended(&command.env("GIT_SSH", "ssh -4").output().unwrap())
+        };
+        let first = install(&[]);
+        let lines: Vec<_> = first.out.lines().collect();
+        assert_eq!(lines.len(), 3, "{client}: {first:?}");
+        assert!(
+            lines[0].contains(forms(client).text("file").rsplit('/').next().unwrap()),
+            "{first:?}"
+        );
+        assert!(lines[1].contains("every call is asked about"), "{first:?}");
+        assert!(lines[2].contains("countersign asks review"), "{first:?}");
+        assert!(!first.out.contains("GIT_SSH"), "{first:?}");
+        user.own_rules(super::RULES);
+        let verbose = install(&["--verbose"]);
+        assert!(verbose.out.contains("`GIT_SSH`"), "{verbose:?}");
+        assert!(verbose.out.contains(&user.state("asks.db").display().to_string()), "{verbose:?}");
+    }
+}
+
+/// An editor's terminal has the variables of the project that is open there: they name no place of the entry.
+#[test]
+fn an_installation_refuses_places_that_lie_in_the_project() {
+    let user = User::new();
+    let project = user.home().join("project");
+    fs::create_dir(&project).unwrap();
+    let at = |name: &str| project.join(name).display().to_string();
+    for (name, value) in [
+        ("XDG_STATE_HOME", at(".x")),
+        ("XDG_CONFIG_HOME", at(".x")),
+        ("COUNTERSIGN_STORE", format!("sqlite:{}", at("evil.db"))),
+    ] {
+        let mut command = user.command(&["hook", "install", "codex"]);
+        let refused = command.env(name, &value).current_dir(&project).output().unwrap();
+        let refused = super::ended(&refused);
+        assert!(
+            refused.status == 2 && refused.err.contains("lies in the project"),
+            "{name}: {refused:?}"
+        );
+        assert!(!user.file_of("codex").exists());
+        // The same place is none of the project elsewhere.
+        let mut command = user.command(&["hook", "install", "codex"]);
+        let elsewhere = command.env(name, &value).output().unwrap();
+        assert!(elsewhere.status.success(), "{elsewhere:?}");
+        let mut doctor = user.command(&["--json", "hook", "doctor", "codex", "--program", "true"]);
+        let lines = super::ended(&doctor.current_dir(&project).output().unwrap()).lines();
+        let places = lines.iter().find(|line| line["check"] == "places").unwrap();
+        assert_eq!(places["ok"], false, "{places}");
+        fs::remove_file(user.file_of("codex")).unwrap();
+    }
+}
+
 #[test]
 fn the_user_is_told_about_rules_and_copies() {
     let user = User::new();
@@ -181,15 +239,23 @@ fn relative_paths_are_those_of_the_installation() {
     let user = User::new();
     let elsewhere = user.home().join("else where");
     fs::create_dir_all(&elsewhere).unwrap();
-    fs::write(elsewhere.join("rel.toml"), super::RULES).unwrap();
-    fs::write(elsewhere.join("con.toml"), "principal = \"ann\"\n").unwrap();
-    let options =
-        ["--rules", "rel.toml", "--root=.", "--store", "sqlite:rel.db", "--config", "con.toml"];
+    // A place within the project in which one installs is refused.
+    fs::write(user.home().join("rel.toml"), super::RULES).unwrap();
+    fs::write(user.home().join("con.toml"), "principal = \"ann\"\n").unwrap();
+    let options = [
+        "--rules",
+        "../rel.toml",
+        "--root=.",
+        "--store",
+        "sqlite:../rel.db",
+        "--config",
+        "../con.toml",
+    ];
     let mut install = user.command(&[&["hook", "install", "gemini", "--"], &options[..]].concat());
     assert!(install.current_dir(&elsewhere).status().unwrap().success());
     let command = command_of(&user, "gemini");
     for file in ["rel.toml", "rel.db", "con.toml"] {
-        let path = elsewhere.join(file).display().to_string();
+        let path = elsewhere.join("..").join(file).display().to_string();
         assert!(command.contains(&path), "{file}: {command}");
     }
     let answer = |tool_input: &str| {
@@ -329,7 +395,9 @@ fn the_doctor_proves_by_a_canary_that_a_denial_is_obeyed() {
         (format!("{ask} && $call"), json!(true), "obeyed", 0),
         (format!("{ask}; $call"), json!(false), "ran the denied call", 3),
         ("$call".to_owned(), json!(false), "without asking", 3),
-        (String::new(), json!(null), "made no call", 0),
+        // One that has ended well was able to make the call.
+        (String::new(), json!(false), "ended well", 3),
+        ("exit 1".to_owned(), json!(null), "made no call", 3),
     ] {
         let program = client(&user, &body);
         let ended =
@@ -356,7 +424,8 @@ fn the_doctor_lets_the_client_run_in_the_project_on_request() {
     let program = client(&user, "pwd > \"$HOME/where\"");
     for (options, is_here) in [(&["--live"][..], false), (&["--live", "--here"], true)] {
         let words = [&["hook", "doctor", "claude", "--program", &program], options].concat();
-        assert!(user.command(&words).current_dir(&project).output().unwrap().status.success());
+        let told = user.command(&words).current_dir(&project).output().unwrap();
+        assert_eq!(told.status.code(), Some(3), "the hook was not asked");
         let where_it_ran = fs::read_to_string(user.home().join("where")).unwrap();
         assert_eq!(where_it_ran.trim_end() == project.to_str().unwrap(), is_here, "{where_it_ran}");
     }
@@ -373,10 +442,14 @@ fn the_doctor_quotes_a_client_that_made_no_call() {
             "printf 'starting\\n\\033[31mPlease run /login\\n\\n' >&2; exit 1",
             "failed (exit status: 1)",
         ),
-        ("echo Please run /login", "logged in?"),
+        ("echo Please run /login", "is not logged in"),
     ] {
         let program = client(&user, body);
         let ended = user.run(&["hook", "doctor", "claude", "--live", "--program", &program]);
+        // A client that has ended well was able to call the hook: that is red. Otherwise nothing is proven.
+        assert_eq!(ended.status, 3, "{ended:?}");
+        let canary = ended.out.lines().find(|line| line.starts_with("canary")).unwrap();
+        assert_eq!(canary.contains("PROBLEM"), body.starts_with("echo"), "{canary}");
         assert!(ended.out.contains(says) && ended.out.contains("Please run /login"), "{ended:?}");
         assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
         assert!(ended.err.contains("three minutes"), "{ended:?}");
@@ -677,6 +750,11 @@ fn the_entry_of_the_machine_names_no_user() {
         let doctor = ["hook", "doctor", client, "--program", program.as_str()];
         let doctor = user.run(&[&doctor[..], &below[..]].concat());
         assert_eq!(doctor.status, 0, "{doctor:?}");
+        // The one who builds an image has accepted no rules by that.
+        let account = countersign_cli::config::Directories::of_account().unwrap();
+        let records = countersign_rules::AcceptedRules::at(account.state().join("rules"));
+        let mut records = records.all().unwrap_or_default().into_iter();
+        assert!(records.all(|it| !it.path.starts_with(&image)), "{client}");
         assert_eq!(run("uninstall", client).status, 0);
         let left = fs::read_to_string(image.join(file)).unwrap_or_default();
         assert!(!left.contains("countersign"), "{client}: {left}");

@@ -91,10 +91,20 @@ impl User {
     /// The program, run by this user, in an environment that has nothing but where programs are.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program("countersign"));
-        command.args(args).current_dir(self.home());
+        // A hook and a guard take the home of the account, whatever `HOME` is.
+        let is_hook = args.first() == Some(&"hook") && clients().any(|it| args.get(1) == Some(&it));
+        let is_guard = args.first() == Some(&"guard") && args.get(1) != Some(&"init");
+        let front = match args.get(1) {
+            Some(&"doctor") => 2,
+            _ => usize::from(is_guard),
+        };
+        command.args(&args[..front]);
+        if is_guard && !args.contains(&"--home") {
+            command.arg("--home").arg(self.home());
+        }
+        command.args(&args[front..]).current_dir(self.home());
         in_environment_of(&mut command, self.home());
-        // A hook takes the home of the account, whatever `HOME` is.
-        if args.first() == Some(&"hook") && clients().any(|it| args.get(1) == Some(&it)) {
+        if is_hook {
             command.arg("--home").arg(self.home());
         }
         command.stdin(Stdio::null());

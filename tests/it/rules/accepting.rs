@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use countersign::decision::ToolDecision::{self, Allow, Ask, Deny};
-use countersign_rules::{AcceptedRules, RuleCall, Rules, RulesError, Ruling};
+use countersign_rules::{AcceptedRules, RuleCall, Rules, RulesError, Ruling, difference};
 use serde_json::json;
 
 use super::args;
@@ -201,4 +201,70 @@ fn a_preset_that_a_changed_file_names_has_to_be_accepted() {
     assert_eq!(reads(), (Ask, true), "the preset also denies");
     std::fs::write(desk.file(), "version = 2\npreset = 'reader'\n").unwrap();
     assert_eq!(reads(), (Allow, false));
+}
+
+/// Keys of a rule that change what it means, each in a form that lines would hide.
+const KEYS: &[&str] = &[
+    "where.command.is = ['read-only']",
+    "where.path.within = '.'",
+    "where.any_path = [\"**/\\u007f*\", '**/\\[x]']",
+    "where.amount.at_most = 5",
+    "where.\"odd key\".is = \"a\\nb\"",
+    "at_most = { calls = 3, within = '1d', else = 'deny' }",
+    "except.user.is = 'ann'",
+    "except.path = { within = 'docs' }",
+    "every_time = true",
+    "title = 'Pay'",
+    "reason = \"\"\"\n[[rule]]\n[see the handbook]\nid = 'other'\n\"\"\"",
+];
+
+/// R3: "Every key that changes the digest of a rule is in the text that a person accepts": the text that is shown, read
+/// again, is the same rule.
+#[test]
+fn the_text_of_a_difference_is_the_whole_rule() {
+    let mut seen = 0;
+    for effect in ["allow = '*'", "ask = ['pay', 'send']", "deny = \"mcp:x/*\""] {
+        let few = |set: &usize| set.count_ones() <= 3;
+        for set in (0..1_usize << KEYS.len()).filter(few) {
+            let keys = KEYS.iter().enumerate().filter(|(n, _)| set & (1 << n) != 0);
+            let keys: Vec<_> = keys.map(|(_, key)| *key).collect();
+            let text = format!("version = 2\n[[rule]]\nid = 'a'\n{effect}\n{}\n", keys.join("\n"));
+            let Ok(found) = difference("version = 2\n", &text) else { continue };
+            seen += 1;
+            let shown = found[0].after.clone().unwrap();
+            let again = format!("version = 2\n{shown}\n");
+            assert!(difference(&text, &again).unwrap().is_empty(), "{text}\n{again}");
+            // Each key that is left out of it is a difference.
+            for line in shown
+                .lines()
+                .skip(2)
+                .filter(|it| !it.starts_with("reason") && !it.starts_with("title"))
+            {
+                let without = again.replace(&format!("{line}\n"), "");
+                let differs = difference(&text, &without);
+                assert!(differs.is_err() || !differs.unwrap().is_empty(), "{line}: {text}");
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
+
+/// R3: a label for what is read changes what allowances say, and is shown.
+#[test]
+fn another_label_for_what_is_read_may_widen() {
+    let one = "version = 2\n[[source]]\ntool = 'mail'\n";
+    let other = "version = 2\n[[source]]\ntool = 'mail'\nown = true\n";
+    let found = difference(one, other).unwrap();
+    assert_eq!((found.len(), found[0].may_widen), (1, true));
+    assert!(found[0].after.as_deref().unwrap().contains("own = true"), "{found:?}");
+    assert!(
+        difference(one, &one.replace("version = 2\n", "version = 2\n# a remark\n"))
+            .unwrap()
+            .is_empty()
+    );
+    let desk = Desk::new("");
+    std::fs::write(desk.file(), one).unwrap();
+    desk.load().unwrap();
+    std::fs::write(desk.file(), other).unwrap();
+    assert!(desk.load().unwrap().needs_accepting());
 }

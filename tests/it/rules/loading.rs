@@ -237,7 +237,7 @@ fn a_difference_is_listed_rule_by_rule() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         (found[0].rule.as_str(), found[0].after.as_deref()),
-        ("a", Some("[[rule]]\nid = 'a'\nask = ['x', 'z']"))
+        ("a", Some("[[rule]]\nid = \"a\"\nask = [\"x\", \"z\"]"))
     );
     assert!(difference(old, old).unwrap().is_empty());
 }

@@ -151,9 +151,23 @@ fn paths_and_programs_are_resolved() {
     // The folder does not look like one that tools may write, and the file that is found in it does.
     #[cfg(target_os = "linux")]
     {
-        let through = PathBuf::from(format!("/proc/self/root{}", root.join("bin").display()));
-        let judged = judge(&[through], "head x").to_string();
-        assert!(judged.contains("which tools may write"), "{judged}");
+        let through = format!("/proc/self/root{}", root.join("bin").display());
+        for folder in [&*through, "/proc/self/cwd", "/dev/fd/3", "/usr/../proc/self/cwd"] {
+            let judged = judge(&[folder.into(), "/usr/bin".into()], "cd sub && head x").to_string();
+            assert!(judged.contains("another folder for each program"), "{judged}");
+        }
+        // A later folder does not matter.
+        assert!(
+            judge(&["/usr/bin".into(), "/proc/self/cwd".into()], "head bin/cat")
+                .decision()
+                .is_allow()
+        );
+        let link =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("link-{}", std::process::id()));
+        symlink(root.join("bin"), &link).unwrap();
+        let judged = judge(&[link.clone(), "/usr/bin".into()], "head x").to_string();
+        std::fs::remove_file(link).unwrap();
+        assert!(judged.contains("is searched for programs"), "{judged}");
     }
     let before = [root.join("bin"), "/usr/bin".into()];
     assert!(judge(&before, "ls").to_string().contains("is searched for programs"));

@@ -72,8 +72,7 @@ impl Accept {
                 let all = accepted.all().map_err(|error| CommandError::Store(error.to_string()))?;
                 let mut all: Vec<_> = all.into_iter().map(|it| it.path).collect();
                 all.push(directories.config().join("rules.toml"));
-                all.dedup();
-                all
+                once(all)
             }
             files => files.to_vec(),
         };
@@ -98,6 +97,18 @@ impl Accept {
         let text = "Accepted. Hooks and guards decide by these rules from their next call on.";
         Ok(CommandOutput::new(0, json!({"accepted": paths})).for_people(text))
     }
+}
+
+/// The paths, of those that lead to one file only the first.
+fn once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for path in paths {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if found.iter().all(|(_, known)| *known != real) {
+            found.push((path, real));
+        }
+    }
+    found.into_iter().map(|(path, _)| path).collect()
 }
 
 /// How a file differs from what was accepted; `None` if it does not.

@@ -30,7 +30,7 @@ Files:
 
 Environment:
   COUNTERSIGN_CONFIG, COUNTERSIGN_STORE, COUNTERSIGN_PRINCIPAL, COUNTERSIGN_AUDIT_KEY_FILE
-  An option of the command line comes first, then the environment, then the file. A hook takes nothing from the environment.
+  An option of the command line comes first, then the environment, then the file. A hook and a guard take nothing from the environment.
 
 Stores:
   memory:                    in this process, and gone with it

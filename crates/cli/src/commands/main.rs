@@ -2,9 +2,11 @@
 //! in the library; here are the command lines, what is printed, and the exit statuses.
 
 mod accepted;
+mod account_settings;
 mod asks;
 mod cli;
 mod completions;
+mod findings;
 mod grants;
 mod guard;
 mod hook;
@@ -55,6 +57,14 @@ fn main() -> ExitCode {
     output::print(run(cli), form)
 }
 
+/// The settings of a command that a person runs: those of the options, the environment, and the configuration.
+fn of_user(config: Option<PathBuf>) -> Result<Context, CommandError> {
+    let directories = Directories::of_user()?;
+    let config_file = config.or_else(Config::file_of_environment);
+    let config = Config::load(&directories, config_file.as_deref())?;
+    Ok(Context { directories, config, config_file })
+}
+
 fn run(cli: Cli) -> Result<CommandOutput, CommandError> {
     // Completions are generated while packages are built, where there is no user.
     if let Command::Completions(completions) = &cli.command {
@@ -67,10 +77,13 @@ fn run(cli: Cli) -> Result<CommandOutput, CommandError> {
     if let Command::Rules(rules) = &cli.command {
         return rules.run(cli.config.as_deref());
     }
-    let directories = Directories::of_user()?;
-    let config_file = cli.config.or_else(Config::file_of_environment);
-    let config = Config::load(&directories, config_file.as_deref())?;
-    let context = Context { directories, config, config_file };
+    let context = match &cli.command {
+        // A client starts a guard, in an environment that a project can set (rule P1).
+        Command::Guard(guard) if guard.is_started_by_client() => {
+            guard.settings().context(cli.config.clone())?
+        }
+        _ => of_user(cli.config.clone())?,
+    };
     let mut runtime = match &cli.command {
         // One client, one server: handing a message from thread to thread would take longer than working on it.
         Command::Guard(guard) if guard.is_on_stdio() => {

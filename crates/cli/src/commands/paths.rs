@@ -1,6 +1,6 @@
 //! Paths that name the same file from any directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use countersign::show;
 
@@ -31,4 +31,14 @@ pub(crate) fn sqlite_url(path: &Path) -> Result<String, CommandError> {
         true => Ok(format!("sqlite:{text}")),
         false => Ok(format!("sqlite:{}", absolute(path)?)),
     }
+}
+
+/// A path without links, as far as it exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let found = path.ancestors().find_map(|folder| {
+        let rest = path.strip_prefix(folder).ok()?;
+        Some(folder.canonicalize().ok()?.join(rest))
+    });
+    found.unwrap_or(path)
 }

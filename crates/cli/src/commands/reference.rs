@@ -151,7 +151,7 @@ fn page(mut program: Command) -> String {
         row(&mut page, &[&format!("`{key}`"), default, says]);
     }
     rules(&mut page);
-    page += "\n## Variables of the environment\n\nA hook takes no setting from its environment.\n\n| variable | meaning |\n|---|---|\n";
+    page += "\n## Variables of the environment\n\nA hook and a guard take no setting from their environment.\n\n| variable | meaning |\n|---|---|\n";
     for (name, says) in VARIABLES {
         row(&mut page, &[&format!("`{name}`"), says]);
     }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use countersign_cli::config::{Config, StoreUrl};
+use countersign_cli::config::StoreUrl;
 
 use crate::Context;
 use crate::paths::{absolute, sqlite_url};
@@ -24,7 +24,7 @@ impl UsedStore {
             StoreUrl::Sqlite(path) => sqlite_url(path).unwrap_or_else(|_| url.to_string()),
             other => other.to_string(),
         };
-        Self { url, name, config: context.config_file.clone().or_else(Config::file_of_environment) }
+        Self { url, name, config: context.config_file.clone() }
     }
 
     /// The URL, without a password.

@@ -309,15 +309,15 @@ impl Hook {
         self
     }
 
-    /// Sets the MCP servers in the client's configuration, for clients whose names of tools cannot be told apart without
-    /// them ([`Client::servers`]). A tool of no server is unknown then. By default a name with one separator is split there.
+    /// Sets the MCP servers in the client's configuration, for clients whose payloads do not name the server
+    /// ([`Client::servers`]). A tool of no server is unknown then. By default a name with one separator is split there.
     #[must_use]
     pub fn servers(mut self, servers: Option<Vec<String>>) -> Self {
         self.names.servers = servers;
         self
     }
 
-    /// Sets which of the [servers](Self::servers) only a project's files configure ([`Client::project_servers`]). A rule that
+    /// Sets which of the [servers](Self::servers) are what a project's files say ([`Client::project_servers`]). A rule that
     /// allows a tool of one of them does not count.
     #[must_use]
     pub fn project_servers(mut self, servers: Vec<String>) -> Self {
@@ -432,6 +432,26 @@ impl Hook {
         match (&self.allowed, &call.session) {
             (Some(notes), Some(session)) => notes.written_files(self.client, session),
             _ => Vec::new(),
+        }
+    }
+
+    /// Returns `true` if the tool of a payload is none of the client's own, so that the client's [servers](Self::servers)
+    /// matter.
+    ///
+    /// ```
+    /// use countersign_cli::hook::{Client, Hook};
+    ///
+    /// let payload = |tool: &str| format!(r#"{{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src",
+    ///     "tool_use_id": "c", "tool_name": "{tool}", "tool_input": {{}}}}"#);
+    /// let hook = Hook::new(Client::Claude);
+    /// assert!(hook.may_be_of_server(payload("mcp__git__status").as_bytes()));
+    /// assert!(!hook.may_be_of_server(payload("Bash").as_bytes()));
+    /// ```
+    #[must_use]
+    pub fn may_be_of_server(&self, payload: &[u8]) -> bool {
+        match payload::read(self.client, payload, self.event.as_deref()) {
+            Ok(Event::Before(call) | Event::After(call, _)) => vocabulary::is_foreign(&call),
+            Ok(Event::End { .. }) | Err(_) => false,
         }
     }
 

@@ -21,8 +21,8 @@ use rmcp::model::{
     ResourceUpdatedNotificationParam, ServerPeerInfo, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer,
-    PeerRequestOptions, RequestContext, RoleClient, RunningService, ServiceError,
+    ClientInitializeError, ClientServiceExt as _, NotificationContext, Peer, PeerRequestOptions,
+    RequestContext, RoleClient, RunningService, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -33,9 +33,10 @@ use tokio::time::Instant;
 
 use super::announcements::{ListChanges, Subscriptions};
 use super::child::ChildTransport;
+use super::hello::Hello;
 use super::launch::{Launch, Transport};
-use super::programs;
 use super::progress::{ProgressRoute, ProgressTransport};
+use super::{packages, programs};
 use crate::McpError;
 use crate::cancelling::CancelOnDrop;
 use crate::downstream::{Downstream, Routes, lock};
@@ -176,7 +177,7 @@ impl Connection {
         let launch = self.launch.clone();
         let read = tokio::task::spawn_blocking(move || programs::of_launch(&launch));
         let found = read.await.unwrap_or_else(|_| programs::unreadable());
-        for (package, _) in found.iter().filter(|(_, state)| programs::is_unnamed(state)) {
+        for (package, _) in found.iter().filter(|(_, state)| packages::is_unnamed(state)) {
             let (server, package) = (&*self.name, countersign::show::escape_name(package));
             tracing::warn!(target: "countersign::mcp", server, package, "the command of the server names no version of a package, so that what runs can change without a question");
         }
@@ -217,16 +218,16 @@ impl Connection {
 
     async fn start(&self) -> Result<RunningService<RoleClient, ClientSide>, McpError> {
         let all = async {
-            let mut legacy_version = None;
-            // A server that refuses a revision by an error may know an earlier one.
+            let mut hello = Hello::default();
+            // A server that refuses a revision by an error, or by its end, may know an earlier one.
             loop {
-                match self.attempt(legacy_version.clone()).await? {
+                match self.attempt(&hello).await? {
                     Ok(running) => return Ok(running),
-                    Err(error) => match error::earlier_revision(&error, legacy_version.as_ref()) {
+                    Err(error) => match hello.after(&error) {
                         Some(earlier) => {
-                            let (server, revision) = (&*self.name, earlier.as_str());
+                            let (server, revision) = (&*self.name, earlier.revision().as_str());
                             tracing::info!(target: "countersign::mcp", server, revision, "the server has refused the revision of the protocol: it is tried again with an earlier one");
-                            legacy_version = Some(earlier);
+                            hello = earlier;
                         }
                         None => return Err(self.handshake(&error::of_handshake(&error))),
                     },
@@ -246,11 +247,8 @@ impl Connection {
         }
     }
 
-    /// Starts the server, or connects to it, and makes the handshake, with this revision if it has an earlier form of that.
-    async fn attempt(
-        &self,
-        legacy_version: Option<ProtocolVersion>,
-    ) -> Result<Handshake, McpError> {
+    /// Starts the server, or connects to it, and makes the handshake.
+    async fn attempt(&self, hello: &Hello) -> Result<Handshake, McpError> {
         let mut capabilities = ClientCapabilities::default();
         if self.forms.load(Ordering::Relaxed) {
             capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
@@ -258,16 +256,13 @@ impl Connection {
         let me = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
         let client = ClientSide {
             name: Arc::clone(&self.name),
-            info: ClientConfig::new(capabilities, me),
+            info: hello.config(capabilities, me),
             routes: Arc::clone(&self.routes),
             changes: self.changes.clone(),
             subscriptions: Arc::clone(&self.subscriptions),
         };
         let calls = Arc::clone(&self.routes);
-        let mode = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version,
-        };
+        let mode = hello.mode();
         Ok(match &self.launch.way {
             Transport::Command { program, args, env, directory } => {
                 let mut command = tokio::process::Command::new(program);

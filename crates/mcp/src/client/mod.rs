@@ -3,8 +3,10 @@
 pub(crate) mod announcements;
 pub(crate) mod child;
 pub(crate) mod connection;
+pub(crate) mod hello;
 pub(crate) mod hints;
 pub(crate) mod launch;
+pub(crate) mod packages;
 pub(crate) mod programs;
 pub(crate) mod progress;
 pub(crate) mod subscriber;

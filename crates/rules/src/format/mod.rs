@@ -10,4 +10,5 @@ pub(super) mod rule_file;
 pub(super) mod rule_people;
 pub(super) mod rule_set;
 pub(super) mod schema;
+pub(super) mod shown;
 pub(super) mod source;

@@ -15,7 +15,8 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::document::{Item, boolean, entries, string, strings, table};
+use super::document::{Item, boolean, entries, object, string, strings, table};
+use super::shown::table_text;
 use super::source::Source;
 use crate::calls::call::RuleCall;
 use crate::calls::tool_pattern::ToolPattern;
@@ -58,6 +59,13 @@ impl ReadSource {
             return Vec::new();
         };
         items.iter().filter_map(|item| Self::one(source, item, layer)).collect()
+    }
+
+    /// The text of each table, for a person.
+    pub(crate) fn shown(item: &Item<'_>) -> Vec<String> {
+        let DeValue::Array(items) = item.get_ref() else { return Vec::new() };
+        let tables = items.iter().filter_map(|item| object(item.get_ref().as_table()?));
+        tables.map(|table| table_text("source", &table)).collect()
     }
 
     fn one(source: &mut Source, item: &Item<'_>, layer: Layer) -> Option<Self> {

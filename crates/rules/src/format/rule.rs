@@ -19,6 +19,7 @@ use super::condition_format::{TableKind, conditions};
 use super::document::{Item, boolean, count, entries, object, string, strings, table};
 use super::read_source;
 use super::rule_people::RulePeople;
+use super::shown::table_text;
 use super::source::Source;
 use crate::calls::tool_pattern::ToolPattern;
 use crate::counts::MAX_COUNTED;
@@ -72,6 +73,8 @@ pub(crate) struct Rule {
     pub(crate) at_most: Option<AtMost>,
     pub(crate) line: usize,
     pub(crate) span: Range<usize>,
+    /// All that was read, for a person.
+    pub(crate) shown: Arc<str>,
     /// The digest of what the rule means, without its reason and title.
     pub(crate) digest: Arc<str>,
 }
@@ -117,7 +120,7 @@ impl Rule {
         let at_most = of("at_most").and_then(|(span, item)| at_most(source, &span, item, effect));
         let (commands, whole) = where_.partition(Condition::is_of_commands);
         let (line, _) = source.place(item.span().start);
-        let Some(digest) = digest(found) else {
+        let Some((digest, shown)) = digest(found) else {
             source.problem(
                 &item.span(),
                 format!("the rule `{id}` has a number that is too large, or none"),
@@ -126,6 +129,7 @@ impl Rule {
         };
         let rule = Self {
             digest: digest.into(),
+            shown: shown.into(),
             id: id.into(),
             effect,
             tools,
@@ -357,12 +361,14 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     (1..=366 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
 }
 
-/// The digest of a rule's meaning: every key except the reason and the title, in a canonical order.
-fn digest(found: &DeTable<'_>) -> Option<String> {
+/// The digest of a rule's meaning, which is of every key except the reason and the title, in a canonical order; and the
+/// text of the rule for people, which has them all.
+fn digest(found: &DeTable<'_>) -> Option<(String, String)> {
     let mut map = object(found)?;
+    let shown = table_text("rule", &map);
     map.remove("reason");
     map.remove("title");
-    Some(digest_of(map))
+    Some((digest_of(map), shown))
 }
 
 pub(crate) fn digest_of(map: Map<String, Value>) -> String {

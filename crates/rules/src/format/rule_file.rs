@@ -70,6 +70,8 @@ pub(crate) struct RuleFile {
     pub(crate) default_allow: bool,
     pub(crate) readers: Vec<ToolPattern>,
     pub(crate) sources: Vec<ReadSource>,
+    /// The sources, each for a person.
+    pub(crate) shown_sources: Vec<String>,
     /// The preset that counts beside the file.
     pub(crate) preset: Option<Preset>,
     /// `true` if edits in the workspace run unasked.
@@ -110,6 +112,7 @@ impl RuleFile {
             default_allow: false,
             readers: Vec::new(),
             sources: Vec::new(),
+            shown_sources: Vec::new(),
             preset: None,
             edits: false,
             meaning: String::new(),
@@ -202,6 +205,7 @@ impl RuleFile {
                 "source" => {
                     source.needs_version(&span, 2, key);
                     self.sources = ReadSource::read(source, item, self.layer);
+                    self.shown_sources = ReadSource::shown(item);
                 }
                 "test" => self.examples = Example::read(source, item, engine),
                 "default" => source.problem(

@@ -12,6 +12,9 @@
 //! | is one of the machine, which this user cannot change | as it is, and nothing is recorded |
 //! | was there and is gone, or cannot be read | nothing: it is an error |
 //!
+//! The record is found by the path as it is written, and another one for the folder that it leads to is kept beside it: a
+//! folder on the way that becomes a link to other rules is a change of the rules.
+//!
 //! A change that only narrows is recorded without a person, as no call is allowed by it. So an edited comment asks
 //! nothing, and a denial that was added today is not lost with the next change.
 
@@ -121,7 +124,15 @@ impl AcceptedRules {
     /// # Errors
     /// The error of reading the record, or that it is none, or that other users can change it.
     pub fn accepted(&self, path: &Path) -> io::Result<Option<AcceptedFile>> {
-        self.read(&self.record_of(&place(path)))
+        let written = written(path);
+        match self.read(&self.record_of(&written))? {
+            Some(found) => Ok(Some(found)),
+            // The same file was accepted by another path.
+            None => {
+                let found = self.read(&self.record_of(&place(&written)))?;
+                Ok(found.map(|found| AcceptedFile { path: written, ..found }))
+            }
+        }
     }
 
     /// Every file of rules of which a text was accepted.
@@ -161,11 +172,31 @@ impl AcceptedRules {
     /// # Errors
     /// The error of writing the record.
     pub fn accept(&self, path: &Path, text: Option<&str>) -> io::Result<()> {
-        let path = place(path);
-        let digest = digest(text);
-        let record = self.record_of(&path);
-        let accepted = AcceptedFile { path, digest, text: text.map(str::to_owned) };
-        private_file::replace(&record, &serde_json::to_vec_pretty(&accepted)?)
+        let path = written(path);
+        let real = place(&path);
+        // One file may be named by several paths, one of which leads through a link.
+        let others = self.all().unwrap_or_default().into_iter().map(|it| it.path);
+        let mut paths: Vec<_> = others.filter(|it| place(it) == real).collect();
+        paths.extend([path, real]);
+        self.record(paths, text)
+    }
+
+    fn record(&self, mut paths: Vec<PathBuf>, text: Option<&str>) -> io::Result<()> {
+        paths.sort();
+        paths.dedup();
+        for path in paths {
+            let record = self.record_of(&path);
+            let accepted =
+                AcceptedFile { path, digest: digest(text), text: text.map(str::to_owned) };
+            private_file::replace(&record, &serde_json::to_vec_pretty(&accepted)?)?;
+        }
+        Ok(())
+    }
+
+    /// Records the text of a file that was never seen by any path.
+    fn record_first(&self, path: &Path, text: Option<&str>) -> Result<(), RulesError> {
+        let path = written(path);
+        self.record(vec![place(&path), path], text).map_err(|error| self.failed(&error))
     }
 
     /// Whether there is a file of rules, for a program whose user need not have one. That there is none is recorded, so
@@ -177,7 +208,7 @@ impl AcceptedRules {
         match (path.try_exists(), self.known(path)?) {
             (Ok(true), _) => Ok(true),
             (Ok(false), None) => {
-                self.accept(path, None).map_err(|error| self.failed(&error))?;
+                self.record_first(path, None)?;
                 Ok(false)
             }
             (Ok(false), Some(AcceptedFile { text: None, .. })) => Ok(false),
@@ -198,7 +229,7 @@ impl AcceptedRules {
             return Ok(None);
         }
         let Some(accepted) = self.known(path)? else {
-            self.accept(path, Some(text)).map_err(|error| self.failed(&error))?;
+            self.record_first(path, Some(text))?;
             return Ok(None);
         };
         if accepted.text.as_deref() == Some(text) {
@@ -213,7 +244,7 @@ impl AcceptedRules {
             return Ok(Some(accepted.rules().to_owned()));
         }
         // Without the record the next process compares again, and decides the same.
-        if let Err(error) = self.accept(path, Some(text)) {
+        if let Err(error) = self.record(vec![written(path)], Some(text)) {
             tracing::warn!(folder = %self.folder.display(), %error, "a narrower file of rules was not recorded");
         }
         Ok(None)
@@ -248,6 +279,12 @@ impl AcceptedRules {
 
 fn digest(text: Option<&str>) -> String {
     hex_digest(text.unwrap_or_default().as_bytes())
+}
+
+/// The path as it is written, from the root. What a link on the way leads to may change, and is no part of the name: other
+/// rules behind the same path are a change.
+fn written(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The place that a path names. The folders are resolved and the last name is not: a link that leads to another file is

@@ -2,8 +2,8 @@
 //!
 //! The difference is what a person is shown before new rules are accepted, so it is about meaning and not about lines:
 //! an edited comment, another order or a new reason is no difference, while a changed condition is, in whatever form it
-//! is written. `may_widen` is a statement about the kind of change, made without any call: it errs on the side of
-//! saying so. [`replay`](crate::replay) says what really changes for recorded calls.
+//! is written. What is shown is made from what was read, and has every key that changes the digest of a rule.
+//! `may_widen` is a statement about the kind of change, made without any call: it errs on the side of saying so. [`replay`](crate::replay) says what really changes for recorded calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,8 @@ pub struct RuleDifference {
     /// The text of the rule after; `None` if it was removed.
     pub after: Option<String>,
     /// Whether the change may allow more than before: a rule that allows was added or changed, one that asks, denies or
-    /// limits was removed or changed, another preset is named, or more tools are said to only read.
+    /// limits was removed or changed, another preset is named, what is read is labelled in another way, or more tools are
+    /// said to only read.
     pub may_widen: bool,
 }
 
@@ -66,8 +67,8 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
             before.is_some_and(|rule| rule.effect != ToolDecision::Allow || rule.at_most.is_some());
         found.push(RuleDifference {
             rule: id.to_owned(),
-            before: before.map(|rule| text_of(&old, rule)),
-            after: after.map(|rule| text_of(&new, rule)),
+            before: before.map(|rule| rule.shown.to_string()),
+            after: after.map(|rule| rule.shown.to_string()),
             may_widen: allows || forbade,
         });
     }
@@ -89,6 +90,7 @@ pub fn difference(old: &str, new: &str) -> Result<Vec<RuleDifference>, RulesErro
         });
     }
     found.extend(of_presets(&old, &new));
+    found.extend(of_sources(&old, &new));
     found.extend(of_edits(&old, &new));
     if old.default_allow != new.default_allow {
         let text = |set: bool| Some(format!("danger_default_allow = {set}"));
@@ -128,11 +130,19 @@ fn of_presets(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
     })
 }
 
-/// The lines of a rule: from its header to the next one.
-fn text_of(file: &RuleFile, rule: &Rule) -> String {
-    let from = file.text.get(rule.span.start..).unwrap_or_default();
-    let mut lines = from.lines();
-    let first = lines.next().into_iter();
-    let rest = lines.take_while(|line| !line.trim_start().starts_with('['));
-    first.chain(rest).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+/// The difference of the labels for what is read. Another label may let an allowance speak that did not.
+fn of_sources(old: &RuleFile, new: &RuleFile) -> Option<RuleDifference> {
+    let sorted = |file: &RuleFile| {
+        let mut texts = file.shown_sources.clone();
+        texts.sort_unstable();
+        texts
+    };
+    let (before, after) = (sorted(old), sorted(new));
+    let text = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("\n"));
+    (before != after).then(|| RuleDifference {
+        rule: "source".into(),
+        before: text(&before),
+        after: text(&after),
+        may_widen: true,
+    })
 }

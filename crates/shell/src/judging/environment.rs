@@ -11,6 +11,9 @@
 //! The reverse holds for printing: a variable's value is a secret until its name is in the list of public ones (`PATH`,
 //! `HOME`).
 
+use std::path::Path;
+
+use super::daily::{self, DailyValue, is_named};
 use super::judgement::{Effect, Judgement, Part};
 use crate::names::lists::{lists, names};
 
@@ -94,17 +97,14 @@ pub(super) fn is_public(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActingVariable {
     programs: Vec<&'static str>,
+    daily: Option<DailyValue>,
 }
 
 impl ActingVariable {
     /// The known effect of a variable with this value; `None` if it has none.
     #[must_use]
     pub fn find(name: &str, value: &str) -> Option<Self> {
-        let is_inert = names("inert variables").iter().any(|pattern| is_named(pattern, name));
-        let is_plain = may_be_set(name, value)
-            || has_harmless_flags(name, value)
-            || has_harmless_filters(name, value);
-        if is_inert || is_plain {
+        if is_inert(name, value) {
             return None;
         }
         let (mut by_name, mut by_pattern) = (Vec::new(), Vec::new());
@@ -123,7 +123,42 @@ impl ActingVariable {
             }
         }
         let programs = if by_name.is_empty() { by_pattern } else { by_name };
-        (!programs.is_empty()).then_some(Self { programs })
+        (!programs.is_empty()).then(|| Self { programs, daily: daily::find(name, value) })
+    }
+
+    /// Returns `true` if a variable with this value is known to change nothing but texts and numbers, so that also a file
+    /// of a project may set it. A name that is not known is not.
+    ///
+    /// ```
+    /// use countersign_shell::ActingVariable;
+    /// assert!(ActingVariable::is_harmless("NODE_ENV", "test") && ActingVariable::is_harmless("GIT_PAGER", "cat"));
+    /// assert!(!ActingVariable::is_harmless("GIT_PAGER", "./x") && !ActingVariable::is_harmless("SHELL_PREFIX", "./x"));
+    /// ```
+    #[must_use]
+    pub fn is_harmless(name: &str, value: &str) -> bool {
+        let is_listed = |list: &str| names(list).iter().any(|pattern| is_named(pattern, name));
+        let is_text = !value.contains(['/', '\\', '`', '$', ';', '&', '|', '<', '>', '\n']);
+        is_inert(name, value)
+            || is_listed("harmless settings") && is_text
+            || Self::find(name, value).is_none() && has_values(name)
+    }
+
+    /// Returns `true` if the variable is one that version managers, package managers and editors set anew in each
+    /// terminal, with a value of theirs that names nothing in this directory. It is no reason to ask, unless a file of a
+    /// project sets it.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign_shell::ActingVariable;
+    /// let project = Path::new("/usr/share");
+    /// let is_daily = |name, value| ActingVariable::find(name, value).unwrap().is_daily(project);
+    /// assert!(is_daily("PYENV_VERSION", "3.12.1") && !is_daily("PYENV_VERSION", "../../evil"));
+    /// assert!(is_daily("https_proxy", "http://proxy.corp:3128") && !is_daily("NODE_OPTIONS", "--require ./x.js"));
+    /// assert!(is_daily("FNM_MULTISHELL_PATH", "/usr/lib/1_2") && !is_daily("FNM_MULTISHELL_PATH", "/usr/share/x"));
+    /// ```
+    #[must_use]
+    pub fn is_daily(&self, directory: &Path) -> bool {
+        self.daily.as_ref().is_some_and(|value| value.is_outside_of(directory))
     }
 
     /// Returns `true` if it changes what a program of this name does.
@@ -162,14 +197,20 @@ impl ActingVariable {
     }
 }
 
-/// Returns `true` if a name is one of a pattern: in any case, and with anything in place of a `*` at its end.
-fn is_named(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => {
-            name.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
-        }
-        None => name.eq_ignore_ascii_case(pattern),
-    }
+/// Returns `true` if a variable with this value changes nothing but texts, names and numbers.
+fn is_inert(name: &str, value: &str) -> bool {
+    names("inert variables").iter().any(|pattern| is_named(pattern, name))
+        || may_be_set(name, value)
+        || has_harmless_flags(name, value)
+        || has_harmless_filters(name, value)
+}
+
+/// Returns `true` if the table lists values of a variable that change nothing.
+fn has_values(name: &str) -> bool {
+    let changing = lists().iter().filter(|(heading, _)| heading.starts_with("changes "));
+    changing
+        .flat_map(|(_, entries)| entries)
+        .any(|entry| entry.split_once('=').is_some_and(|(pattern, _)| is_named(pattern, name)))
 }
 
 /// Returns `true` if a value is one that changes nothing: this one, or this pager with options for its display.

@@ -4,6 +4,7 @@ pub(super) mod addresses;
 pub(super) mod bindings;
 pub(super) mod classify;
 pub(super) mod conditions;
+mod daily;
 pub(super) mod directories;
 pub(super) mod environment;
 pub(super) mod flow;

@@ -2,8 +2,8 @@
 //!
 //! The table says what `ls` does; which file runs is another question. If any directory that is searched *before* the
 //! program is found can be written by tools, a call could put another `ls` there first. So each directory up to the
-//! found file has to be absolute and not writable by tools, and the file itself, with links resolved, as well. A later
-//! directory does not matter.
+//! found file has to be absolute and not writable by tools, with links resolved, and the file itself as well. A later
+//! directory does not matter. A folder of `/proc` or `/dev` is another one for each process.
 //!
 //! A program that is not installed has no file and needs none: nothing would run.
 
@@ -62,10 +62,10 @@ impl SearchPath {
     pub(crate) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
         let Some(folders) = &self.folders else { return ProgramFile::Nothing };
         for folder in folders {
-            if !folder.is_absolute() || workspace.is_writable(&lexically_normal(folder)) {
+            if let Some(why) = unsafe_folder(folder, workspace) {
+                let folder = folder.display();
                 return ProgramFile::Problem(format!(
-                    "`{}` is searched for programs, and tools may write there",
-                    folder.display()
+                    "`{folder}` is searched for programs, and {why}"
                 ));
             }
             let file = folder.join(name);
@@ -87,6 +87,21 @@ impl SearchPath {
         }
         ProgramFile::Nothing
     }
+}
+
+/// Why another file than the one that is found now may run. A folder is one that tools may write also where a link leads
+/// to it.
+fn unsafe_folder(folder: &Path, workspace: &Workspace) -> Option<&'static str> {
+    let written = lexically_normal(folder);
+    if !folder.is_absolute() || workspace.is_writable(&written) {
+        return Some("tools may write there");
+    }
+    // `/proc/self/cwd` and `/dev/fd/3` are other folders in each process.
+    if ["/proc", "/dev"].iter().any(|it| written.starts_with(it)) {
+        return Some("it is another folder for each program");
+    }
+    let real = std::fs::canonicalize(folder).ok()?;
+    (real != written && workspace.is_writable(&real)).then_some("it leads to where tools may write")
 }
 
 /// The result of the search for a program.

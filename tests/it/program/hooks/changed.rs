@@ -1,7 +1,7 @@
 //! A file of rules that changes between two calls of a hook, each of which is a process of its own (rule R3).
 
 use super::{CALL, Call, assert_allowed, assert_denied};
-use crate::program::{Ended, User};
+use crate::program::{Ended, User, ended};
 
 const NARROW: &str =
     "version = 1\n[[rule]]\nid = 'look'\nallow = 'shell'\nwhere.command.is = 'read-only'\n";
@@ -64,7 +64,7 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     let accepted = user.types(&["rules", "accept"], "yes");
     assert_eq!(accepted.status, 0, "{accepted:?}");
     for shown in [
-        "all (may widen)\n+ [[rule]]\n+ id = 'all'\n+ allow = '*'",
+        "all (may widen)\n+ [[rule]]\n+ id = \"all\"\n+ allow = \"*\"",
         "look\n- [[rule]]",
         "1 change may allow more than before",
         "rules.toml",
@@ -77,6 +77,69 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     assert!(again.out.contains("as they were accepted"), "{again:?}");
 }
 
+/// R3: "Every key that changes the digest of a rule is in the text that a person accepts".
+#[cfg(unix)]
+#[test]
+fn what_is_accepted_is_what_was_shown() {
+    let user = User::new();
+    let file = user.rules_toml();
+    std::fs::write(&file, NARROW).unwrap();
+    assert_allowed(&user.hook(&call(&user, "ls"), "20"));
+    let hidden =
+        "[[rule]]\nid = 'notes'\nreason = \"\"\"\n[see the handbook]\n\"\"\"\nallow = '*'\n";
+    std::fs::write(&file, format!("{NARROW}\n{hidden}")).unwrap();
+    let refused = user.types(&["rules", "accept"], "no");
+    assert!(
+        refused.out.contains("+ allow = \"*\"") && refused.out.contains("handbook"),
+        "{refused:?}"
+    );
+    let before = user.home().join("before.toml");
+    std::fs::write(&before, NARROW).unwrap();
+    let differs = user.run(&["rules", "diff", before.to_str().unwrap(), file.to_str().unwrap()]);
+    assert!(
+        differs.out.contains("allow = \"*\"") || differs.out.contains("allow = \\\"*"),
+        "{differs:?}"
+    );
+}
+
+/// R3: "a folder on the way to the rules that leads elsewhere": dotfiles are kept so.
+#[cfg(unix)]
+#[test]
+fn a_folder_on_the_way_to_the_rules_that_leads_elsewhere_widens_nothing() {
+    let user = User::new();
+    let at = |name: &str| user.home().join(name);
+    for (folder, text) in [("a", NARROW), ("b", WIDE)] {
+        std::fs::create_dir(at(folder)).unwrap();
+        std::fs::write(at(folder).join("rules.toml"), text).unwrap();
+    }
+    let link = at("team");
+    std::os::unix::fs::symlink(at("a"), &link).unwrap();
+    let rules = link.join("rules.toml").display().to_string();
+    let hook = |command: &str, wait: &str| {
+        let call = call(&user, command);
+        let payload = call.before().to_string();
+        let hook = user.start_hook("claude", wait, &["--rules", &rules], payload.as_bytes());
+        ended(&hook.wait_with_output().unwrap())
+    };
+    assert_allowed(&hook("ls", "20"));
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(at("b"), &link).unwrap();
+    assert_denied("claude", &hook("touch fresh", "0"), "the rules were changed");
+    // It is accepted by either of its paths.
+    let real = at("b").join("rules.toml").display().to_string();
+    let accepted = user.types(&["rules", "accept", "--rules", &real], "yes");
+    assert_eq!(accepted.status, 0, "{accepted:?}");
+    let accepted = user.types(&["rules", "accept", "--rules", &rules], "yes");
+    assert_eq!(accepted.status, 0, "{accepted:?}");
+    assert_allowed(&hook("touch fresh", "20"));
+    // The same text behind another link is no change.
+    std::fs::create_dir(at("c")).unwrap();
+    std::fs::write(at("c").join("rules.toml"), WIDE).unwrap();
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(at("c"), &link).unwrap();
+    assert_allowed(&hook("touch fresh", "20"));
+}
+
 /// R3: "a change that only narrows is recorded there by itself".
 #[test]
 fn an_edit_that_only_narrows_needs_nothing() {
@@ -87,7 +150,7 @@ fn an_edit_that_only_narrows_needs_nothing() {
     let denies = "[[rule]]\nid = 'a'\ndeny = 'shell'\nwhere.any_path = 'a'\nreason = 'keep a'\n";
     std::fs::write(&file, format!("{WIDE}{denies}")).unwrap();
     assert_denied("claude", &user.hook(&call(&user, "touch a"), "20"), "keep a");
-    let other = call(&user, "touch b");
+    let other = call(&user, "touch fresh");
     assert_allowed(&user.hook(&other, "20"));
     assert!(user.asks().is_empty(), "nothing is asked");
 }
@@ -136,7 +199,7 @@ fn the_rules_that_are_installed_are_accepted() {
     let payload = call(&user, "touch a").before().to_string();
     let hook = || {
         let child = user.start_hook("claude", "0", &options, payload.as_bytes());
-        crate::program::ended(&child.wait_with_output().unwrap())
+        ended(&child.wait_with_output().unwrap())
     };
     assert_denied("claude", &hook(), "waits for approval");
     let installed = user.run(&install);
@@ -190,15 +253,17 @@ fn a_file_of_the_machine_decides_as_it_is() {
     let answer = |command: &str| {
         let call = call(&user, command).before().to_string();
         let (home, rules) = (user.home().to_str().unwrap(), file.to_str().unwrap());
-        let words =
-            ["hook", "claude", "--limit", "90", "--wait", "0", "--home", home, "--rules", rules];
+        let words = [
+            "hook", "claude", "--limit", "90", "--wait", "0", "--home", home, "--root", home,
+            "--rules", rules,
+        ];
         let mut child = std::process::Command::new(&program);
         crate::program::in_environment_of(&mut child, user.home());
         child.args(words).current_dir(home).uid(OTHER_USER).gid(OTHER_USER);
         let pipes = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().unwrap();
         child.stdin.take().unwrap().write_all(call.as_bytes()).unwrap();
-        super::ended(&child.wait_with_output().unwrap())
+        ended(&child.wait_with_output().unwrap())
     };
     std::fs::write(&file, NARROW).unwrap();
     assert_allowed(&answer("ls"));
@@ -210,5 +275,5 @@ fn a_file_of_the_machine_decides_as_it_is() {
     std::fs::set_permissions(&file, readable(0o666)).unwrap();
     assert_allowed(&answer("ls"));
     std::fs::write(&file, WIDE).unwrap();
-    assert_denied("claude", &answer("touch b"), "waits for approval");
+    assert_denied("claude", &answer("touch fresh"), "waits for approval");
 }

@@ -79,6 +79,14 @@ impl Desk {
         vec!["/bin/sh".into(), "-c".into(), command.as_str().unwrap().into()]
     }
 
+    /// Reads what a check of the doctor finds in the project.
+    fn found(&self, check: &str) -> Value {
+        let words = ["--json", "hook", "doctor", self.client, "--program", "true"];
+        let output = self.user.command(&words).current_dir(self.project()).output().unwrap();
+        let lines = ended(&output).lines();
+        lines.into_iter().find(|line| line["check"] == check).unwrap()
+    }
+
     /// The answer of the installed hook, in the environment that a client hands on: its own, with what the project sets.
     fn answer(&self, command: &str, variables: &[(&str, &str)]) -> Ended {
         let project = self.project();
@@ -235,7 +243,276 @@ fn a_variable_that_only_the_commands_of_codex_get_is_a_reason_to_ask() {
     let call =
         Call { client: "codex", directory: sub.to_str().unwrap(), command: "git diff", ..CALL };
     assert_denied("codex", &desk.answer_in(&call, &[]), "`GIT_EXTERNAL_DIFF`");
+    assert_denied("codex", &desk.answer("ls", &[]), "`GIT_EXTERNAL_DIFF`");
+    fs::write(&file, "[shell_environment_policy]\nset = { PATH = '/src/bin:/usr/bin' }\n").unwrap();
+    assert_denied("codex", &desk.answer("git status", &[]), "`PATH`");
+    fs::write(&file, "[shell_environment_policy]\nset = { LANG = 'C', NO_COLOR = '1' }\n").unwrap();
     assert_allowed(&desk.answer("ls", &[]));
+}
+
+/// P5: "A variable that a project's settings of a client set … silences every allow unless its name is known to be
+/// harmless", and the doctor is red for the same ones.
+#[test]
+fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless() {
+    for (client, file, text, name) in [
+        (
+            "claude",
+            ".claude/settings.json",
+            r#"{"env": {"SHELL_PREFIX_X": "./x"}}"#,
+            "SHELL_PREFIX_X",
+        ),
+        ("claude", ".claude/settings.local.json", r#"{"env": {"APP_PORT": "8080"}}"#, "APP_PORT"),
+        ("codex", ".codex/config.toml", "[shell_environment_policy.set]\nAPP = '1'\n", "APP"),
+        ("opencode", "opencode.json", r#"{"env": {"APP": "1"}}"#, "APP"),
+        ("opencode", "opencode.jsonc", "{ // theirs\n\"shell\": \"/src/bash\"}", "shell in"),
+        ("opencode", ".opencode/opencode.json", r#"{"shell": "/bin/bash"}"#, "shell in"),
+        ("copilot", ".github/copilot/settings.json", r#"{"env": {"APP": "1"}}"#, "APP"),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#"{"tools": {"shell": {"pager": "./x"}}}"#,
+            "tools.shell.pager in",
+        ),
+        (
+            "vscode",
+            ".vscode/settings.json",
+            r#"{"terminal.integrated.env.linux": {"APP": "1"}}"#,
+            "APP",
+        ),
+        ("vscode", ".devcontainer/devcontainer.json", r#"{"containerEnv": {"APP": "1"}}"#, "APP"),
+        (
+            "claude",
+            ".vscode/settings.json",
+            r#"{"claudeCode.environmentVariables": [{"name": "APP", "value": "1"}]}"#,
+            "APP",
+        ),
+        ("claude", ".claude/settings.json", "{{", "which cannot be read"),
+    ] {
+        let desk = Desk::new(client);
+        desk.install(&[]);
+        assert_allowed(&desk.answer("ls", &[]));
+        let path = desk.project().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        assert_denied(client, &desk.answer("ls", &[]), name);
+        assert_denied(client, &desk.answer("cat a.denied", &[]), "not in this project");
+        // Also from a folder of the project, and from another directory of the same session.
+        let sub = desk.project().join("sub");
+        fs::create_dir(&sub).unwrap();
+        let call = Call { client, directory: sub.to_str().unwrap(), command: "ls", ..CALL };
+        assert_denied(client, &desk.answer_in(&call, &[]), name);
+        assert_eq!(desk.found("project")["ok"], false, "{client} {file}");
+        // A person who has read them installs the hook again.
+        let words = ["hook", "install", client, "--accept-settings", "--", "--wait", "0"];
+        let again = desk.user.command(&words).current_dir(desk.project()).output().unwrap();
+        assert!(again.status.success(), "{again:?}");
+        assert_allowed(&desk.answer("ls", &[]));
+        fs::write(&path, text.replace("./x", "./y").replace(['1', '8'], "2")).unwrap();
+        if fs::read_to_string(&path).unwrap() != text {
+            assert_denied(client, &desk.answer("ls", &[]), name);
+        }
+    }
+    let harmless = r#"{"env": {"ANTHROPIC_MODEL": "opus", "BASH_DEFAULT_TIMEOUT_MS": "60000", "NODE_ENV": "test",
+        "NO_COLOR": "1", "DISABLE_TELEMETRY": "1", "GIT_PAGER": "cat", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8000"}}"#;
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    let file = desk.project().join(".claude/settings.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, harmless).unwrap();
+    assert_allowed(&desk.answer("git diff", &[]));
+    assert_eq!(desk.found("project")["ok"], true);
+    fs::write(&file, harmless.replace("\"cat\"", "\"./x\"")).unwrap();
+    assert_denied("claude", &desk.answer("ls", &[]), "`GIT_PAGER`");
+}
+
+/// P5: a variable of a terminal concerns the programs that it changes: the client is another one than the editor, and
+/// what no table has is the application's.
+#[test]
+fn a_variable_of_an_editors_terminal_asks_only_about_the_programs_that_it_changes() {
+    for client in ["gemini", "claude", "codex", "vscode"] {
+        for (file, key) in [
+            (".vscode/settings.json", "terminal.integrated.env.linux"),
+            (".devcontainer/devcontainer.json", "containerEnv"),
+        ] {
+            let desk = Desk::new(client);
+            desk.install(&[]);
+            let path = desk.project().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let set = |variables: Value| fs::write(&path, json!({key: variables}).to_string());
+            set(json!({"PYTHONPATH": "src", "GIT_EXTERNAL_DIFF": "./x"})).unwrap();
+            assert_allowed(&desk.answer("ls", &[]));
+            assert_denied(client, &desk.answer("git diff", &[]), "`GIT_EXTERNAL_DIFF`");
+            assert_eq!(desk.found("project")["ok"], false, "{client} {file}");
+            set(json!({"DATABASE_URL": "x", "APP": "1"})).unwrap();
+            match client {
+                "vscode" => assert_denied(client, &desk.answer("ls", &[]), "`APP`"),
+                _ => {
+                    assert_allowed(&desk.answer("git diff", &[]));
+                    assert_eq!(desk.found("project")["ok"], true, "{client} {file}");
+                }
+            }
+        }
+    }
+}
+
+/// P5: "names that neither has change nothing": a project's `.env` is mostly about the application.
+#[test]
+fn a_file_of_an_applications_variables_asks_nothing() {
+    let desk = Desk::new("gemini");
+    desk.install(&[]);
+    let names = [
+        "DATABASE_URL",
+        "REDIS_URL",
+        "SECRET_KEY",
+        "API_KEY",
+        "STRIPE_KEY",
+        "PORT",
+        "HOST",
+        "DEBUG",
+        "LOG_LEVEL",
+        "APP_ENV",
+        "SENTRY_DSN",
+        "SMTP_HOST",
+        "SMTP_PASSWORD",
+        "S3_BUCKET",
+        "JWT_SECRET",
+        "SESSION_TTL",
+        "FEATURE_X",
+        "QUEUE_NAME",
+        "WORKERS",
+        "CACHE_TTL",
+        "ALLOWED_HOSTS",
+        "CORS_ORIGINS",
+        "ADMIN_EMAIL",
+        "OPENAI_API_KEY",
+        "BASE_URL",
+        "ASSET_HOST",
+        "TIMEOUT",
+        "RATE_LIMIT",
+        "DB_POOL",
+        "MAILER_FROM",
+    ];
+    let lines: String = names.iter().map(|name| format!("{name}=./x\n")).collect();
+    fs::write(desk.project().join(".env"), lines).unwrap();
+    let set: Vec<_> = names.iter().map(|name| (*name, "./x")).collect();
+    let commands = [
+        "ls",
+        "git status",
+        "git diff",
+        "cat README",
+        "grep -n x README",
+        "head -3 README",
+        "git log -1",
+        "wc -l README",
+        "stat README",
+        "tail -3 README",
+    ];
+    for n in 0..100 {
+        assert_allowed(&desk.answer(commands[n % commands.len()], &set));
+    }
+    fs::write(desk.project().join(".env"), "APP=1\nGIT_EXTERNAL_DIFF=./x\n").unwrap();
+    assert_denied("gemini", &desk.answer("git diff", &[]), "`GIT_EXTERNAL_DIFF`");
+    assert_allowed(&desk.answer("ls", &[]));
+}
+
+/// P5: "what version managers, package managers and editors set anew in each terminal" is no reason to ask, unless a file
+/// of the project sets it or it names a place of the project.
+#[test]
+fn the_daily_variables_of_a_terminal_ask_nothing() {
+    let desk = Desk::new("gemini");
+    desk.install(&[]);
+    let place = "/usr/lib/fnm_multishells/4711_1764";
+    let build = RULES.replace("\"read-only\"", "\"read-only\", \"project-build\"");
+    fs::write(desk.user.home().join(".config/countersign/rules.toml"), build).unwrap();
+    // As if these had been the rules from the beginning.
+    let _ = fs::remove_dir_all(desk.user.state("rules"));
+    let daily = [
+        ("FNM_MULTISHELL_PATH", place),
+        ("FNM_DIR", "/usr/share/fnm"),
+        ("FNM_VERSION_FILE_STRATEGY", "local"),
+        ("PYENV_VERSION", "3.12.1"),
+        ("https_proxy", "http://proxy.corp:3128"),
+        ("NO_PROXY", "localhost,.corp"),
+        (
+            "NODE_OPTIONS",
+            "--require /usr/share/code/js-debug/bootloader.js --inspect-publish-uid=http",
+        ),
+        ("npm_config_local_prefix", "/src"),
+        ("npm_package_json", "/src/package.json"),
+        ("npm_config_userconfig", "/usr/etc/npmrc"),
+        ("npm_execpath", "/usr/lib/node_modules/npm/bin/npm-cli.js"),
+        ("npm_lifecycle_event", "npx"),
+    ];
+    for command in ["cargo test", "npm test", "make", "git status"] {
+        assert_allowed(&desk.answer(command, &daily));
+    }
+    let of_project = desk.project().join("x").display().to_string();
+    for (name, value) in [
+        ("FNM_MULTISHELL_PATH", &*of_project),
+        ("NODE_OPTIONS", &*format!("--require {of_project}")),
+        ("NODE_OPTIONS", "--loader /usr/share/x.js"),
+        ("PYENV_VERSION", "../../x"),
+        ("npm_config_userconfig", &*of_project),
+        ("npm_execpath", "/tmp/x.js"),
+    ] {
+        let told = desk.answer("npm test", &[(name, value)]);
+        assert_denied("gemini", &told, &format!("`{name}`"));
+    }
+    fs::write(desk.project().join(".env"), "https_proxy=http://evil:1\n").unwrap();
+    assert_denied("gemini", &desk.answer("cargo test", &daily), "`https_proxy`");
+}
+
+/// P5: "the search path of the commands is judged": a folder is where it leads to, and `/proc/self/cwd` is another one for
+/// each program.
+#[test]
+fn a_search_path_that_leads_into_the_project_is_a_reason_to_ask() {
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    let link = desk.user.home().join("elsewhere");
+    fs::create_dir(desk.project().join("sub")).unwrap();
+    std::os::unix::fs::symlink(desk.project().join("sub"), &link).unwrap();
+    for folder in ["/proc/self/cwd", "/proc/thread-self/cwd", "/dev/fd/9", link.to_str().unwrap()] {
+        let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
+        let told = desk.answer("cd sub && ls", &[("PATH", &path)]);
+        assert_denied("claude", &told, "waits for approval");
+    }
+    assert_allowed(
+        &desk.answer("cd sub && ls", &[("PATH", "/usr/local/bin:/usr/bin:/bin:/proc/self/cwd")]),
+    );
+}
+
+/// R1: "Where the root is `/` or a home": `within = "."` would be the whole disk.
+#[test]
+fn rules_about_a_project_ask_where_the_session_is_in_none() {
+    let desk = Desk::new("claude");
+    let rules =
+        "version = 1\n[[rule]]\nid = 'reads'\nallow = 'read_file'\nwhere.path.within = '.'\n";
+    desk.user.own_rules(rules);
+    desk.install(&[]);
+    let read = |directory: &Path, file: &str| {
+        let call = super::payload_of(directory, "Read", &json!({"file_path": file}));
+        let mut command = desk.user.command(&["hook", "claude", "--wait", "0"]);
+        command.current_dir(directory);
+        super::answered(command, &call.to_string())
+    };
+    let home = desk.user.home().to_owned();
+    for directory in [Path::new("/"), &home, home.parent().unwrap()] {
+        let told = read(directory, "/etc/hostname");
+        assert_denied("claude", &told, "");
+    }
+    assert_denied(
+        "claude",
+        &read(Path::new("/"), "/etc/hostname"),
+        "is the root of the file system",
+    );
+    assert_denied(
+        "claude",
+        &read(&home, &home.join("x").display().to_string()),
+        "is a home directory",
+    );
+    let project = desk.project();
+    fs::write(project.join("README"), "x").unwrap();
+    assert_allowed(&read(&project, &project.join("README").display().to_string()));
 }
 
 /// An approval is for the value of the variable that the person was told about.
@@ -279,6 +556,10 @@ fn a_hook_without_options_does_not_take_the_home_of_the_environment() {
     let call = Call { command: "make a-call-that-no-rules-allow", ..CALL };
     let mut hook = Command::new(user.command(&[]).get_program());
     hook.args(["hook", "claude", "--limit", "90", "--wait", "0", "--store", "memory:"]);
+    // The account's own directories are no part of a test, which would write there.
+    for (option, name) in [("--config-dir", "config"), ("--state-dir", "state")] {
+        hook.arg(option).arg(user.home().join(name));
+    }
     in_environment_of(&mut hook, &home);
     hook.env("XDG_CONFIG_HOME", &home).current_dir(user.home());
     hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -286,6 +567,9 @@ fn a_hook_without_options_does_not_take_the_home_of_the_environment() {
     child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
     let told = ended(&child.wait_with_output().unwrap());
     assert_eq!(told.status, 2, "{told:?}");
+    assert!(
+        user.home().join("state").exists() && !home.join(".local/state/countersign/rules").exists()
+    );
     let relative = user.command(&["hook", "claude", "--config-dir", ".x"]).output().unwrap();
     assert_denied("claude", &ended(&relative), "no absolute path");
 }

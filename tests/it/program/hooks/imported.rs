@@ -38,6 +38,9 @@ impl Desk {
         std::fs::create_dir_all(work.join("docs")).unwrap();
         std::fs::create_dir_all(work.join(".git")).unwrap();
         std::fs::write(user.home().join("settings"), text).unwrap();
+        // Rules speak for the servers of the user.
+        let servers = json!({"mcpServers": {"github": {"command": "mcp-github"}}});
+        std::fs::write(user.home().join(".claude.json"), servers.to_string()).unwrap();
         let imported = user.run(&["rules", "import", agent, "settings"]);
         assert_eq!(imported.status, 0, "{imported:?}");
         user.configure("");

@@ -127,7 +127,10 @@ fn a_full_disk_denies() {
     let mut call = CALL.before();
     call["tool_input"]["command"] = "x".repeat(100_000).into();
     child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
-    assert_denied("claude", &ended(&child.wait_with_output().unwrap()), "");
+    let denied = ended(&child.wait_with_output().unwrap());
+    assert_denied("claude", &denied, "");
+    // No ask was made, neither in the store that is looked at below nor in another one.
+    assert!(!denied.err.contains("waits for approval"), "{denied:?}");
     assert_eq!(user.run(&["asks", "verify"]).status, 3, "nothing was written");
 }
 

@@ -67,8 +67,11 @@ impl Call<'_> {
 impl User {
     /// Starts a hook that waits this many seconds for a person, and has time enough for everything else.
     fn start_hook(&self, client: &str, wait: &str, options: &[&str], payload: &[u8]) -> Child {
+        // The home of this user is where its sessions are, and a home is no project unless a person says so.
+        let root = self.home().to_str().unwrap();
+        let root = if options.contains(&"--root") { vec![] } else { vec!["--root", root] };
         let words = ["hook", client, "--limit", "90", "--wait", wait];
-        let mut command = self.command(&[&words, options].concat());
+        let mut command = self.command(&[&words[..], &root[..], options].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let _ = child.stdin.take().unwrap().write_all(payload);
@@ -135,6 +138,14 @@ impl User {
     fn states(&self) -> Vec<String> {
         self.asks().iter().map(|ask| ask["state"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// The payload of Claude Code for a call of one of its tools in this directory.
+fn payload_of(directory: &std::path::Path, tool: &str, input: &Value) -> Value {
+    json!({
+        "session_id": "s1", "cwd": directory, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
+        "tool_use_id": "c1",
+    })
 }
 
 /// What a hook answers to a payload.

@@ -286,6 +286,79 @@ fn paths_through_a_link_to_the_project_are_within_it() {
     }
 }
 
+/// P2: "an allowance counts where each server that may be meant is in the user's own configuration of the client", also in
+/// the clients whose names of tools could be split without it.
+#[test]
+fn a_server_that_a_project_brings_is_not_the_one_that_a_rule_allows() {
+    for (client, own, project) in [
+        ("claude", ".claude.json", ".mcp.json"),
+        ("codex", ".codex/config.toml", ".codex/config.toml"),
+        ("qwen", ".qwen/settings.json", ".qwen/settings.json"),
+    ] {
+        let user = User::new();
+        let work = user.home().join("work");
+        std::fs::create_dir_all(work.join("sub/.git")).unwrap();
+        let rules = user.rules("version = 2\n[[rule]]\nid = 'git'\nallow = 'mcp:git/git_status'\n");
+        let run_in = |directory: &Path, tool: &str| {
+            let told = ToldCall {
+                session: "s",
+                directory: directory.to_str().unwrap(),
+                id: "c",
+                tool,
+                args: serde_json::json!({}),
+            };
+            let payload = forms(client).payload("PreToolUse", &told).to_string();
+            let options = ["--rules", rules.to_str().unwrap(), "--root", work.to_str().unwrap()];
+            let child = user.start_hook(client, "0", &options, payload.as_bytes());
+            ended(&child.wait_with_output().unwrap())
+        };
+        let run = || run_in(&work, "mcp__git__git_status");
+        let text = |command: &str| match own.ends_with(".toml") {
+            true => format!("[mcp_servers.git]\ncommand = '{command}'\n"),
+            false => serde_json::json!({"mcpServers": {"git": {"command": command}}}).to_string(),
+        };
+        let write = |file: &Path, text: &str| {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        // No file of the user has the server, and then one of the project alone.
+        assert_denied(client, &run(), "no rule allows");
+        write(&work.join(project), &text("mcp-git"));
+        assert_denied(client, &run(), "the project configures");
+        // The user has it, and the project has the same one.
+        write(&user.home().join(own), &text("mcp-git"));
+        assert_allowed(&run());
+        assert_denied(client, &run_in(&work, "mcp__git__git_push"), "no rule allows");
+        // The project has another one of this name: it is the project's, wherever a command has changed to.
+        write(&work.join(project), &text("./evil"));
+        assert_denied(client, &run(), "the project configures");
+        let elsewhere = run_in(&work.join("sub"), "mcp__git__git_status");
+        assert_denied(client, &elsewhere, "the project configures");
+        std::fs::remove_file(work.join(project)).unwrap();
+        assert_allowed(&run());
+        // A file that cannot be read names no server.
+        write(&work.join(project), "{");
+        assert_denied(client, &run(), "no rule allows");
+    }
+    // Claude Code keeps the servers of a user for one project in the same file.
+    let user = User::new();
+    let rules = user.rules("version = 2\n[[rule]]\nid = 'git'\nallow = 'mcp:git/git_status'\n");
+    let local =
+        serde_json::json!({"projects": {"/src": {"mcpServers": {"git": {"command": "x"}}}}});
+    std::fs::write(user.home().join(".claude.json"), local.to_string()).unwrap();
+    let told = ToldCall {
+        session: "s",
+        directory: user.home().to_str().unwrap(),
+        id: "c",
+        tool: "mcp__git__git_status",
+        args: serde_json::json!({}),
+    };
+    let payload = forms("claude").payload("PreToolUse", &told).to_string();
+    let child =
+        user.start_hook("claude", "0", &["--rules", rules.to_str().unwrap()], payload.as_bytes());
+    assert_allowed(&ended(&child.wait_with_output().unwrap()));
+}
+
 /// P2: rules about tools of MCP servers speak for a client whose configuration names the server, and a rule that names a
 /// tool of the client allows it.
 #[test]
@@ -316,12 +389,14 @@ fn rules_name_the_tools_of_configured_servers_and_of_the_client() {
     let config = r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}, /* mine */}"#;
     // The project's files say what its server is, so that a rule of the user does not allow its tools.
     std::fs::write(work.join("opencode.jsonc"), config).unwrap();
-    assert_denied("opencode", &run("git_git_status"), "only the project configures");
+    assert_denied("opencode", &run("git_git_status"), "the project configures");
     let own = user.home().join(".config/opencode");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("opencode.jsonc"), config).unwrap();
     assert_allowed(&run("git_git_status"));
     assert_denied("opencode", &run("git_git_push"), "no rule allows");
+    std::fs::write(work.join("opencode.jsonc"), config.replace("mcp-git", "./evil")).unwrap();
+    assert_denied("opencode", &run("git_git_status"), "the project configures");
     // A file that cannot be read names no server.
     std::fs::write(work.join("opencode.json"), "{").unwrap();
     assert_denied("opencode", &run("git_git_status"), "no rule allows");

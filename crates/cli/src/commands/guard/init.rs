@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::client_entries::{self, ClientEntry};
 use super::log::{accepting, log};
+use super::places;
 use super::server_args::ServerArgs;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput, WIDTH};
@@ -70,8 +71,9 @@ impl GuardInit {
             return Err(CommandError::Usage(problem.to_owned()));
         }
         log();
-        let url: Option<StoreUrl> = self.server.store.as_deref().map(str::parse).transpose()?;
+        let url: Option<StoreUrl> = self.server.settings.store()?;
         let project = project::root(self.project.as_deref(), context)?;
+        places::refuse_in_project(context, url.as_ref(), &project)?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let (name, store) = (self.server.named(), UsedStore::new(context, url.as_ref()));
         let principal = context.config.principal();
@@ -98,9 +100,26 @@ impl GuardInit {
         };
         let file = PathBuf::from(absolute(&file)?);
         let is_new = write(&file, &rules(&name, &tools, &file))?;
-        let words =
-            PrintedEntries { init: self, name: &name, file: &file, project: &project, context };
+        let settings = self.settings(context, &store)?;
+        let words = PrintedEntries {
+            init: self,
+            name: &name,
+            file: &file,
+            project: &project,
+            settings: &settings,
+        };
         Ok(words.output(&tools, is_new, &store))
+    }
+}
+
+impl GuardInit {
+    /// The options of the guard, with what was found here: a guard takes nothing from the environment.
+    fn settings(&self, context: &Context, store: &UsedStore) -> Result<Vec<String>, CommandError> {
+        let mut settings = self.server.settings.clone();
+        // The name has no password.
+        let is_named = settings.store.is_some() || std::env::var_os("COUNTERSIGN_STORE").is_some();
+        settings.store = is_named.then(|| store.name().to_owned());
+        settings.for_guard(context)
     }
 }
 
@@ -300,7 +319,8 @@ struct PrintedEntries<'a> {
     name: &'a str,
     file: &'a Path,
     project: &'a Path,
-    context: &'a Context,
+    /// The options that say where the guard has its store and its directories.
+    settings: &'a [String],
 }
 
 impl PrintedEntries<'_> {
@@ -374,14 +394,8 @@ impl PrintedEntries<'_> {
         if client.needs_project || self.init.project.is_some() {
             option("--project", self.project.display().to_string());
         }
-        if let Some(file) = &self.context.config_file {
-            option("--config", absolute(file).unwrap_or_else(|_| file.display().to_string()));
-        }
-        // A client passes on no variable of a shell.
-        if server.store.is_some() || std::env::var_os("COUNTERSIGN_STORE").is_some() {
-            let url = server.store.as_deref().and_then(|url| url.parse().ok());
-            option("--store", UsedStore::new(self.context, url.as_ref()).name().to_owned());
-        }
+        let mut words = [words, self.settings.to_vec()].concat();
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
         if let Some(url) = &server.upstream {
             option("--upstream", url.clone());
         }

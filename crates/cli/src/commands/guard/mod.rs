@@ -4,11 +4,13 @@
 //! connection of the client.
 
 mod client_entries;
+mod doctor;
 mod ending;
 mod http;
 mod http_clients;
 mod init;
 mod log;
+mod places;
 mod rules;
 mod server_args;
 
@@ -25,9 +27,11 @@ use countersign_rules::Rules;
 
 use crate::Context;
 use crate::accepted::accepted_rules;
+use crate::account_settings::AccountSettings;
 use crate::output::{CommandError, CommandOutput};
 use crate::project::{self, in_project};
 use crate::used_store::UsedStore;
+use doctor::GuardDoctor;
 use ending::told_to_end;
 use http::HttpArgs;
 use init::GuardInit;
@@ -39,7 +43,11 @@ use server_args::ServerArgs;
 const AFTER: &str = "\
 `countersign guard init --name NAME -- COMMAND` begins: you accept the server's tools, and it writes rules and prints the \
 entry for the configuration of each client. In short, put `countersign guard --name NAME --` in front of the server's command:
-  {\"mcpServers\": {\"git\": {\"command\": \"countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
+  {\"mcpServers\": {\"git\": {\"command\": \"/usr/local/bin/countersign\", \"args\": [\"guard\", \"--name\", \"git\", \"--\", \"mcp-server-git\"]}}}
+with the whole path of this program: where a client takes the search path of a project, a bare name is the project's program.
+
+A guard takes its store, its directories and the person from its options and from the account, and nothing of them from the \
+environment, which a client lets a project set. `countersign guard doctor` says what a variable or a file of a project would change.
 
 Calls that wait for a person are listed by `countersign asks list --state pending`. The tools of a server have to be \
 accepted once: `countersign pins show NAME` and `countersign pins accept ASK`. Logs are on stderr, without arguments.
@@ -100,6 +108,7 @@ pub(crate) struct GuardArgs {
 #[derive(Subcommand)]
 enum GuardCommand {
     Init(Box<GuardInit>),
+    Doctor(GuardDoctor),
 }
 
 /// Where a person may answer.
@@ -110,22 +119,34 @@ enum AskIn {
 }
 
 impl GuardArgs {
-    /// Returns `true` if the guard has one client, on stdin and stdout.
+    /// Returns `true` for a guard that runs with one client, on stdin and stdout.
     pub(crate) fn is_on_stdio(&self) -> bool {
-        !self.http.listens()
+        self.is_started_by_client() && !self.http.listens()
+    }
+
+    /// Returns `true` for a guard that runs, and not for a command about guards, which a person runs.
+    pub(crate) fn is_started_by_client(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn settings(&self) -> &AccountSettings {
+        &self.server.settings
     }
 
     pub(crate) async fn run(
         self: Box<Self>,
         context: &Context,
     ) -> Result<CommandOutput, CommandError> {
-        if let Some(GuardCommand::Init(init)) = &self.first {
-            return init.run(context).await;
+        match &self.first {
+            Some(GuardCommand::Init(init)) => return init.run(context).await,
+            Some(GuardCommand::Doctor(doctor)) => return doctor.run(context),
+            None => log(),
         }
-        log();
-        let door = self.http.door(context)?;
-        let url: Option<StoreUrl> = self.server.store.as_deref().map(str::parse).transpose()?;
+        places::warn_of_variables(self.settings(), context);
+        let url: Option<StoreUrl> = self.settings().store()?;
         let project = project::root(self.project.as_deref(), context)?;
+        places::refuse_in_project(context, url.as_ref(), &project)?;
+        let door = self.http.door(context)?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
         let keys = context.config.seal_keys(&context.directories)?;
         let ledger = in_project(ledger, &project);
@@ -144,15 +165,10 @@ impl GuardArgs {
             let tools: Tools = tools.layered(rules.clone().into_layer());
             hints.map_or(tools.clone(), |hints| tools.layered(hints.into_layer()))
         });
-        if self.danger_observe {
-            guard = guard.danger_observe();
-        }
-        if self.danger_accept_all_tools {
-            guard = guard.danger_accept_all_tools();
-        }
+        guard = self.dangerous(guard);
         let told = told_to_end();
-        let server = guard.server().seal_keys(keys).wait(Duration::from_secs(self.wait));
-        let mut server = server.shutdown(told.clone());
+        let wait = Duration::from_secs(self.wait);
+        let mut server = guard.server().seal_keys(keys).wait(wait).shutdown(told.clone());
         if let Some(rules) = labels {
             server = server.record_origins(move |tool| rules.label_of_tool(tool));
         }
@@ -174,6 +190,17 @@ impl GuardArgs {
         Ok(CommandOutput::of(0, Vec::new()))
     }
 
+    /// The guard with what its options of danger say.
+    fn dangerous(&self, mut guard: Guard) -> Guard {
+        if self.danger_observe {
+            guard = guard.danger_observe();
+        }
+        if self.danger_accept_all_tools {
+            guard = guard.danger_accept_all_tools();
+        }
+        guard
+    }
+
     /// The rules of the files. Without a file every call is asked about, and may be granted.
     fn rules(
         &self,
@@ -183,7 +210,9 @@ impl GuardArgs {
     ) -> Result<CurrentRules, CommandError> {
         let own =
             context.config.own_places(&context.directories, context.config_file.as_deref(), url);
-        let rules = Rules::builder().counts(ledger.clone()).root(project);
+        // `~` in a rule is the home of the account, whatever `HOME` is.
+        let home = context.directories.home();
+        let rules = Rules::builder().counts(ledger.clone()).root(project).home(home);
         let rules = context.config.for_rules(rules, &context.directories, url);
         let rules = rules.accepted(accepted_rules(&context.directories));
         let rules = own.iter().fold(rules, |rules, place| rules.protect(place));

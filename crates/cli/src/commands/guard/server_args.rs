@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args};
 use countersign_mcp::Launch;
 
 use crate::Context;
+use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
 
 #[derive(Args)]
@@ -15,9 +16,8 @@ pub(super) struct ServerArgs {
     /// The name of the server, as people are shown it; by default that of the program or the host
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// Where asks and accepted tools are; by default the store of the configuration
-    #[arg(long, value_name = "URL")]
-    pub(super) store: Option<String>,
+    #[command(flatten)]
+    pub(super) settings: AccountSettings,
     /// The URL of the server (streamable HTTP)
     #[arg(long, value_name = "URL")]
     pub(super) upstream: Option<String>,

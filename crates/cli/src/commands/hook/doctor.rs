@@ -16,7 +16,11 @@
 //! | once | an entry for the user, and another one for the project |
 //! | other hooks | hooks of others before tools, which may change a call that was allowed, also those that skills and agents bring |
 //! | project | a file of the project that acts before the hook, or switches it off |
-//! | canary | everything else: a denial that is not obeyed |
+//! | by itself | what a project lets the client run without a call: helpers, hooks of other events, MCP servers |
+//! | servers | an MCP server of the project with a name that the rules allow |
+//! | places | directories, a store or a person of the entry that the project could have named |
+//! | environment | variables that change what commands do, and whether they were there at the installation |
+//! | canary | everything else: a denial that is not obeyed, a hook that was not asked |
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,14 +29,15 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use countersign::show::escape;
 use countersign_cli::config::LastingProgram;
-use countersign_cli::hook::{Client, HookFiles, Installation, ProjectSettings, Trust};
-use serde_json::{Value, json};
+use countersign_cli::hook::{Client, HookFiles, Installation, Trust};
 
+use super::around::{by_itself, environment, here, others, places, project, servers};
 use super::canary::Canary;
 use super::install::Configuration;
 use super::live::{Session, SessionEnd};
 use super::options::Options;
 use crate::Context;
+use crate::findings::{Finding, report};
 use crate::output::{CommandError, CommandOutput};
 
 /// Check the installation in a client: its version, its configuration, and, with `--live`, that a denial is obeyed.
@@ -51,9 +56,6 @@ pub(crate) struct Doctor {
     program: Option<PathBuf>,
 }
 
-/// One thing that was checked: its name, whether it is in order, and what was found.
-struct Finding(&'static str, Option<bool>, String);
-
 impl Doctor {
     pub(super) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let client = self.place.client;
@@ -70,6 +72,10 @@ impl Doctor {
                 checks.extend(self.twice(&installation, context)?);
                 checks.push(others(&installation, context)?);
                 checks.push(project(&self.place, context)?);
+                checks.push(by_itself(client, context)?);
+                checks.extend(servers(&installation, &self.place, context)?);
+                checks.push(places(&installation, context)?);
+                checks.push(environment(&installation, client, context));
                 true
             }
             Ok(false) => {
@@ -92,8 +98,14 @@ impl Doctor {
             false => Finding("canary", None, "not tried, as there is no hook".to_owned()),
         };
         checks.extend(self.untested(context));
+        // The canary has proven nothing.
+        let canary_is_unknown = canary.1.is_none();
         checks.push(canary);
-        Ok(report(client, &checks))
+        let mut output = report(Some(client.name()), &checks);
+        if self.live && canary_is_unknown {
+            output.status = 3;
+        }
+        Ok(output)
     }
 
     /// Tells whether a client that was never tested has obeyed the hook on this machine. `None` for one that was tested.
@@ -225,7 +237,11 @@ impl Doctor {
                 prove(&proof(client, context)).map_err(failed)?;
                 (Some(true), "the client asked the hook, and obeyed the denial".to_owned())
             }
-            (false, false, Ok((ended, words))) => (None, no_call(&ended, &words)),
+            (false, false, Ok((ended, words))) => {
+                // A client that has answered the prompt was able to make the call: then the hook was not asked.
+                let is_well = matches!(&ended, SessionEnd::Itself(status) if status.success());
+                (is_well.then_some(false), no_call(&ended, &words))
+            }
             (false, false, Err(error)) => (None, format!("the client cannot be run: {error}")),
         };
         Ok(Finding("canary", ok, found))
@@ -252,7 +268,9 @@ fn no_call(ended: &SessionEnd, words: &str) -> String {
     let how = match ended {
         SessionEnd::TooLate => "the client made no call in time".to_owned(),
         SessionEnd::Itself(status) if status.success() => {
-            "the client made no call that took effect: is it logged in?".to_owned()
+            "the client ended well, and neither the hook nor the file saw the call: another program may answer in place of \
+             the hook, or the client is not logged in."
+                .to_owned()
         }
         SessionEnd::Itself(status) => format!("the client made no call, and failed ({status})"),
     };
@@ -272,22 +290,6 @@ fn trust(installation: &Installation, context: &Context) -> Result<Finding, Comm
         Ok(Trust::Missing(reason)) => Finding("trust", Some(false), reason),
         Ok(_) => Finding("trust", None, "not known".to_owned()),
         Err(error) => Finding("trust", None, error.to_string()),
-    })
-}
-
-/// Whether a file of the project acts before the hook, or switches it off.
-fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandError> {
-    let directory = here()?;
-    let home = context.directories.home();
-    let settings = ProjectSettings::new(place.client, &directory, home).managed(place.managed);
-    let (problems, unknown) = (settings.problems(), settings.unknown());
-    Ok(match (problems.is_empty(), unknown.is_empty()) {
-        (true, true) => {
-            let found = format!("no file in {} acts before the hook", directory.display());
-            Finding("project", Some(true), found)
-        }
-        (true, false) => Finding("project", None, unknown.join("; ")),
-        (false, _) => Finding("project", Some(false), [problems, unknown].concat().join("; ")),
     })
 }
 
@@ -381,25 +383,6 @@ fn rules(installation: &Installation, place: &Configuration) -> Vec<Finding> {
     all
 }
 
-/// The other hooks that are asked about tool calls, too.
-fn others(installation: &Installation, context: &Context) -> Result<Finding, CommandError> {
-    let others = installation.other_hooks(context.directories.home(), &here()?);
-    if others.is_empty() {
-        let found = "no other hook before tools in the files of the user and of this project";
-        return Ok(Finding("other hooks", Some(true), found.to_owned()));
-    }
-    let listed: Vec<_> = others
-        .iter()
-        .map(|it| format!("`{}` in {}", escape(&it.runs), it.file.display()))
-        .collect();
-    let found = format!(
-        "{}: each may change a call that was allowed, answer the client's questions, or give variables to commands; a \
-         call that was changed is reported when it has run",
-        listed.join("; ")
-    );
-    Ok(Finding("other hooks", Some(false), found))
-}
-
 #[cfg(unix)]
 fn is_executable(program: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
@@ -411,11 +394,6 @@ fn is_executable(program: &Path) -> bool {
     program.is_file()
 }
 
-/// The directory that the command was started in.
-fn here() -> Result<PathBuf, CommandError> {
-    std::env::current_dir().map_err(|error| CommandError::Store(error.to_string()))
-}
-
 /// The first version number in a text, and its parts.
 fn version(text: &str) -> Option<(String, Vec<u64>)> {
     // It may be the end of a sentence.
@@ -424,22 +402,4 @@ fn version(text: &str) -> Option<(String, Vec<u64>)> {
         let parts: Option<Vec<u64>> = word.split('.').map(|part| part.parse().ok()).collect();
         parts.filter(|parts| parts.len() >= 2).map(|parts| (word.to_owned(), parts))
     })
-}
-
-fn report(client: Client, checks: &[Finding]) -> CommandOutput {
-    let word = |ok: Option<bool>| match ok {
-        Some(true) => "ok",
-        Some(false) => "PROBLEM",
-        None => "unknown",
-    };
-    let lines: Vec<Value> = checks
-        .iter()
-        .map(|Finding(what, ok, found)| json!({"client": client.name(), "check": what, "ok": ok, "found": found}))
-        .collect();
-    let text: Vec<_> = checks
-        .iter()
-        .map(|Finding(what, ok, found)| format!("{what:<14}{:<9}{found}", word(*ok)))
-        .collect();
-    let status = if checks.iter().any(|check| check.1 == Some(false)) { 3 } else { 0 };
-    CommandOutput::of(status, lines).for_people(text.join("\n"))
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use countersign::error::with_causes;
 use countersign_cli::config::LastingProgram;
-use countersign_cli::hook::{Client, Environment, HookFiles, Installation, Installed, Trust};
+use countersign_cli::hook::{
+    Client, Environment, HookFiles, Installation, Installed, ProjectSettings, Trust,
+};
 use countersign_rules::Rules;
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use super::options::{Allow, Edits, Options, Where};
 pub(super) use super::place::Configuration;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
+use crate::paths::shown;
 use crate::preset_name::PresetName;
 use crate::seconds::limit;
 use crate::terminal;
@@ -34,6 +37,12 @@ pub(crate) struct Install {
     /// answers for them, too. Asked on a terminal where there is a preset and it is not given
     #[arg(long, value_enum)]
     allow: Option<Allow>,
+    /// Let the settings that this project brings be no reason to ask, with the values that they have now: read them first
+    #[arg(long)]
+    accept_settings: bool,
+    /// Say all that was found: the variables of the environment, the places of the hook, and what the rules leave open
+    #[arg(long)]
+    verbose: bool,
     /// Edits of files in the project: `workspace` runs them unasked, but for protected files and definitions of builds; with
     /// `ask` a rule has to allow them. Asked on a terminal where there is a preset and it is not given
     #[arg(long, value_enum)]
@@ -97,6 +106,8 @@ pub(crate) struct PlannedHook {
     words: Vec<String>,
     /// The state directory that the hook is told.
     state: PathBuf,
+    /// Its places, for people.
+    places: String,
     environment: Environment,
     rules: Option<Rules>,
     preset: Option<PresetName>,
@@ -146,8 +157,17 @@ impl Install {
     /// The installation for all sessions of this user.
     pub(crate) fn of_user(client: Client, options: Vec<String>) -> Self {
         let (place, limit) = (Configuration::of_user(client), Duration::from_secs(300));
-        let (preset, allow, edits) = (None, None, None);
-        Self { place, limit, preset, allow, edits, rules_to_come: false, options }
+        Self {
+            place,
+            limit,
+            preset: None,
+            allow: None,
+            edits: None,
+            accept_settings: false,
+            verbose: false,
+            rules_to_come: false,
+            options,
+        }
     }
 
     pub(crate) fn preset(self, preset: Option<PresetName>) -> Self {
@@ -183,6 +203,19 @@ impl Install {
         let is_silent = options.leaves_allowed_calls();
         let lets_edits_run = options.lets_edits_run();
         let (state, preset, asks_in) = (options.state()?, options.preset(), options.asks_in());
+        let here = std::env::current_dir().unwrap_or_default();
+        let home = context.directories.home();
+        // A terminal of an editor may have the variables of the project that is open.
+        let within = match self.place.managed {
+            true => Vec::new(),
+            false => options.places_in(&here, home)?,
+        };
+        if let Some(within) = within.first() {
+            return Err(CommandError::Usage(format!(
+                "{within}, whose tools could change it: unset the variable that names it, or install in another directory"
+            )));
+        }
+        let places = options.shown_places()?;
         let lasting = LastingProgram::of(&program, context.directories.home(), &state);
         // The machine's file names a program of the machine, which no user can exchange.
         let program = if self.place.managed { program.as_path() } else { lasting.path() };
@@ -193,7 +226,11 @@ impl Install {
             self.place.installation(context)?.command(words.clone()).limit(self.limit);
         let environment = match self.place.managed {
             true => Environment::default(),
-            false => Environment::of_process(context.directories.home()),
+            false if self.accept_settings => {
+                let settings = ProjectSettings::new(client, &here, home).environment();
+                Environment::of_process(home).and(settings)
+            }
+            false => Environment::of_process(home),
         };
         let place = self.place;
         Ok(PlannedHook {
@@ -201,6 +238,7 @@ impl Install {
             installation,
             words,
             state,
+            places,
             environment,
             rules,
             preset,
@@ -221,29 +259,21 @@ impl Install {
             self.edits = terminal::yes_or_no(EDITING)?
                 .map(|yes| if yes { Edits::Workspace } else { Edits::Ask });
         }
+        let verbose = self.verbose;
         let planned = self.plan(context)?;
         let done = planned.install()?;
         let installation = &planned.installation;
-        let path = installation.path().display();
-        let mut text = match done.changed {
-            true => format!("Installed the hook of {client} in {path}"),
-            false => format!("The hook of {client} is in {path} already"),
-        };
-        if let Some(backup) = &done.backup {
-            text += &before(backup);
-        }
-        text += &copied(&planned.lasting, planned.place.managed);
-        text += &known(&planned.environment);
-        if done.switched {
-            text += "\nAll hooks of this client were switched off, and are on now: `uninstall` switches them off again";
-        }
-        text += &about_rules(&planned, context);
         let next = planned.next(done.changed, context);
-        text += &format!("\n{next}");
-        text += &format!(
-            "\nA call that is asked about waits for you: `countersign asks review` asks on a terminal, `countersign inbox` \
-             on a page. `countersign hook doctor {client} --live` proves that {client} obeys."
-        );
+        let mut text = [
+            where_it_is(&planned, &done, context),
+            at_the_next_call(&planned, &next, context),
+            where_to_answer(&planned),
+        ]
+        .join("\n");
+        if verbose {
+            text += &known(&planned.environment);
+            text += &format!("\nThe hook has {}", planned.places);
+        }
         let line = json!({
             "file": installation.path(), "changed": done.changed, "backup": done.backup, "next": next,
             "switched_on": done.switched, "environment": planned.environment.names().collect::<Vec<_>>(),
@@ -269,15 +299,79 @@ pub(crate) fn granting(client: Client) -> String {
     )
 }
 
-/// Which program the entry names, where that is not the one that runs.
-fn copied(lasting: &LastingProgram, managed: bool) -> String {
-    match lasting.why_copied().filter(|_| !managed) {
-        Some(why) => format!(
-            "\nThis program runs from {why}, so the hook is a copy of it: {}. Install the hook again after an update",
-            lasting.path().display()
-        ),
-        None => String::new(),
+/// The first line: which file has the hook, and what was changed there.
+fn where_it_is(planned: &PlannedHook, done: &Installed, context: &Context) -> String {
+    let title = planned.place.client.title();
+    let path = shown(planned.installation.path(), context);
+    let mut text = match done.changed {
+        true => format!("Installed the hook of {title} in {path}"),
+        false => format!("The hook of {title} is in {path} already"),
+    };
+    if let Some(backup) = &done.backup {
+        text += &format!(" (the file as it was before: {})", shown(backup, context));
     }
+    if let Some(why) = planned.lasting.why_copied().filter(|_| !planned.place.managed) {
+        text += &format!(
+            ". This program runs from {why}, so the hook is a copy of it, {}: install the hook again after an update",
+            shown(planned.lasting.path(), context)
+        );
+    }
+    if done.switched {
+        text += ". All hooks of this client were switched off, and are on now: `uninstall` switches them off again";
+    }
+    text
+}
+
+/// The second line: what happens at the next call.
+fn at_the_next_call(planned: &PlannedHook, next: &str, context: &Context) -> String {
+    let (client, rules) = (planned.place.client, planned.rules.as_ref());
+    let mut text = next.to_owned();
+    let preset = planned.preset.map(|preset| format!("the preset `{}`", preset.name()));
+    text += &match (rules, preset) {
+        (None, _) => format!(
+            " Then every call is asked about, as there are no rules: install with `--preset developer`, or write rules \
+             into {}, which count once you run `countersign rules accept`.",
+            shown(&context.directories.config().join("rules.toml"), context)
+        ),
+        (Some(rules), _) if rules.needs_accepting() => {
+            " The rules were changed since you accepted them, and the stricter of both decides: `countersign rules accept` \
+             shows the difference."
+                .to_owned()
+        }
+        (Some(_), Some(preset)) => format!(
+            " Then {preset} decides beside your rules, as `countersign rules explain` says; it allows no tool of an MCP server."
+        ),
+        (Some(_), None) => " Then your rules decide: `countersign rules explain` says how.".to_owned(),
+    };
+    if planned.lets_edits_run {
+        text += " An edit of a file of the project runs unasked, but for protected files and definitions of builds: \
+                 `--edits ask` asks about each.";
+    }
+    if planned.is_silent && client.takes_explicit_allow() {
+        text += &format!(
+            " A call that they allow is still left to {client}'s own rules, unless you install with `--allow grant`."
+        );
+    }
+    text
+}
+
+/// The third line: where a person answers.
+fn where_to_answer(planned: &PlannedHook) -> String {
+    let client = planned.place.client;
+    let edits = match planned.asks_in {
+        Where::Edits if !planned.lets_edits_run => format!(
+            "You answer about an edit of the project's files in {} (`-- --ask inbox` asks elsewhere), and about other calls",
+            client.title()
+        ),
+        Where::Client => {
+            format!("You answer in {}, and what is asked about every time", client.title())
+        }
+        Where::Edits | Where::Inbox => "You answer".to_owned(),
+    };
+    format!(
+        "{edits} with `countersign asks review` on a terminal, or `countersign inbox` on a page; `countersign hook doctor \
+         {client} --live` proves that {client} obeys."
+    )
 }
 
 /// Which variables are no reason to ask from now on.
@@ -285,54 +379,12 @@ fn known(environment: &Environment) -> String {
     let names = environment.names().map(|name| format!("`{}`", name.escape_debug()));
     let names = names.collect::<Vec<_>>().join(", ");
     match names.is_empty() {
-        true => String::new(),
+        true => "\nThe environment has no variable that changes what commands do".to_owned(),
         false => format!(
             "\nThe environment has {names}, which may change what commands do. With these values no call is asked about \
              for that: unset what is not yours, and install the hook again"
         ),
     }
-}
-
-/// Says which calls the rules decide, and which they leave open.
-fn about_rules(planned: &PlannedHook, context: &Context) -> String {
-    let (client, rules) = (planned.place.client, planned.rules.as_ref());
-    let mut text = String::new();
-    if let Some(preset) = planned.preset {
-        text += &format!(
-            "\nThe preset `{}` decides beside your rules: `countersign rules explain --preset {0}` says how. It allows no \
-             tool of an MCP server",
-            preset.name()
-        );
-    }
-    if planned.lets_edits_run {
-        text += "\nAn edit of a file of the project runs unasked, but for protected files and definitions of builds: \
-                 `--edits ask` asks about each";
-    } else if planned.asks_in == Where::Edits {
-        text += &format!(
-            "\nAn edit of a file of the project is asked about in {}, and everything else that is asked about in the \
-             inbox: `-- --ask inbox` asks there about edits, too",
-            client.title()
-        );
-    }
-    if rules.is_none() {
-        let rules = context.directories.config().join("rules.toml");
-        text += &format!(
-            "\nEvery call is asked about, as there are no rules: install with `--preset developer`, or write \
-             rules into {}, which count once you run `countersign rules accept`",
-            rules.display()
-        );
-    }
-    if planned.is_silent && client.takes_explicit_allow() {
-        text += &format!(
-            "\nA call that the rules allow is still left to {client}'s own rules, which may ask about it; install with \
-             `--allow grant` to let the rules answer for them, too"
-        );
-    }
-    if rules.is_some_and(Rules::needs_accepting) {
-        text += "\nThe rules were changed since you accepted them, and the stricter of both decides: `countersign rules \
-                 accept` shows the difference.";
-    }
-    text
 }
 
 /// What the user still has to do.
@@ -342,7 +394,9 @@ fn next(
     changed: bool,
     context: &Context,
 ) -> String {
-    let restart = "Sessions that are open do not have the hook yet: start them again.".to_owned();
+    let restart =
+        "It is asked before each tool call of sessions that begin now: start open ones again."
+            .to_owned();
     let Some(how) = place.client.trusted_by().filter(|_| !place.managed) else {
         return restart;
     };

@@ -3,6 +3,7 @@
 //! Stdin is read to its end, also beyond the size that is used. A client whose pipe is closed early may take that for a
 //! hook that has failed, and run the tool.
 
+mod around;
 mod canary;
 pub(crate) mod cli;
 mod doctor;
@@ -13,7 +14,6 @@ pub(crate) mod options;
 pub(crate) mod place;
 mod root;
 mod rules;
-mod settings;
 mod start;
 mod store;
 
@@ -78,7 +78,6 @@ fn decided(
     until: Instant,
     exit: &Exit,
 ) -> Result<HookReply, String> {
-    // Read to the end, because some clients take a closed pipe for a failed hook, and run the tool.
     let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let mut hook = Hook::new(client)
         .explicit_allow(answering.allow == Allow::Grant)
@@ -110,20 +109,21 @@ fn decided(
     };
     let home = settings.expected_home(&directories, &root);
     let at = call.as_deref().unwrap_or(&root);
-    hook = with_servers(hook, client, directories.home(), at);
-    hook = hook.environment(environment(client, &directories, &home, call.as_deref())?);
-    let mut own = config.own_places(&directories, file, url.as_ref());
-    own.extend(places_of_clients(&directories, &root));
+    hook = with_servers(hook, client, directories.home(), (&payload, [&root, at]));
+    hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
+    let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
     let set = (&config, url.as_ref());
     if answering.asks_in() == Where::Edits {
         hook = hook.only_about_edits(EditedFiles::within(&root).home(&home).protect(own.clone()));
     }
     let (preset, edits) = (answering.preset, answering.lets_edits_run());
-    let own_files = hook.written_files(&payload);
-    let sources = RuleSources { files: &answering.rules, preset, edits, own_files: &own_files };
+    let (files, own_files) = (&*answering.rules, &*hook.written_files(&payload));
+    let sources = RuleSources { files, preset, edits, own_files, are_recorded: true };
     let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
     if let Some(rules) = rules {
+        let why = root::too_wide(&rules, (answering.root.is_some(), &root), directories.home());
+        hook = why.into_iter().fold(hook, |hook, why| hook.doubt("root", why));
         hook = hook.layered(rules.into_layer()).unknown_by_name(true);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -131,19 +131,26 @@ fn decided(
     Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
 }
 
-/// The hook with the MCP servers of the client's files, told apart by whose files they are.
-fn with_servers(hook: Hook, client: Client, home: &Path, at: &Path) -> Hook {
-    let servers = client.servers(home, at);
-    let of_project = client.project_servers(home, servers.as_deref().unwrap_or_default());
-    hook.servers(servers).project_servers(of_project)
+/// The hook with the MCP servers of the client's files, told apart by whose files they are. A client has those of the
+/// session's project, wherever a command has changed to. The files are read for tools that are none of the client's own.
+fn with_servers(
+    hook: Hook,
+    client: Client,
+    home: &Path,
+    (payload, at): (&[u8], [&Path; 2]),
+) -> Hook {
+    if !hook.may_be_of_server(payload) {
+        return hook;
+    }
+    hook.servers(client.servers(home, &at)).project_servers(client.project_servers(home, &at))
 }
 
-/// The places of the clients' own settings: behind a link, and where their entries are.
-fn places_of_clients(directories: &Directories, root: &Path) -> Vec<PathBuf> {
+/// The places of the program, with those that links of the project lead to and those of the clients.
+fn own_places(mut own: Vec<PathBuf>, directories: &Directories, root: &Path) -> Vec<PathBuf> {
+    own.extend(linked_places(root));
     let entries = Client::ALL.map(|it| Installation::of_environment(it, directories.home()));
-    let mut places: Vec<_> = linked_places(root).into_iter().collect();
-    places.extend(entries.map(|entry| entry.own_place(root)));
-    places
+    own.extend(entries.map(|entry| entry.own_place(root)));
+    own
 }
 
 /// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.
@@ -151,10 +158,10 @@ fn environment(
     client: Client,
     directories: &Directories,
     home: &Path,
-    call: Option<&Path>,
+    (root, call): (&Path, Option<&Path>),
 ) -> Result<Environment, String> {
-    let set = call.map(|call| ProjectSettings::new(client, call, home).of_commands());
-    let found = Environment::of(std::env::vars_os().chain(set.unwrap_or_default()), home);
+    let settings = ProjectSettings::new(client, call.unwrap_or(root), home).of_session(root);
+    let found = Environment::of_process(home).and(settings.environment()).of_session(root);
     let record = Environment::record_in(directories.state(), client);
     found.without_recorded(&record).map_err(|error| with_causes(&error))
 }

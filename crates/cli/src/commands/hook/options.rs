@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign_cli::config::Config;
+use countersign_cli::config::{Config, StoreUrl};
 use countersign_cli::hook::Client;
 use countersign_rules::Rules;
 
 use super::place::Configuration;
 use super::rules::{self, RuleSources};
-use super::settings::HookSettings;
 use crate::Context;
+use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
-use crate::paths::absolute;
+use crate::paths::{absolute, without_links};
 use crate::preset_name::PresetName;
 use crate::seconds::{limit, seconds};
 
@@ -41,7 +41,7 @@ pub(crate) struct Answering {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) root: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) settings: HookSettings,
+    pub(crate) settings: AccountSettings,
     /// The time limit of the hook in the client's configuration, in seconds; by default a minute, or less where a version
     /// of the client waits less. The answer is given shortly before
     #[arg(long, value_name = "SECONDS", value_parser = limit)]
@@ -237,6 +237,48 @@ impl Options {
         Ok(self.answering.settings.directories()?.state().to_owned())
     }
 
+    /// The places of the hook that lie in a project, each in words. A directory with the home in it is no project.
+    pub(super) fn places_in(
+        &self,
+        project: &Path,
+        home: &Path,
+    ) -> Result<Vec<String>, CommandError> {
+        let project = without_links(project);
+        if without_links(home).starts_with(&project) || project.parent().is_none() {
+            return Ok(Vec::new());
+        }
+        let named = self
+            .places()?
+            .into_iter()
+            .filter(|(_, place)| without_links(place).starts_with(&project));
+        Ok(named
+            .map(|(what, place)| format!("{what} {} lies in the project", place.display()))
+            .collect())
+    }
+
+    /// The places of the hook, for people.
+    pub(super) fn shown_places(&self) -> Result<String, CommandError> {
+        let named =
+            self.places()?.into_iter().map(|(what, place)| format!("{what} {}", place.display()));
+        Ok(named.collect::<Vec<_>>().join(", "))
+    }
+
+    fn places(&self) -> Result<Vec<(&'static str, PathBuf)>, CommandError> {
+        let settings = &self.answering.settings;
+        let directories = settings.directories()?;
+        let config = Config::of_file(&directories, self.config.as_deref())?;
+        let mut places = vec![
+            ("the configuration in", directories.config().to_owned()),
+            ("the state in", directories.state().to_owned()),
+        ];
+        if let StoreUrl::Sqlite(file) = config.store_url(&directories, settings.store()?.as_ref()) {
+            places.push(("the store in", file));
+        }
+        places.extend(self.config.iter().map(|file| ("the configuration file", file.clone())));
+        places.extend(config.audit_key_file.map(|file| ("the key of the log in", file)));
+        Ok(places)
+    }
+
     /// The options that an entry has, behind the words `hook CLIENT`.
     pub(super) fn of_entry(words: &[String]) -> Result<Self, String> {
         Self::try_parse_from(words).map_err(|error| error.to_string())
@@ -265,7 +307,9 @@ impl Options {
         let counts = Ledger::new(MemoryStore::new());
         let files: Vec<_> = self.answering.rules.iter().map(|file| place.below(file)).collect();
         let (preset, edits) = (self.answering.preset, self.answering.lets_edits_run());
-        let sources = RuleSources { files: &files, preset, edits, own_files: &[] };
+        // The rules of an image are none of the user who builds it.
+        let are_recorded = !place.managed;
+        let sources = RuleSources { files: &files, preset, edits, own_files: &[], are_recorded };
         let loaded = rules::load(sources, (&config, None), &directories, root, &[], counts);
         loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))
     }

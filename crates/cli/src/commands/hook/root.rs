@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use countersign_cli::hook::Client;
+use countersign_rules::Rules;
 use countersign_shell::{worktree_of, worktrees};
 
 /// The root, and why it may be another one.
@@ -48,6 +49,34 @@ pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Roo
         )
     });
     Ok(Root { directory: own.filter(|_| !is_wide).map_or(current, Path::to_owned), doubt })
+}
+
+/// Why rules about a project say nothing here: the root is wider than any project, so that `within = "."` would be the
+/// whole disk, or all that the user has. `None` where no rule is about the root, and where a person has given it.
+pub(super) fn too_wide(
+    rules: &Rules,
+    (is_given, root): (bool, &Path),
+    home: &Path,
+) -> Option<String> {
+    if is_given {
+        return None;
+    }
+    let real_root = real(root);
+    let why = match real_root.parent() {
+        None => "it is the root of the file system",
+        Some(_) if has_home(&real_root, home) => "it is a home directory, or above one",
+        Some(_) => return None,
+    };
+    let about_root = rules.about_root();
+    let first = about_root.first()?;
+    let more = match about_root.len() {
+        1 => " is".to_owned(),
+        more => format!(" and {} more are", more - 1),
+    };
+    Some(format!(
+        "{first}{more} about a project, and the session is in `{}`, which is none: {why}",
+        root.display()
+    ))
 }
 
 /// The repository that a directory is in.

@@ -16,6 +16,8 @@ use crate::preset_name::PresetName;
 pub(super) struct RuleSources<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) preset: Option<PresetName>,
+    /// `true` if they are compared with what this user has accepted, and recorded.
+    pub(super) are_recorded: bool,
     /// `true` if edits in the project run unasked.
     pub(super) edits: bool,
     /// Files outside of the project that commands may read.
@@ -43,7 +45,10 @@ pub(super) fn load(
     };
     let rules = Rules::builder().root(root).counts(counts).home(directories.home());
     let rules = rules.own_files(sources.own_files);
-    let mut rules = config.for_rules(rules, directories, url).accepted(accepted);
+    let mut rules = config.for_rules(rules, directories, url);
+    if sources.are_recorded {
+        rules = rules.accepted(accepted);
+    }
     if let Some(preset) = sources.preset {
         rules = rules.preset(preset.preset());
     }

@@ -18,7 +18,7 @@ mod choices;
 pub(crate) mod cli;
 mod found;
 mod record;
-mod servers;
+pub(crate) mod servers;
 mod steps;
 mod undo;
 

@@ -46,15 +46,23 @@ pub(super) struct McpFile {
     pub(super) has_more: bool,
 }
 
+/// The file of each client: its name, the path, and the key of the servers.
+pub(crate) fn places(
+    home: &Path,
+) -> impl Iterator<Item = (&'static str, PathBuf, &'static str)> + '_ {
+    CLIENTS.iter().map(move |McpClient(title, linux, mac, key)| {
+        (*title, home.join(if cfg!(target_os = "macos") { mac } else { linux }), *key)
+    })
+}
+
 /// The files of this user that name servers.
 pub(super) fn of_user(home: &Path) -> Vec<McpFile> {
-    let files = CLIENTS.iter().filter_map(|McpClient(title, linux, mac, key)| {
-        let path = home.join(if cfg!(target_os = "macos") { mac } else { linux });
+    let files = places(home).filter_map(|(title, path, key)| {
         let text = std::fs::read_to_string(&path).ok()?;
         let value = serde_json::from_str::<Value>(&text);
         let has_more = value.is_err();
         let value = value.unwrap_or_default();
-        let servers = value.get(*key).and_then(Value::as_object);
+        let servers = value.get(key).and_then(Value::as_object);
         let open =
             servers.into_iter().flatten().filter(|(_, it)| it.as_object().is_some_and(is_open));
         let open: Vec<_> = open.map(|(name, _)| name.clone()).collect();
@@ -79,15 +87,16 @@ fn behind(server: &Map<String, Value>) -> Option<Vec<Value>> {
 }
 
 /// The file with a guard in front of each server; `None` where there is none without one.
-pub(super) fn guarded(text: &str, key: &str, program: &str) -> Option<String> {
+pub(super) fn guarded(text: &str, key: &str, program: &str, options: &[String]) -> Option<String> {
     changed(text, key, |name, server| {
         if !is_open(server) {
             return;
         }
         let own = server.get("command").cloned().unwrap_or_default();
         let args = server.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-        let front = ["guard", "--name", name, "--"].map(Value::from);
-        let words: Vec<_> = front.into_iter().chain([own]).chain(args).collect();
+        let front = ["guard", "--name", name].map(Value::from).into_iter();
+        let front = front.chain(options.iter().map(|it| Value::from(it.as_str())));
+        let words: Vec<_> = front.chain(["--".into(), own]).chain(args).collect();
         server.insert("command".to_owned(), json!(program));
         server.insert("args".to_owned(), Value::Array(words));
     })

@@ -16,6 +16,7 @@ use super::record::{FileOwner, InitRecord};
 use super::servers;
 use crate::Context;
 use crate::accepted::accepted_rules;
+use crate::account_settings::AccountSettings;
 use crate::hook::install::{Install, PlannedHook};
 use crate::hook::options::Edits;
 use crate::output::CommandError;
@@ -79,8 +80,13 @@ pub(super) fn planned(
     }
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
+    let options = match choices.guards {
+        true => AccountSettings::default().for_guard(context)?,
+        false => Vec::new(),
+    };
     for file in found.mcp.iter().filter(|_| choices.guards) {
-        if let Some(text) = servers::guarded(&file.text, file.key, &program.to_string_lossy()) {
+        let program = program.to_string_lossy();
+        if let Some(text) = servers::guarded(&file.text, file.key, &program, &options) {
             let says = format!(
                 "a guard in front of the MCP servers of {}: {}",
                 file.title,

@@ -7,7 +7,7 @@ use countersign_rules::readings::tools;
 use serde_json::{Value, json};
 
 use super::answers::{ALLOWED, allowed_with, decided, denied, group, seconds};
-use super::files::{InstallError, Trust, switched_off};
+use super::files::{InstallError, Trust, entries_in, entries_of, switched_off};
 use super::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
@@ -25,7 +25,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
     tools: ToolForm {
         known: |tool, _| tools::CLAUDE.get(tool),
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
-        servers: None,
+        servers: Some(servers),
         shell_directory: None,
         for_people: &["description"],
         types_unasked: false,
@@ -75,15 +75,23 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
         named,
     },
     project: ProjectForm {
-        files: SETTINGS,
+        files: OWN_SETTINGS,
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".mcp.json", "mcpServers")],
         variables: &[
             "CLAUDE_CONFIG_DIR",
             "CLAUDE_PROJECT_DIR",
             "CLAUDE_CODE_SIMPLE",
             "CLAUDE_CODE_SAFE_MODE",
+            "CLAUDE_CODE_SHELL_PREFIX",
+            "CLAUDE_CODE_PLUGIN_DIRS",
+            "CLAUDE_CODE_PLUGIN_CACHE_DIR",
+            "CLAUDE_CODE_PLUGIN_SEED_DIR",
+            "CLAUDE_CODE_REMOTE",
+            "CLAUDE_CODE_SYNC_PLUGIN_INSTALL",
+            "BUN_OPTIONS",
         ],
+        is_editor: false,
         root_variable: Some("CLAUDE_PROJECT_DIR"),
     },
     live: LiveForm {
@@ -108,7 +116,20 @@ pub(super) const PAYLOAD: PayloadForm = PayloadForm {
     args_as_text: false,
 };
 
-/// The settings of a project.
+/// The settings of a project, with those of the extension of VS Code that runs Claude Code.
+const OWN_SETTINGS: &[SettingsFile] = &[
+    (".claude/settings.json", SettingsForm::Json(KEYS)),
+    (".claude/settings.local.json", SettingsForm::Json(KEYS)),
+    (".vscode/settings.json", SettingsForm::Json(EXTENSION)),
+    ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
+];
+
+const EXTENSION: &FileSettings =
+    &FileSettings { variables: &[&["claudeCode.environmentVariables"]], switches: &[] };
+const WORKSPACE: &FileSettings =
+    &FileSettings { variables: &[&["settings", "claudeCode.environmentVariables"]], switches: &[] };
+
+/// The settings of a project that other clients read as well.
 pub(super) const SETTINGS: &[SettingsFile] = &[
     (".claude/settings.json", SettingsForm::Json(KEYS)),
     (".claude/settings.local.json", SettingsForm::Json(KEYS)),
@@ -116,7 +137,29 @@ pub(super) const SETTINGS: &[SettingsFile] = &[
 
 const KEYS: &FileSettings = &FileSettings {
     variables: &[&["env"]],
-    switches: &[(&["disableAllHooks"], SettingSwitch::Is(true))],
+    switches: &[
+        (&["disableAllHooks"], SettingSwitch::Is(true)),
+        (&["apiKeyHelper"], SettingSwitch::Runs),
+        (&["awsAuthRefresh"], SettingSwitch::Runs),
+        (&["awsCredentialExport"], SettingSwitch::Runs),
+        (&["gcpAuthRefresh"], SettingSwitch::Runs),
+        (&["otelHeadersHelper"], SettingSwitch::Runs),
+        (&["statusLine"], SettingSwitch::Runs),
+        (&["fileSuggestion"], SettingSwitch::Runs),
+        (&["hooks", "Setup"], SettingSwitch::Runs),
+        (&["hooks", "SessionStart"], SettingSwitch::Runs),
+        (&["hooks", "UserPromptSubmit"], SettingSwitch::Runs),
+        (&["hooks", "InstructionsLoaded"], SettingSwitch::Runs),
+        (&["hooks", "ConfigChange"], SettingSwitch::Runs),
+        (&["hooks", "CwdChanged"], SettingSwitch::Runs),
+        (&["hooks", "FileChanged"], SettingSwitch::Runs),
+        (&["hooks", "Notification"], SettingSwitch::Runs),
+        (&["hooks", "PreCompact"], SettingSwitch::Runs),
+        (&["hooks", "Stop"], SettingSwitch::Runs),
+        (&["hooks", "SubagentStart"], SettingSwitch::Runs),
+        (&["hooks", "SubagentStop"], SettingSwitch::Runs),
+        (&["hooks", "WorktreeCreate"], SettingSwitch::Runs),
+    ],
 };
 
 /// With `onFailure: block` a hook that is too late blocks the call, too. Other clients have no such field, and let the
@@ -142,6 +185,23 @@ fn files(user: &Path, project: &Path) -> [PathBuf; 3] {
 
 fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
     switched_off(&check.files(files(check.user, check.directory)), "/disableAllHooks")
+}
+
+/// The servers of the user (for all projects, or for one), of the machine and of the project, and the one that Claude Code
+/// brings. Plugins and connectors have others, which no file of these names.
+fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
+    // Beside the usual folder of settings, and in the one that a variable names.
+    let own = user.ancestors().skip(1).take(2).map(|folder| folder.join(".claude.json"));
+    let own: Vec<_> = own.collect();
+    let machine = PathBuf::from("/etc/claude-code/managed-mcp.json");
+    let project = project.iter().map(|folder| folder.join(".mcp.json"));
+    let mut found =
+        entries_in(own.iter().cloned().chain([machine]).chain(project), &["mcpServers"])?;
+    for (_, one) in entries_in(own, &["projects"])? {
+        found.extend(one.get("mcpServers").into_iter().flat_map(entries_of));
+    }
+    found.push(("ide".to_owned(), Value::Null));
+    Some(found)
 }
 
 /// Skills, agents and commands whose front matter has hooks, and plugins.

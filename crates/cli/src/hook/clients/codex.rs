@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::answers::{allowed_with, denied, group, seconds};
 use super::claude::PAYLOAD;
-use super::files::{HookEntry, InstallError, Trust, read, switched_off};
+use super::files::{HookEntry, InstallError, Trust, entries_in, read, switched_off};
 use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
@@ -28,7 +28,13 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
     tools: ToolForm {
         known: |tool, _| tools::CODEX.get(tool),
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
-        servers: None,
+        servers: Some(|user, project| {
+            let project = project.iter().map(|folder| folder.join(".codex/config.toml"));
+            entries_in(
+                [user.with_file_name("config.toml")].into_iter().chain(project),
+                &["mcp_servers"],
+            )
+        }),
         shell_directory: Some("workdir"),
         for_people: &["justification"],
         types_unasked: true,
@@ -83,13 +89,14 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
                 switches: &[
                     (&["features", "hooks"], SettingSwitch::Is(false)),
                     (&["features", "codex_hooks"], SettingSwitch::Is(false)),
+                    (&["notify"], SettingSwitch::Runs),
                 ],
             }),
         )],
         borrowed: &[],
-        // It takes `shell_environment_policy.set` from a project that its user trusts.
-        commands_have_more: true,
-        variables: &["CODEX_HOME"],
+        servers: &[(".codex/config.toml", "mcp_servers")],
+        variables: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answers::{ALLOWED, seconds};
 use super::claude::SETTINGS;
-use super::files::{listed, names_in, switched_off};
+use super::files::{entries_in, listed, switched_off};
 use super::plugins::{self, NamedPlugin};
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
@@ -98,8 +98,13 @@ pub(super) static COPILOT: ClientSpec = ClientSpec {
             (".github/copilot/settings.local.json", SettingsForm::Json(KEYS)),
         ],
         borrowed: SETTINGS,
-        commands_have_more: false,
+        servers: &[
+            (".mcp.json", "mcpServers"),
+            (".vscode/mcp.json", "servers"),
+            (".github/mcp.json", "mcpServers"),
+        ],
         variables: &["COPILOT_HOME"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {
@@ -146,12 +151,12 @@ fn known(tool: &str, args: &JsonFields) -> Option<KnownTool> {
 }
 
 /// The servers of the user and of the project, and the one that Copilot brings.
-fn servers(user: &Path, project: &[&Path]) -> Option<Vec<String>> {
+fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
     let user = user.ancestors().nth(2).map(|folder| folder.join("mcp-config.json"));
     let names = [".mcp.json", ".github/mcp.json", ".vscode/mcp.json"];
     let project = project.iter().flat_map(|folder| names.map(|name| folder.join(name)));
-    let mut found = names_in(user.into_iter().chain(project), &["mcpServers", "servers"])?;
-    found.push("github-mcp-server".to_owned());
+    let mut found = entries_in(user.into_iter().chain(project), &["mcpServers", "servers"])?;
+    found.push(("github-mcp-server".to_owned(), Value::Null));
     Some(found)
 }
 

@@ -87,8 +87,9 @@ pub(super) static CURSOR: ClientSpec = ClientSpec {
     project: ProjectForm {
         files: &[],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".cursor/mcp.json", "mcpServers")],
         variables: &["CURSOR_CONFIG_DIR"],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm { before: &["-p"], after: &["--force"], trusts: None, opens_window: false },

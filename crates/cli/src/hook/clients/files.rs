@@ -128,6 +128,12 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     files
 }
 
+/// The entries of a table.
+pub(crate) fn entries_of(table: &Value) -> Vec<(String, Value)> {
+    let entries = table.as_object().into_iter().flatten();
+    entries.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// The folders in which clients look for settings of a project: this one, and those above it up to the project's root.
 pub(crate) fn folders<'a>(directory: &'a Path, home: &Path) -> Vec<&'a Path> {
     let mut found = Vec::new();
@@ -140,11 +146,11 @@ pub(crate) fn folders<'a>(directory: &'a Path, home: &Path) -> Vec<&'a Path> {
     found
 }
 
-/// The names in tables of these keys, in the files of these paths that are there; `None` where one of them cannot be read.
-pub(crate) fn names_in(
+/// The entries of tables of these keys, in the files of these paths that are there; `None` where one of them cannot be read.
+pub(crate) fn entries_in(
     files: impl IntoIterator<Item = PathBuf>,
     keys: &[&str],
-) -> Option<Vec<String>> {
+) -> Option<Vec<(String, Value)>> {
     let mut found = Vec::new();
     for file in files {
         let text = match fs::read_to_string(&file) {
@@ -152,11 +158,11 @@ pub(crate) fn names_in(
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(_) => return None,
         };
-        let value = jsonc::parsed(&text)?;
-        let tables = keys.iter().filter_map(|key| value.get(key)?.as_object());
-        found.extend(tables.flat_map(|table| table.keys().cloned()));
+        let value = match file.extension().is_some_and(|it| it == "toml") {
+            true => serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?,
+            false => serde_json::from_str(&text).ok().or_else(|| jsonc::parsed(&text))?,
+        };
+        found.extend(keys.iter().filter_map(|key| value.get(key)).flat_map(entries_of));
     }
-    found.sort();
-    found.dedup();
     Some(found)
 }

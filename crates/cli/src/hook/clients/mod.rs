@@ -26,11 +26,13 @@ pub(super) mod settings;
 pub(super) mod spec;
 mod vscode;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde_json::Value;
 use spec::ClientSpec;
 
 /// Makes the enum of the clients, their list, and the way from a client to its value.
@@ -205,9 +207,9 @@ impl Client {
         self.spec().project.root_variable
     }
 
-    /// The MCP servers that the client's configuration names, for clients whose names of tools cannot be told apart without
-    /// them (`git_status` of opencode is a tool of the server `git`, if there is one). `home` is the user's home directory,
-    /// `directory` that of the session. There is none where the configuration cannot be read.
+    /// The MCP servers that the client's configuration names, for clients whose payloads do not say which server a tool is of
+    /// (`git_status` of opencode is a tool of the server `git`, if there is one). `home` is the user's home directory,
+    /// `directories` are those of the session and of a call. There is none where the configuration cannot be read.
     ///
     /// ```
     /// use countersign_cli::hook::Client;
@@ -216,17 +218,18 @@ impl Client {
     /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
     /// # std::fs::create_dir_all(&project)?;
     /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
-    /// assert_eq!(Client::Opencode.servers(&home, &project).unwrap(), ["git"]);
-    /// assert_eq!(Client::Claude.servers(&home, &project), None, "its payloads name the server");
+    /// assert_eq!(Client::Opencode.servers(&home, &[&project]).unwrap(), ["git"]);
+    /// assert_eq!(Client::Gemini.servers(&home, &[&project]), None, "its payloads name the server");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn servers(self, home: &Path, directory: &Path) -> Option<Vec<String>> {
-        self.servers_of(home, &files::folders(directory, home))
+    pub fn servers(self, home: &Path, directories: &[&Path]) -> Option<Vec<String>> {
+        let found = self.servers_of(home, directories)?;
+        Some(found.into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Those of some [servers](Self::servers) that only a project's files configure, and no file of the user: what such a server
-    /// is, these files say.
+    /// Those of the [servers](Self::servers) that a project's files configure in another way than the files of the user, or
+    /// that these do not have: what such a server is, the project says.
     ///
     /// ```
     /// use countersign_cli::hook::Client;
@@ -235,26 +238,31 @@ impl Client {
     /// # let (home, project) = (project.path().join("home"), project.path().join("project"));
     /// # std::fs::create_dir_all(&project)?;
     /// std::fs::write(project.join("opencode.json"), r#"{"mcp": {"git": {"type": "local", "command": ["mcp-git"]}}}"#)?;
-    /// let all = Client::Opencode.servers(&home, &project).unwrap();
-    /// assert_eq!(Client::Opencode.project_servers(&home, &all), ["git"]);
+    /// assert_eq!(Client::Opencode.project_servers(&home, &[&project]), ["git"]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn project_servers(self, home: &Path, all: &[String]) -> Vec<String> {
+    pub fn project_servers(self, home: &Path, directories: &[&Path]) -> Vec<String> {
+        let all = self.servers_of(home, directories).unwrap_or_default();
         let own = self.servers_of(home, &[]).unwrap_or_default();
-        all.iter().filter(|server| !own.contains(server)).cloned().collect()
+        let of_project = all.into_iter().filter(|server| !own.contains(server));
+        of_project.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    fn servers_of(self, home: &Path, folders: &[&Path]) -> Option<Vec<String>> {
+    /// The servers with their definitions: those of the user, and of the projects of these directories.
+    fn servers_of(self, home: &Path, directories: &[&Path]) -> Option<Vec<(String, Value)>> {
+        let mut folders: Vec<&Path> = Vec::new();
+        for folder in directories.iter().flat_map(|directory| files::folders(directory, home)) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
         let place = &self.spec().place;
         let servers = self.spec().tools.servers?;
         // A variable may lead the client elsewhere, or this process alone.
         let users = [place.of_user(home), home.join(place.folder).join(place.file)];
-        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, folders)).collect();
-        let mut found = found.unwrap_or_default().concat();
-        found.sort();
-        found.dedup();
-        Some(found)
+        let found: Option<Vec<_>> = users.iter().map(|user| servers(user, &folders)).collect();
+        Some(found.unwrap_or_default().concat())
     }
 
     /// The arguments with which the client works on this prompt without a person, and may run a command.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use countersign_rules::readings::tools;
 use serde_json::{Value, json};
 
-use super::files::{Trust, listed, names_in};
+use super::files::{Trust, entries_in, listed};
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, LiveForm, McpNames, OtherForm, PayloadForm, PlaceForm,
@@ -83,7 +83,12 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
             (".opencode/opencode.jsonc", SettingsForm::Json(KEYS)),
         ],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[
+            ("opencode.json", "mcp"),
+            ("opencode.jsonc", "mcp"),
+            (".opencode/opencode.json", "mcp"),
+            (".opencode/opencode.jsonc", "mcp"),
+        ],
         variables: &[
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
@@ -91,13 +96,21 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
             "OPENCODE_DISABLE_DEFAULT_PLUGINS",
             "OPENCODE_PURE",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm { before: &["run"], after: &[], trusts: None, opens_window: false },
 };
 
-const KEYS: &FileSettings =
-    &FileSettings { variables: &[&["env"]], switches: &[(&["shell"], SettingSwitch::Any)] };
+const KEYS: &FileSettings = &FileSettings {
+    variables: &[&["env"]],
+    switches: &[
+        (&["shell"], SettingSwitch::Any),
+        (&["formatter"], SettingSwitch::Runs),
+        (&["lsp"], SettingSwitch::Runs),
+        (&["experimental", "hook"], SettingSwitch::Runs),
+    ],
+};
 
 /// The first line, by which the plugin is known.
 const MARK: &str = "// Written by `countersign hook install opencode`. Changes are lost with the next installation.";
@@ -125,7 +138,7 @@ fn words(text: &str) -> Option<Vec<String>> {
 }
 
 /// The servers of the user and of the project.
-fn servers(user: &Path, project: &[&Path]) -> Option<Vec<String>> {
+fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
     let names = ["opencode.json", "opencode.jsonc"];
     let own = user.ancestors().nth(2).into_iter();
     let own = own.flat_map(|folder| ["config.json", names[0], names[1]].map(|it| folder.join(it)));
@@ -135,7 +148,7 @@ fn servers(user: &Path, project: &[&Path]) -> Option<Vec<String>> {
             .into_iter()
             .chain(names.map(|name| folder.join(".opencode").join(name)))
     });
-    names_in(own.chain(project), &["mcp"])
+    entries_in(own.chain(project), &["mcp"])
 }
 
 /// The other plugins: files of two folders, and those that its settings name.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::answers::{ALLOWED, decided, denied, group, seconds};
 use super::claude::PAYLOAD;
-use super::files::switched_off;
+use super::files::{entries_in, switched_off};
 use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
@@ -26,7 +26,10 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
     tools: ToolForm {
         known: |tool, _| tools::QWEN.get(tool),
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
-        servers: None,
+        servers: Some(|user, project| {
+            let project = project.iter().map(|folder| folder.join(".qwen/settings.json"));
+            entries_in([user.to_owned()].into_iter().chain(project), &["mcpServers"])
+        }),
         shell_directory: Some("directory"),
         for_people: &["description"],
         types_unasked: false,
@@ -92,7 +95,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             ),
         ],
         borrowed: &[],
-        commands_have_more: false,
+        servers: &[(".qwen/settings.json", "mcpServers")],
         variables: &[
             "QWEN_HOME",
             "QWEN_CODE_SIMPLE",
@@ -100,6 +103,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             "QWEN_CODE_SYSTEM_DEFAULTS_PATH",
             "QWEN_CODE_TRUSTED_FOLDERS_PATH",
         ],
+        is_editor: false,
         root_variable: None,
     },
     live: LiveForm {

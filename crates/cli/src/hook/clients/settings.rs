@@ -11,8 +11,37 @@ pub(crate) enum SettingsForm {
     Lines,
     /// Assignments, and commands that may set any variable.
     Script,
+    /// Settings of a client, whose variables are for the client.
     Json(&'static FileSettings),
+    /// The same, in TOML.
     Toml(&'static FileSettings),
+    /// Settings of the editor or the container around a client, in JSON: variables for every program in its terminals.
+    Editor(&'static FileSettings),
+    /// Variables of applications, in TOML: names that no program and no client knows change nothing.
+    Applications(&'static FileSettings),
+}
+
+impl SettingsForm {
+    /// Where the file has variables and switches; `None` for files of lines.
+    pub(crate) fn settings(self) -> Option<&'static FileSettings> {
+        match self {
+            Self::Json(wanted)
+            | Self::Toml(wanted)
+            | Self::Editor(wanted)
+            | Self::Applications(wanted) => Some(wanted),
+            Self::Lines | Self::Script => None,
+        }
+    }
+
+    /// Returns `true` if the variables are for a client, so that each which is not known may change how it runs commands.
+    pub(crate) fn is_of_client(self) -> bool {
+        matches!(self, Self::Json(_) | Self::Toml(_))
+    }
+
+    /// Returns `true` if the variables are for the terminals of an editor or of a container.
+    pub(crate) fn is_of_editor(self) -> bool {
+        matches!(self, Self::Editor(_))
+    }
 }
 
 /// Where a file has variables, and which settings of it switch hooks off.
@@ -33,4 +62,6 @@ pub(crate) enum SettingSwitch {
     Any,
     /// The same: it runs or names files of the project in the shell around the client.
     Loads,
+    /// Any value but none, `false` and what is empty: the client runs it by itself, without a call.
+    Runs,
 }

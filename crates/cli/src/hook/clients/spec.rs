@@ -15,8 +15,8 @@ pub(crate) type JsonFields = Map<String, Value>;
 /// The kind of a tool, and its arguments with another name in the common vocabulary.
 pub(crate) type KnownTool = (CommonTool, Renames);
 
-/// Reads the MCP servers of a configuration.
-pub(crate) type ServersOf = fn(&Path, &[&Path]) -> Option<Vec<String>>;
+/// Reads the MCP servers of a configuration, each with its definition there.
+pub(crate) type ServersOf = fn(&Path, &[&Path]) -> Option<Vec<(String, Value)>>;
 
 /// A client of the hook.
 pub(crate) struct ClientSpec {
@@ -69,8 +69,7 @@ pub(crate) struct ToolForm {
     pub(crate) known: fn(&str, &JsonFields) -> Option<KnownTool>,
     pub(crate) mcp: McpNames,
     /// The MCP servers in the client's configuration, by the user's file of hooks, the folders of the project from the
-    /// inside to the outside; `None` where it cannot be read. Only for clients whose names of tools cannot be split
-    /// without it.
+    /// inside to the outside; `None` where it cannot be read. Only for clients whose payloads name no server.
     pub(crate) servers: Option<ServersOf>,
     /// The argument of the shell tool that names the directory in which the command runs.
     pub(crate) shell_directory: Option<&'static str>,
@@ -220,13 +219,12 @@ pub(crate) struct ProjectForm {
     pub(crate) files: &'static [SettingsFile],
     /// Files of another client that this one reads as well.
     pub(crate) borrowed: &'static [SettingsFile],
-    /// `true` if the client gives commands variables that a hook does not have.
-    ///
-    /// In other clients a hook has the environment of the commands, but for names that are no names of a shell: the shell
-    /// around the hook drops `BASH_FUNC_ls%%`, with which the shell of a command defines `ls`.
-    pub(crate) commands_have_more: bool,
+    /// Files of a project with MCP servers, and the key of the servers.
+    pub(crate) servers: &'static [(&'static str, &'static str)],
     /// Variables by which the client looks for its configuration or its project elsewhere, or runs no hooks.
     pub(crate) variables: &'static [&'static str],
+    /// `true` if the client runs in the editor: then settings of the editor and of its containers are the client's.
+    pub(crate) is_editor: bool,
     /// The variable in which the client names the project.
     pub(crate) root_variable: Option<&'static str>,
 }

@@ -85,8 +85,9 @@ pub(super) static VSCODE: ClientSpec = ClientSpec {
     project: ProjectForm {
         files: &[],
         borrowed: SETTINGS,
-        commands_have_more: false,
+        servers: &[(".vscode/mcp.json", "servers")],
         variables: &["VSCODE_PORTABLE"],
+        is_editor: true,
         root_variable: None,
     },
     live: LiveForm {

@@ -1,10 +1,23 @@
-//! Files of a project that act before the hook does, or switch it off.
+//! Files of a project that act before the hook does, on what it allows, or switch it off.
 //!
 //! A hook is a process in the environment of its client. What a project puts there (`LD_PRELOAD`, `PATH`) acts before the
 //! first line of the hook, which therefore cannot judge it, and other variables change what allowed commands do. Each
 //! client has files of its own for that, and a terminal of an editor gives its environment to every client.
+//!
+//! `doctor` and the hook read the same list. What a file does that the hook cannot see, such as a program that replaces
+//! it, only `doctor` can say; all else is asked about as well:
+//!
+//! | a file | has | the hook |
+//! |---|---|---|
+//! | settings of a client | a variable that is not known to be harmless | asks about each call |
+//! | settings of an editor, a container | a variable of the tables | asks about the calls that it concerns |
+//! | settings of an editor, a container | another that is not known to be harmless, where the client is the editor | asks about each call |
+//! | settings of a client | a shell for commands | asks about each call |
+//! | settings of a client | what cannot be read | asks about each call |
+//! | `.env`, `mise.toml` | a variable of the tables | asks about the calls that it concerns |
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use countersign::show::escape;
@@ -15,22 +28,25 @@ use crate::hook::clients::settings::{FileSettings, SettingSwitch, SettingsFile, 
 use crate::hook::clients::{Client, jsonc};
 use crate::hook::judging::environment::Environment;
 
+/// The largest file of settings that is read, in bytes.
+const MAX_FILE: u64 = 4 << 20;
+
 /// Files that a terminal around any client takes settings from.
 const AROUND: &[SettingsFile] = &[
-    (".vscode/settings.json", SettingsForm::Json(EDITOR)),
-    (".devcontainer/devcontainer.json", SettingsForm::Json(CONTAINER)),
-    (".devcontainer.json", SettingsForm::Json(CONTAINER)),
-    ("*.code-workspace", SettingsForm::Json(WORKSPACE)),
-    ("mise.toml", SettingsForm::Toml(MISE)),
-    ("mise.*.toml", SettingsForm::Toml(MISE)),
-    (".mise.toml", SettingsForm::Toml(MISE)),
-    (".mise.*.toml", SettingsForm::Toml(MISE)),
-    ("mise/*.toml", SettingsForm::Toml(MISE)),
-    (".mise/*.toml", SettingsForm::Toml(MISE)),
-    (".config/mise.toml", SettingsForm::Toml(MISE)),
-    (".config/mise.*.toml", SettingsForm::Toml(MISE)),
-    (".config/mise/*.toml", SettingsForm::Toml(MISE)),
-    (".config/mise/conf.d/*.toml", SettingsForm::Toml(MISE)),
+    (".vscode/settings.json", SettingsForm::Editor(EDITOR)),
+    (".devcontainer/devcontainer.json", SettingsForm::Editor(CONTAINER)),
+    (".devcontainer.json", SettingsForm::Editor(CONTAINER)),
+    ("*.code-workspace", SettingsForm::Editor(WORKSPACE)),
+    ("mise.toml", SettingsForm::Applications(MISE)),
+    ("mise.*.toml", SettingsForm::Applications(MISE)),
+    (".mise.toml", SettingsForm::Applications(MISE)),
+    (".mise.*.toml", SettingsForm::Applications(MISE)),
+    ("mise/*.toml", SettingsForm::Applications(MISE)),
+    (".mise/*.toml", SettingsForm::Applications(MISE)),
+    (".config/mise.toml", SettingsForm::Applications(MISE)),
+    (".config/mise.*.toml", SettingsForm::Applications(MISE)),
+    (".config/mise/*.toml", SettingsForm::Applications(MISE)),
+    (".config/mise/conf.d/*.toml", SettingsForm::Applications(MISE)),
     (".envrc", SettingsForm::Script),
 ];
 
@@ -39,7 +55,6 @@ const EDITOR: &FileSettings = &FileSettings {
         &["terminal.integrated.env.linux"],
         &["terminal.integrated.env.osx"],
         &["terminal.integrated.env.windows"],
-        &["claudeCode.environmentVariables"],
     ],
     switches: &[
         (&["terminal.integrated.profiles.linux"], SettingSwitch::Any),
@@ -54,7 +69,6 @@ const WORKSPACE: &FileSettings = &FileSettings {
         &["settings", "terminal.integrated.env.linux"],
         &["settings", "terminal.integrated.env.osx"],
         &["settings", "terminal.integrated.env.windows"],
-        &["settings", "claudeCode.environmentVariables"],
     ],
     switches: &[
         (&["settings", "terminal.integrated.profiles.linux"], SettingSwitch::Any),
@@ -101,6 +115,7 @@ pub struct ProjectSettings {
     client: Client,
     is_managed: bool,
     directory: PathBuf,
+    root: Option<PathBuf>,
     home: PathBuf,
 }
 
@@ -108,7 +123,15 @@ impl ProjectSettings {
     /// The settings that a client takes from this directory. `home` is the home directory of the user, which is no project.
     #[must_use]
     pub fn new(client: Client, directory: &Path, home: &Path) -> Self {
-        Self { client, is_managed: false, directory: directory.to_owned(), home: home.to_owned() }
+        let (directory, home) = (directory.to_owned(), home.to_owned());
+        Self { client, is_managed: false, directory, root: None, home }
+    }
+
+    /// Adds the root of the session, where a call may be in another directory.
+    #[must_use]
+    pub fn of_session(mut self, root: &Path) -> Self {
+        self.root = Some(root.to_owned());
+        self
     }
 
     /// Sets whether the hook is in the file of the machine: a project cannot switch off all hooks of the machine, but it
@@ -119,19 +142,61 @@ impl ProjectSettings {
         self
     }
 
-    /// The variables that the client gives to commands and that do not reach its hooks.
+    /// The settings that change what the calls of this client do, as far as a hook can judge them.
     #[must_use]
-    pub fn of_commands(&self) -> Vec<(OsString, OsString)> {
-        let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let form = &self.client.spec().project;
-        let mut found = Vec::new();
-        for folder in folders(&self.directory, &self.home) {
-            for (name, form_of_file) in form.files {
-                let Ok(text) = std::fs::read_to_string(folder.join(name)) else { continue };
-                let parsed = parsed(&text, *form_of_file);
-                let mut set = parsed.map(|it| it.variables(*form_of_file)).unwrap_or_default();
-                set.retain(|(name, _)| form.commands_have_more || !is_plain(name));
-                found.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+    pub fn environment(&self) -> Environment {
+        let mut found = Environment::default();
+        for (name, form, is_own) in self.read_by_clients() {
+            for file in self.folders().iter().flat_map(|folder| named(&folder.join(name))) {
+                found = found.and(self.judged(&file, form, is_own));
+            }
+        }
+        found
+    }
+
+    /// The files of clients, editors and containers, and `true` for those that are the client's own.
+    fn read_by_clients(&self) -> impl Iterator<Item = (&'static str, SettingsForm, bool)> + use<> {
+        let own = self.client.spec().project.files.iter().map(|it| (it.0, it.1, true));
+        let around = AROUND.iter().map(|it| (it.0, it.1, false));
+        own.chain(around.filter(|(_, form, _)| form.is_of_editor()))
+    }
+
+    /// Returns `true` if a variable of such a file that is not known may change each call. The settings of an editor and of
+    /// a container are those of the client that runs in it; every other client is a program in its terminal.
+    fn is_strict(&self, form: SettingsForm) -> bool {
+        form.is_of_client() || form.is_of_editor() && self.client.spec().project.is_editor
+    }
+
+    /// Reads what one file changes in calls.
+    fn judged(&self, file: &Path, form: SettingsForm, is_own: bool) -> Environment {
+        let shown = file.display();
+        let parsed = match text_of(file).map(|text| text.map(|text| (parsed(&text, form), text))) {
+            Ok(None) => return Environment::default(),
+            Ok(Some((Some(parsed), _))) => parsed,
+            Ok(Some((None, text))) if is_own && form.is_of_client() => {
+                return Environment::of_setting(&format!("{shown}, which cannot be read"), &text);
+            }
+            Err(_) if is_own => {
+                return Environment::of_setting(&format!("{shown}, which cannot be read"), "");
+            }
+            Ok(Some((None, _))) | Err(_) => return Environment::default(),
+        };
+        let set = parsed.variables(form);
+        let set: Vec<(OsString, OsString)> =
+            set.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        if !self.is_strict(form) {
+            return Environment::of_project(set, &self.home);
+        }
+        if form.is_of_editor() {
+            return Environment::of_terminal_settings(set, &self.home);
+        }
+        let mut found = Environment::of_client_settings(set);
+        let shells = form.settings().map_or(&[][..], |it| it.switches).iter();
+        let shells = shells.filter(|(_, switch)| is_own && matches!(switch, SettingSwitch::Any));
+        for (keys, switch) in shells {
+            for value in parsed.at(keys).into_iter().filter(|value| is_on(*switch, value)) {
+                let name = format!("{} in {shown}", keys.join("."));
+                found = found.and(Environment::of_setting(&name, &value.to_string()));
             }
         }
         found
@@ -141,8 +206,85 @@ impl ProjectSettings {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let files = self.files().into_iter();
-        let read = |(file, form): (PathBuf, _)| read(&file, form, self.is_managed, &self.home);
-        files.filter_map(read).flatten().collect()
+        files.filter_map(|(file, form)| self.problems_of(&file, form)).flatten().collect()
+    }
+
+    /// The problems of one file; `None` where there is none.
+    fn problems_of(&self, file: &Path, form: SettingsForm) -> Option<Vec<String>> {
+        let shown = file.display();
+        let text = match text_of(file) {
+            Ok(text) => text?,
+            Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
+        };
+        // A client may read more than we do.
+        let Some(parsed) = parsed(&text, form) else {
+            return Some(vec![format!(
+                "{shown} cannot be read, so that its settings are not known"
+            )]);
+        };
+        let set = parsed.variables(form);
+        let mut found = variables(&shown.to_string(), set, self.is_strict(form), &self.home);
+        for (keys, switch) in form.settings().map_or(&[][..], |it| it.switches) {
+            let is_on = parsed.at(keys).into_iter().any(|value| is_on(*switch, value));
+            let is_silent = self.is_managed && matches!(switch, SettingSwitch::Is(_));
+            if is_on && !is_silent && !matches!(switch, SettingSwitch::Runs) {
+                let effect = match switch {
+                    SettingSwitch::Any => {
+                        "which decides in what shell a client or a command runs, and what that reads first"
+                    }
+                    SettingSwitch::Loads => {
+                        "which brings files of the project into the shell around the client"
+                    }
+                    SettingSwitch::Is(_) | SettingSwitch::Has(_) | SettingSwitch::Runs => {
+                        "which turns hooks off"
+                    }
+                };
+                found.push(format!("{shown} has `{}`, {effect}", keys.join(".")));
+            }
+        }
+        Some(found)
+    }
+
+    /// Lists what the client runs by itself, without a call: helpers and hooks of other events. No hook is asked about them, and
+    /// such a program can do what the account can.
+    #[must_use]
+    pub fn by_itself(&self) -> Vec<String> {
+        let of_file = |(file, form): (PathBuf, SettingsForm)| {
+            let parsed = text_of(&file).ok().flatten().and_then(|text| parsed(&text, form))?;
+            let switches = form.settings().map_or(&[][..], |it| it.switches).iter();
+            let runs = switches.filter(|(keys, switch)| {
+                matches!(switch, SettingSwitch::Runs)
+                    && parsed.at(keys).into_iter().any(|value| is_on(*switch, value))
+            });
+            let named =
+                |(keys, _): &(&[&str], _)| format!("`{}` in {}", keys.join("."), file.display());
+            Some(runs.map(named).collect::<Vec<_>>())
+        };
+        self.files().into_iter().filter_map(of_file).flatten().collect()
+    }
+
+    /// The names of the MCP servers in files of the project, each with its file. The client starts them by itself.
+    #[must_use]
+    pub fn servers(&self) -> Vec<(String, PathBuf)> {
+        let mut found = Vec::new();
+        for folder in self.folders() {
+            for (name, key) in self.client.spec().project.servers {
+                let file = folder.join(name);
+                let Ok(Some(text)) = text_of(&file) else { continue };
+                let value = match name.ends_with(".toml") {
+                    true => text
+                        .parse::<toml::Table>()
+                        .ok()
+                        .and_then(|it| serde_json::to_value(it).ok()),
+                    false => jsonc::parsed(&text),
+                };
+                let servers = value.as_ref().and_then(|it| it.get(*key)?.as_object());
+                found.extend(
+                    servers.into_iter().flatten().map(|(it, _)| (it.clone(), file.clone())),
+                );
+            }
+        }
+        found
     }
 
     /// The scripts that do something unknown: direnv runs them before the client starts.
@@ -163,11 +305,23 @@ impl ProjectSettings {
     fn files(&self) -> Vec<(PathBuf, SettingsForm)> {
         let form = &self.client.spec().project;
         let mut found = Vec::new();
-        for folder in folders(&self.directory, &self.home) {
+        for folder in self.folders() {
             for (name, form) in form.borrowed.iter().chain(form.files).chain(AROUND) {
                 found.extend(named(&folder.join(name)).into_iter().map(|file| (file, *form)));
             }
         }
+        found
+    }
+
+    /// The folders with settings, each once.
+    fn folders(&self) -> Vec<&Path> {
+        let mut found = folders(&self.directory, &self.home);
+        let of_root = self.root.iter().flat_map(|root| folders(root, &self.home));
+        of_root.for_each(|folder| {
+            if !found.contains(&folder) {
+                found.push(folder);
+            }
+        });
         found
     }
 }
@@ -200,48 +354,40 @@ fn named(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The problems of one file; `None` where there is none.
-fn read(file: &Path, form: SettingsForm, is_managed: bool, home: &Path) -> Option<Vec<String>> {
-    let shown = file.display();
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
-    };
-    // A client may read more than we do.
-    let Some(parsed) = parsed(&text, form) else {
-        return Some(vec![format!("{shown} cannot be read, so that its settings are not known")]);
-    };
-    let mut found = variables(&shown.to_string(), parsed.variables(form), home);
-    let (FileContent::Value(value), SettingsForm::Json(wanted) | SettingsForm::Toml(wanted)) =
-        (&parsed, form)
-    else {
-        return Some(found);
-    };
-    for (keys, switch) in wanted.switches {
-        let is_on = at(value, keys).into_iter().any(|value| match switch {
-            SettingSwitch::Is(wanted) => value == wanted,
-            SettingSwitch::Has(name) => {
-                value.as_array().is_some_and(|it| it.iter().any(|it| it == name))
-            }
-            SettingSwitch::Any | SettingSwitch::Loads => {
-                !matches!(value, Value::Null | Value::Bool(false))
-            }
-        });
-        if is_on && !(is_managed && matches!(switch, SettingSwitch::Is(_))) {
-            let effect = match switch {
-                SettingSwitch::Any => {
-                    "which decides in what shell a client or a command runs, and what that reads first"
-                }
-                SettingSwitch::Loads => {
-                    "which brings files of the project into the shell around the client"
-                }
-                SettingSwitch::Is(_) | SettingSwitch::Has(_) => "which turns hooks off",
-            };
-            found.push(format!("{shown} has `{}`, {effect}", keys.join(".")));
+/// The text of a file of at most [`MAX_FILE`] bytes; `None` where there is none. What is no file is not waited for.
+fn text_of(file: &Path) -> io::Result<Option<String>> {
+    let found = match std::fs::metadata(file) {
+        Ok(found) => found,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
         }
+        Err(error) => return Err(error),
+    };
+    match found.is_file() && found.len() <= MAX_FILE {
+        true => std::fs::read_to_string(file).map(Some),
+        false => Err(io::Error::other("it is no file, or a large one")),
     }
-    Some(found)
+}
+
+/// Returns `true` if a setting has the value that is a problem.
+fn is_on(switch: SettingSwitch, value: &Value) -> bool {
+    match switch {
+        SettingSwitch::Is(wanted) => value == wanted,
+        SettingSwitch::Has(name) => {
+            value.as_array().is_some_and(|it| it.iter().any(|it| it == name))
+        }
+        SettingSwitch::Any | SettingSwitch::Loads => {
+            !matches!(value, Value::Null | Value::Bool(false))
+        }
+        SettingSwitch::Runs => match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(fields) => !fields.is_empty(),
+            _ => true,
+        },
+    }
 }
 
 /// The settings of a file.
@@ -255,10 +401,18 @@ impl FileContent {
     fn variables(&self, form: SettingsForm) -> Vec<(String, String)> {
         match (self, form) {
             (Self::Lines(lines), _) => lines.clone(),
-            (Self::Value(value), SettingsForm::Json(wanted) | SettingsForm::Toml(wanted)) => {
-                wanted.variables.iter().flat_map(|keys| at(value, keys)).flat_map(pairs).collect()
+            (Self::Value(value), form) => {
+                let keys = form.settings().map_or(&[][..], |it| it.variables);
+                keys.iter().flat_map(|keys| at(value, keys)).flat_map(pairs).collect()
             }
-            (Self::Value(_), SettingsForm::Lines | SettingsForm::Script) => Vec::new(),
+        }
+    }
+
+    /// The values at these keys; none in a file of lines.
+    fn at(&self, keys: &[&str]) -> Vec<&Value> {
+        match self {
+            Self::Value(value) => at(value, keys),
+            Self::Lines(_) => Vec::new(),
         }
     }
 }
@@ -266,8 +420,10 @@ impl FileContent {
 fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
     match form {
         SettingsForm::Lines | SettingsForm::Script => Some(FileContent::Lines(lines(text))),
-        SettingsForm::Json(_) => jsonc::parsed(text).map(FileContent::Value),
-        SettingsForm::Toml(_) => {
+        SettingsForm::Json(_) | SettingsForm::Editor(_) => {
+            jsonc::parsed(text).map(FileContent::Value)
+        }
+        SettingsForm::Toml(_) | SettingsForm::Applications(_) => {
             let table = text.parse::<toml::Table>().ok()?;
             serde_json::to_value(table).ok().map(FileContent::Value)
         }
@@ -297,7 +453,10 @@ fn pairs(set: &Value) -> Vec<(String, String)> {
             .flat_map(|it| {
                 let named = it.get("name").zip(it.get("value"));
                 let named = named.map(|(name, value)| (text(name), text(value)));
-                named.into_iter().chain(pairs(it)).collect::<Vec<_>>()
+                let is_named = named.is_some();
+                let mut others = pairs(it);
+                others.retain(|(key, _)| !is_named || key != "name" && key != "value");
+                named.into_iter().chain(others).collect::<Vec<_>>()
             })
             .collect(),
         _ => Vec::new(),
@@ -317,21 +476,33 @@ fn lines(text: &str) -> Vec<(String, String)> {
 }
 
 /// Which of these variables act before the hook or on what it allows.
-fn variables(file: &str, set: Vec<(String, String)>, home: &Path) -> Vec<String> {
+fn variables(file: &str, set: Vec<(String, String)>, is_strict: bool, home: &Path) -> Vec<String> {
     let of_clients = Client::ALL.into_iter().flat_map(|client| client.spec().project.variables);
     let of_clients: Vec<_> = of_clients.chain(&["PATH"]).collect();
     let of_client = |name: &str| of_clients.iter().any(|known| name.eq_ignore_ascii_case(known));
     let mut found = Vec::new();
-    for (name, _) in set.iter().filter(|(name, _)| of_client(name)) {
+    let (known, set): (Vec<_>, Vec<_>) = set.into_iter().partition(|(name, _)| of_client(name));
+    for (name, _) in known {
         found.push(format!(
             "{file} sets `{}`, by which a client may find other programs or another configuration",
             name.escape_debug()
         ));
     }
-    let set = set.into_iter().map(|(name, value)| (name.into(), value.into()));
-    for name in Environment::of(set, home).names() {
+    let set: Vec<(OsString, OsString)> =
+        set.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let acting = Environment::of_project(set.clone(), home);
+    for name in acting.names() {
         let name = name.escape_debug();
         found.push(format!("{file} sets `{name}`, which changes what programs run, load or ask"));
+    }
+    if is_strict {
+        let unknown = Environment::of_client_settings(set);
+        let unknown = unknown.names().filter(|name| acting.names().all(|known| known != *name));
+        for name in unknown.map(str::escape_debug) {
+            found.push(format!(
+                "{file} sets `{name}`, which is not known to be harmless, so that each call is asked about"
+            ));
+        }
     }
     found
 }

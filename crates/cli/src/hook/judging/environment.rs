@@ -5,11 +5,16 @@
 //! variable that is known to change what a program does raises a question where it concerns the call, unless it was
 //! there, with the same value, when the hook was installed.
 //!
+//! The settings of a client that a project brings are judged the other way round ([`ProjectSettings`]): a variable that is
+//! not known to be harmless there concerns every call.
+//!
+//! [`ProjectSettings`]: crate::hook::ProjectSettings
+//!
 //! The environment of before is a private file of digests, as values may be secrets. The table of variables is that of
 //! the module [`shell`](countersign_shell), which also judges the assignments in front of commands.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +44,8 @@ const MAX_NAMED: usize = 4;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<Variable>,
+    /// The root of the session, whose places no daily variable may name.
+    root: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +53,10 @@ struct Variable {
     name: String,
     /// Of the name and the value.
     digest: String,
-    acts: ActingVariable,
+    /// The programs that it changes; `None` for a setting of a client that is not known, which may change each call.
+    acts: Option<ActingVariable>,
+    /// `true` if a file of the project sets it.
+    is_of_project: bool,
 }
 
 /// Why a call is asked about because of its environment.
@@ -79,12 +89,82 @@ impl Environment {
             }
             let (name, text) = (name.to_string_lossy(), value.to_string_lossy());
             if let Some(acts) = ActingVariable::find(&name, &text) {
-                let digest = digest(json!(["variable", name, value.as_encoded_bytes()]));
-                found.push(Variable { name: name.into_owned(), digest, acts });
+                let digest = digest_of(&name, &value);
+                let acts = Some(acts);
+                found.push(Variable {
+                    name: name.into_owned(),
+                    digest,
+                    acts,
+                    is_of_project: false,
+                });
             }
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
-        Self { variables: found }
+        Self { variables: found, root: None }
+    }
+
+    /// The variables among these that a file of a project sets for every program: those of the tables.
+    pub(crate) fn of_project(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        home: &Path,
+    ) -> Self {
+        let mut this = Self::of(variables, home);
+        this.variables.iter_mut().for_each(|it| it.is_of_project = true);
+        this
+    }
+
+    /// The variables among these that the settings of a client set: all but those that are known to be harmless. A client
+    /// knows names that no table has, such as that of a program that runs each command and each hook.
+    pub(crate) fn of_client_settings(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let set = variables.into_iter().map(|(name, value)| {
+            let digest = digest_of(&name.to_string_lossy(), &value);
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned(), digest)
+        });
+        let set = set.filter(|(name, value, _)| !ActingVariable::is_harmless(name, value));
+        let variables =
+            set.map(|(name, _, digest)| Variable { name, digest, acts: None, is_of_project: true });
+        let mut this = Self { variables: variables.collect(), root: None };
+        this.variables.sort_by(|one, other| one.name.cmp(&other.name));
+        this
+    }
+
+    /// The variables among these that an editor gives to the commands of its own client: those of the tables concern the
+    /// programs that they change, and others each call, but for those that are known to be harmless.
+    pub(crate) fn of_terminal_settings(set: Vec<(OsString, OsString)>, home: &Path) -> Self {
+        let known = Self::of_project(set.clone(), home);
+        let mut others = Self::of_client_settings(set);
+        others.variables.retain(|it| known.names().all(|name| name != it.name));
+        known.and(others)
+    }
+
+    /// A setting of a client that is no variable, and concerns each call.
+    pub(crate) fn of_setting(name: &str, value: &str) -> Self {
+        let digest = digest(json!(["setting", name, value]));
+        let name = name.to_owned();
+        let variable = Variable { name, digest, acts: None, is_of_project: true };
+        Self { variables: vec![variable], root: None }
+    }
+
+    /// Sets the root of the session. What version managers and editors set anew in each terminal is no reason to ask unless
+    /// it names a place in there.
+    #[must_use]
+    pub fn of_session(mut self, root: &Path) -> Self {
+        self.root = Some(root.to_owned());
+        self
+    }
+
+    /// Both together. A variable of a process that a file of the project sets as well is one of the project.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.variables.retain(|it| {
+            it.is_of_project || other.variables.iter().all(|of_file| of_file.digest != it.digest)
+        });
+        self.variables.extend(other.variables);
+        self.variables.sort_by(|one, other| one.name.cmp(&other.name));
+        self.variables.dedup();
+        self
     }
 
     /// The names of the variables.
@@ -180,6 +260,14 @@ impl Environment {
         if self.variables.is_empty() {
             return None;
         }
+        let is_daily = |it: &&Variable| {
+            let mut folders = self.root.iter().map(PathBuf::as_path).chain([directory]);
+            !it.is_of_project
+                && it.acts.as_ref().is_some_and(|acts| folders.all(|folder| acts.is_daily(folder)))
+        };
+        let acts = |it: &Variable, concerns: &dyn Fn(&ActingVariable) -> bool| {
+            it.acts.as_ref().is_none_or(concerns)
+        };
         let mut found: Vec<&Variable> = self.variables.iter().collect();
         match (tool, args.str("command")) {
             ("shell", Some(command)) => {
@@ -187,29 +275,53 @@ impl Environment {
                 let judge = Classifier::new(Workspace::lexical(directory), Preset::Developer)
                     .with_search_path(SearchPath::unchecked());
                 let judgement = judge.judge(command, Dialect::Bash);
-                found.retain(|it| it.acts.concerns(&judgement));
+                found.retain(|it| acts(it, &|known| known.concerns(&judgement)));
             }
             ("shell" | "shell_input", _) => {}
             // Clients search by running ripgrep.
-            ("search_files" | "find_files", _) => found.retain(|it| it.acts.acts_on("rg")),
-            _ => found.clear(),
+            ("search_files" | "find_files", _) => {
+                found.retain(|it| acts(it, &|known| known.acts_on("rg")));
+            }
+            _ => found.retain(|it| it.acts.is_none()),
         }
+        found.retain(|it| !is_daily(it));
         if found.is_empty() {
             return None;
         }
-        let mut names: Vec<_> = found
-            .iter()
-            .take(MAX_NAMED)
-            .map(|it| format!("`{}`", it.name.escape_debug()))
-            .collect();
-        if found.len() > MAX_NAMED {
-            names.push(format!("{} more", found.len() - MAX_NAMED));
+        let (settings, variables): (Vec<_>, Vec<_>) =
+            found.iter().copied().partition(|it| it.acts.is_none());
+        let mut reasons = Vec::new();
+        if !settings.is_empty() {
+            reasons.push(format!(
+                "settings of the project have {}: they may change what this call does, and were not there when the hook was \
+                 installed",
+                named(&settings)
+            ));
         }
-        let names = names.join(", ");
-        let reason = format!(
-            "the environment has {names}, which may change what this call does, and had not when the hook was installed"
-        );
+        if !variables.is_empty() {
+            reasons.push(format!(
+                "the environment has {}, which may change what this call does, and had not when the hook was installed",
+                named(&variables)
+            ));
+        }
+        let reason = reasons.join("; ");
         let pins = found.iter().map(|it| (it.name.clone(), it.digest.clone())).collect();
         Some(EnvironmentDoubt { reason, pins })
     }
+}
+
+/// The names of variables for people, of which the first few are enough.
+fn named(found: &[&Variable]) -> String {
+    let mut all: Vec<_> = found.iter().map(|it| format!("`{}`", it.name.escape_debug())).collect();
+    all.dedup();
+    if all.len() > MAX_NAMED {
+        let more = all.len() - MAX_NAMED;
+        all.truncate(MAX_NAMED);
+        all.push(format!("{more} more"));
+    }
+    all.join(", ")
+}
+
+fn digest_of(name: &str, value: &OsStr) -> String {
+    digest(json!(["variable", name, value.as_encoded_bytes()]))
 }

@@ -282,7 +282,7 @@ fn doubtful(path: &str, directory: &Path) -> Option<String> {
 pub(crate) struct ToolNames {
     /// The MCP servers in the configuration of the client; `None` where it was not looked at.
     pub(crate) servers: Option<Vec<String>>,
-    /// Those of them that only a project's files configure.
+    /// Those of them that a project's files configure in their own way.
     pub(crate) of_project: Vec<String>,
     /// `true` if the layers allow an unknown tool only where they name it.
     pub(crate) unknown_by_name: bool,
@@ -348,6 +348,11 @@ pub(crate) fn normal(call: &HookCall, names: &ToolNames) -> Normal {
         CommonTool::WebSearch | CommonTool::SpawnAgent | CommonTool::Session(_) => {}
     }
     this
+}
+
+/// Returns `true` if the tool of a call is none of the client's own.
+pub(crate) fn is_foreign(call: &HookCall) -> bool {
+    known(call).is_none()
 }
 
 /// The table's row about the tool of a call; `None` for tools of MCP servers and unknown ones.
@@ -493,7 +498,7 @@ fn by_name(
     let of_project = meant.clone().find(|way| names.of_project.contains(&way.server));
     if let Some(way) = of_project {
         let server = way.server.escape_debug().to_string();
-        this.doubt("mcp-name", format!("`{server}` is a server that only the project configures"));
+        this.doubt("mcp-name", format!("`{server}` is a server that the project configures"));
     }
     this.ways = all;
     chosen.map(|way| (way.server, way.tool))

@@ -1,9 +1,10 @@
-//! Where a running hook has its settings from: its own command line, the files that this names, and the user database.
+//! Where a program that a client starts has its settings from: its own command line, the files that this names, and the
+//! user database.
 //!
-//! The environment of a hook is the client's, and a project can set it: Gemini CLI loads the `.env` of a project, and
-//! Claude Code the `env` of its `.claude/settings.json`. So `install` writes into the entry what it has found, and the
-//! running hook looks nowhere else. What the configuration file says stays there, as the entry names the file: a store
-//! may have a password, and the owner may change it.
+//! The environment of a hook or a guard is the client's, and a project can set it: Gemini CLI loads the `.env` of a
+//! project, and Claude Code the `env` of its `.claude/settings.json`. So `install` and `guard init` write into the entry
+//! what they have found, and the running program looks nowhere else. What the configuration file says stays there, as the
+//! entry names the file: a store may have a password, and the owner may change it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +15,9 @@ use crate::Context;
 use crate::output::CommandError;
 use crate::paths::{absolute, sqlite_url};
 
-/// The settings of a hook that are not about the call.
+/// The settings of a hook or a guard that are not about the call.
 #[derive(Args, Clone, Default)]
-pub(crate) struct HookSettings {
+pub(crate) struct AccountSettings {
     /// The user's home directory; by default that of the account. The environment does not count
     #[arg(long, value_name = "DIRECTORY")]
     home: Option<PathBuf>,
@@ -34,12 +35,12 @@ pub(crate) struct HookSettings {
     audit_key_file: Option<PathBuf>,
     /// The store of asks; by default that of the configuration
     #[arg(long, value_name = "URL")]
-    store: Option<String>,
+    pub(crate) store: Option<String>,
 }
 
-impl HookSettings {
+impl AccountSettings {
     /// The user's directories, by these options and the user database.
-    pub(super) fn directories(&self) -> Result<Directories, ConfigError> {
+    pub(crate) fn directories(&self) -> Result<Directories, ConfigError> {
         let given = [&self.home, &self.config_dir, &self.state_dir];
         if let Some(relative) = given.into_iter().flatten().find(|path| path.is_relative()) {
             let problem = format!("`{}` is no absolute path", relative.display());
@@ -60,7 +61,7 @@ impl HookSettings {
 
     /// The home directory whose settings programs are expected to read. An entry that names none was written by hand, and
     /// takes `HOME` where it lies outside of the project.
-    pub(super) fn expected_home(&self, directories: &Directories, root: &Path) -> PathBuf {
+    pub(crate) fn expected_home(&self, directories: &Directories, root: &Path) -> PathBuf {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let own = directories.home().to_owned();
         match std::env::var_os("HOME").map(PathBuf::from) {
@@ -76,7 +77,7 @@ impl HookSettings {
     }
 
     /// The configuration of the file, with what these options replace.
-    pub(super) fn config(
+    pub(crate) fn config(
         &self,
         directories: &Directories,
         file: Option<&Path>,
@@ -92,13 +93,50 @@ impl HookSettings {
     }
 
     /// The store that these options name.
-    pub(super) fn store(&self) -> Result<Option<StoreUrl>, ConfigError> {
+    pub(crate) fn store(&self) -> Result<Option<StoreUrl>, ConfigError> {
         Ok(self.store.as_deref().map(str::parse).transpose()?)
+    }
+
+    /// The settings of a program that a client starts: those of these options and of the user database.
+    pub(crate) fn context(&self, file: Option<PathBuf>) -> Result<Context, CommandError> {
+        let directories = self.directories()?;
+        let config = self.config(&directories, file.as_deref())?;
+        Ok(Context { directories, config, config_file: file })
+    }
+
+    /// The variables of the environment that are settings of other commands, and count for nothing here, each with the
+    /// option that takes its place. `file` is the configuration file of the command line.
+    pub(crate) fn without_effect(
+        &self,
+        directories: &Directories,
+        file: Option<&Path>,
+    ) -> Vec<(&'static str, &'static str)> {
+        let config = directories.config().parent();
+        let state = directories.state().parent();
+        let named: [(_, _, bool, Option<&Path>); 7] = [
+            ("COUNTERSIGN_STORE", "--store URL", self.store.is_some(), None),
+            ("COUNTERSIGN_CONFIG", "--config FILE", file.is_some(), None),
+            ("COUNTERSIGN_PRINCIPAL", "--principal NAME", self.principal.is_some(), None),
+            (
+                "COUNTERSIGN_AUDIT_KEY_FILE",
+                "--audit-key-file FILE",
+                self.audit_key_file.is_some(),
+                None,
+            ),
+            ("XDG_CONFIG_HOME", "--config-dir DIRECTORY", self.config_dir.is_some(), config),
+            ("XDG_STATE_HOME", "--state-dir DIRECTORY", self.state_dir.is_some(), state),
+            ("HOME", "--home DIRECTORY", self.home.is_some(), Some(directories.home())),
+        ];
+        let set = named.into_iter().filter(|(name, _, is_given, usual)| {
+            let value = std::env::var_os(name).filter(|value| !value.is_empty());
+            value.is_some_and(|value| !is_given && Some(Path::new(&value)) != *usual)
+        });
+        set.map(|(name, option, _, _)| (name, option)).collect()
     }
 
     /// These options, with what is found for the user who installs the hook, so that the hook finds the same. `file` is
     /// the configuration file that the hook is given.
-    pub(super) fn of_user(
+    pub(crate) fn of_user(
         mut self,
         context: &Context,
         file: Option<&Path>,
@@ -124,10 +162,23 @@ impl HookSettings {
         Ok(self)
     }
 
+    /// The words of the command of a guard, with what is found for the user who writes it: none where that is what an
+    /// account has anyway.
+    pub(crate) fn for_guard(self, context: &Context) -> Result<Vec<String>, CommandError> {
+        let file = context.config_file.as_deref();
+        let mut words = self.of_user(context, file)?.without_defaults().into_words()?;
+        if let Some(file) = file {
+            words.extend(["--config".to_owned(), absolute(file)?]);
+        }
+        Ok(words)
+    }
+
     /// These options without what an account has anyway, for a file that others may read as well.
-    pub(super) fn without_defaults(mut self) -> Self {
+    pub(crate) fn without_defaults(mut self) -> Self {
         let Ok(usual) = Directories::of_account() else { return self };
-        self.home = self.home.filter(|home| home != usual.home());
+        let usual = self.home.as_ref().map_or(usual.clone(), Directories::below);
+        let own = Directories::of_account().ok();
+        self.home = self.home.filter(|home| own.as_ref().is_none_or(|own| home != own.home()));
         self.config_dir = self.config_dir.filter(|config| config != usual.config());
         self.state_dir = self.state_dir.filter(|state| state != usual.state());
         self.principal = self.principal.filter(|name| *name != Config::default().principal());
@@ -135,7 +186,7 @@ impl HookSettings {
     }
 
     /// The options as words, with absolute paths.
-    pub(super) fn into_words(self) -> Result<Vec<String>, CommandError> {
+    pub(crate) fn into_words(self) -> Result<Vec<String>, CommandError> {
         let mut words = Vec::new();
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         for (option, path) in [
