@@ -172,7 +172,8 @@ impl NamedFiles<'_> {
 }
 
 /// Whether a file is one that a program runs, by its ending, by its mode, or by the way in which it begins.
-fn is_script(file: &Path) -> bool {
+#[must_use]
+pub fn is_script(file: &Path) -> bool {
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     SCRIPTS.iter().any(|known| known.eq_ignore_ascii_case(ending))
         || is_executable(file)

@@ -20,6 +20,7 @@ mod proxy;
 mod reference;
 mod rules;
 mod seconds;
+mod sessions;
 mod signals;
 mod terminal;
 mod used_store;
