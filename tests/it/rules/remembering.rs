@@ -26,14 +26,14 @@ impl Place {
             std::fs::write(project.path().join(file), "x").unwrap();
         }
         let place = Self { project, programs, more: Vec::new() };
-        place.program(place.project.path(), "payload");
+        Self::program(place.project.path(), "payload");
         std::fs::write(place.project.path().join("docs/run"), "#!/bin/sh\n").unwrap();
-        place.program(place.programs.path(), "beads");
-        place.program(place.programs.path(), "reboot-all");
+        Self::program(place.programs.path(), "beads");
+        Self::program(place.programs.path(), "reboot-all");
         place
     }
 
-    fn program(&self, folder: &Path, name: &str) {
+    fn program(folder: &Path, name: &str) {
         std::fs::write(folder.join(name), "#!/bin/sh\n").unwrap();
         #[cfg(unix)]
         {
@@ -201,13 +201,13 @@ fn the_class_of_a_program_is_bound_to_a_file_that_tools_cannot_write() {
     assert!(show.contains(place.programs.path().to_str().unwrap()), "{show}");
     // A program that comes later is another one.
     let missing = place.class("later show x");
-    place.program(place.programs.path(), "later");
+    Place::program(place.programs.path(), "later");
     assert_ne!(place.class("later show x"), missing);
     // Another program of this name, earlier in the search path.
     let earlier = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     place.more = vec![earlier.path().to_owned()];
     assert_eq!(place.class("beads show x"), show, "the folder has none");
-    place.program(earlier.path(), "beads");
+    Place::program(earlier.path(), "beads");
     assert_ne!(place.class("beads show x"), show);
     // A folder of the search path that tools may write to.
     place.more = vec![place.project.path().join("docs")];

@@ -121,7 +121,7 @@ impl Classifier {
     pub fn is_build_definition(&self, path: &str, directory: &Path) -> bool {
         let workspace = &self.settings.workspace;
         let defines = |found: &PathBuf| {
-            place(found, workspace.root()) == PathClass::Inside && is_build_definition(found)
+            workspace.place(found) == PathClass::Inside && is_build_definition(found)
         };
         let text = !path.starts_with('~') && !path.contains(['\0', '\n']);
         text && workspace.places(path, directory).is_some_and(|places| places.iter().all(defines))
