@@ -69,6 +69,11 @@ pub(super) fn of_text(
 }
 
 fn classes(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
+    // A command in a text that another one is given, as with `bash -c`, does not stand in the call.
+    let mut written = view.commands().simple_commands();
+    if !written.any(|it| it.span() == part.span() && it.words() == part.words()) {
+        return None;
+    }
     let found = listed::classes(seen, part).or_else(|| addresses::of_curl(seen, part));
     found.or_else(|| unknown::class(seen, view, part))
 }

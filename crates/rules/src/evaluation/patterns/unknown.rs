@@ -254,7 +254,7 @@ fn is_name(word: &str) -> bool {
     is_plain_name(word) && !word.contains('/') && !may_be_address(word)
 }
 
-/// Whether a word names a file of the workspace with its folder: `docs/a.md`, `./a.md`.
+/// Whether a word names a file of the workspace with its folder: `src/notes.md`, `./notes.md`.
 fn is_file(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+' | '@');
