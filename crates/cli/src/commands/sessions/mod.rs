@@ -100,7 +100,7 @@ fn hook_of(
     builder: RulesBuilder,
 ) -> Result<Hook, CommandError> {
     let rules = builder.load().map_err(|error| CommandError::Store(error.to_string()))?;
-    let servers = client.servers(directories.home(), directories.home());
+    let servers = client.servers(directories.home(), &[]);
     Ok(Hook::new(client).layered(rules.into_layer()).unknown_by_name(true).servers(servers))
 }
 
