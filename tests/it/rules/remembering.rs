@@ -280,7 +280,26 @@ fn a_text_with_a_command_in_no_class_has_none() {
         "git add docs && git commit -m $(cat <<'EOF'\nx\nEOF\n)",
         "git add docs && git commit -m x && sudo ls",
         "bash -c 'git add docs && git commit -m x'",
+        // To git, these are patterns.
+        "git add '.en?' && git commit -m x",
+        "git add ':(glob)docs/*' && git commit -m x",
+        "git add :/ && git commit -m x",
+        "git add '[.]env' && git commit -m x",
+        // Something else sets the variable by which programs are found.
+        "for PATH in docs; do beads show x; done",
+        "printf -v PATH docs; beads show x",
+        "read PATH < docs/a.md; beads show x",
+        "mapfile PATH < docs/a.md; beads show x",
+        ": ${PATH:=docs}; beads show x",
+        "let PATH=1; beads show x",
+        "beads() { rm x; }; beads show x",
+        "{ for PATH in docs; do ls; done; beads show x; }",
     ]);
+    std::os::unix::fs::symlink("/usr", place.project.path().join("out")).unwrap();
+    let tools = place.project.path().join("node_modules/.bin");
+    std::fs::create_dir_all(&tools).unwrap();
+    Place::program(&tools, "jest");
+    place.has_none(&["cd out && beads show x", "beads show jest"]);
 }
 
 /// G3: inline code is granted as exactly the same call, and what is asked about in it has no class.

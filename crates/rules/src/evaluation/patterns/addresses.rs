@@ -171,6 +171,19 @@ fn is_harmless(option: &str, value: &str) -> bool {
     }
 }
 
+/// The ends of names that only the own network knows.
+const NEAR: &[&str] = &[
+    ".corp",
+    ".home",
+    ".internal",
+    ".intranet",
+    ".lan",
+    ".local",
+    ".localdomain",
+    ".localhost",
+    ".private",
+];
+
 /// The scheme and host of an address, with the port, in lower case: `https://docs.rs`. `None` for another scheme, for an
 /// address with credentials, for one that programs read in several ways, and for this machine and its services.
 fn scheme_and_host(url: &str) -> Option<String> {
@@ -190,6 +203,8 @@ fn scheme_and_host(url: &str) -> Option<String> {
     // are no places to read from in advance.
     let is_number = host.chars().all(|c| c.is_ascii_digit() || c == '.') || host.starts_with("0x");
     let own = host.strip_suffix('.').unwrap_or(host);
-    let is_own = own == "localhost" || own.ends_with(".localhost") || own.starts_with("metadata");
+    // So is a name of the network that the machine is in.
+    let is_near = !own.contains('.') || NEAR.iter().any(|end| own.ends_with(end));
+    let is_own = is_near || own.starts_with("metadata");
     (is_known && !is_number && !is_own).then(|| format!("{scheme}://{authority}"))
 }

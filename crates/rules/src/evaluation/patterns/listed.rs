@@ -129,8 +129,11 @@ fn options_in(known: &Generalised, word: &str) -> Option<(Vec<String>, bool)> {
 
 fn is_operand(seen: &Seen<'_>, known: &Generalised, word: &str, part: &Part) -> bool {
     let classifier = &seen.engine.classifier;
+    // To git, these are patterns of files, also between quotes.
+    let is_pattern = word.contains(['*', '?', '[', '\\', ':']);
     let all = |is: &dyn Fn(&std::path::Path) -> bool| part.directories().iter().all(|it| is(it));
     match known.operands {
+        "files" | "staged" if is_pattern => false,
         "files" => !word.starts_with('-') && all(&|it| classifier.is_plain_file(word, it)),
         "staged" => {
             !word.starts_with('-')

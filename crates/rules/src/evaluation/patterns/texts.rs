@@ -9,7 +9,7 @@ use crate::calls::command::CommandView;
 use crate::matching::seen::Seen;
 use crate::readings::shells;
 use countersign::decision::GrantPattern;
-use countersign_shell::Part;
+use countersign_shell::{Commands, CompoundKind, Part, Stage, Word};
 
 /// Words of a shell that change how it reads what follows them.
 const CHANGES_SHELL: &[&str] = &[
@@ -28,8 +28,13 @@ const CHANGES_SHELL: &[&str] = &[
     "export",
     "fc",
     "functions",
+    "getopts",
     "hash",
+    "let",
     "local",
+    "mapfile",
+    "read",
+    "readarray",
     "readonly",
     "rehash",
     "setopt",
@@ -110,8 +115,11 @@ fn chain(kinds: &[CommandClass]) -> CommandClass {
 
 /// The class as one of calls. The calls may differ in how long the tool waits, too.
 fn pattern(seen: &Seen<'_>, field: &str, class: CommandClass) -> GrantPattern {
-    let waits = seen.call.args.keys().filter(|name| *name != field && shells::is_of_waiting(name));
-    let more = ["timeout", "run_in_background"].into_iter().map(str::to_owned);
+    // Another tool may do anything with such an argument.
+    let is_shell = seen.shell_field == Some(field);
+    let is_freed = |name: &&String| is_shell && *name != field && shells::is_of_waiting(name);
+    let waits = seen.call.args.keys().filter(is_freed);
+    let more = ["timeout", "run_in_background"].into_iter().filter(|_| is_shell).map(str::to_owned);
     let mut fields: Vec<String> = waits.cloned().chain(more).collect();
     fields.sort();
     fields.dedup();
@@ -128,12 +136,34 @@ fn pattern(seen: &Seen<'_>, field: &str, class: CommandClass) -> GrantPattern {
 fn changes_shell(view: &CommandView) -> bool {
     let changes = |part: &Part| {
         let name = part.program_name();
-        CHANGES_SHELL.contains(&name) || name == "set" && !only_stops(part)
+        let sets_variable = || part.argv().iter().any(|word| word.starts_with("-v"));
+        CHANGES_SHELL.contains(&name)
+            || name == "set" && !only_stops(part)
+            || name == "printf" && sets_variable()
+            // `: ${PATH:=docs}`
+            || part.words().iter().any(|it| it.text().contains('$') && it.text().contains('='))
     };
     let sets = |command: &countersign_shell::SimpleCommand| {
         command.words().is_empty() && !command.assignments().is_empty()
     };
-    view.parts().iter().any(changes) || view.commands().simple_commands().any(sets)
+    view.parts().iter().any(changes)
+        || view.commands().simple_commands().any(sets)
+        || has_loop(view.commands())
+}
+
+/// Whether a text has a `for`, which sets a variable: `for PATH in docs`.
+fn has_loop(commands: &Commands) -> bool {
+    commands.pipelines().iter().flat_map(|it| it.stages()).any(|stage| match stage {
+        Stage::Simple(command) => {
+            command.words().iter().flat_map(Word::substitutions).any(has_loop)
+        }
+        Stage::Subshell { commands, .. } => has_loop(commands),
+        Stage::Compound(compound) => {
+            matches!(compound.kind(), CompoundKind::For { .. })
+                || compound.lists().iter().any(has_loop)
+        }
+        _ => false,
+    })
 }
 
 /// Whether `set` only says at which errors the shell stops.

@@ -274,12 +274,18 @@ fn may_be_address(word: &str) -> bool {
     word.contains('@') || !(has_letters && is_number)
 }
 
+/// Folders in which a project has programs of its own, which other programs find by their names.
+const INSTALLED: &[&str] = &["node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin"];
+
 /// Whether a word is neither the name of a program nor a script, and does not say that something is run, sent, deleted or
 /// set.
 fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     let may_run = |directory: &PathBuf| {
         let file = directory.join(word);
-        word.contains('/') && is_script(&file) || is_executable(&file)
+        let is_installed = |folder: &&str| directory.join(folder).join(word).exists();
+        word.contains('/') && is_script(&file)
+            || is_executable(&file)
+            || INSTALLED.iter().any(|folder| is_installed(folder))
     };
     !is_never(word)
         && !seen.engine.classifier.names_program(word)
