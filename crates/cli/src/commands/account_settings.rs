@@ -175,10 +175,9 @@ impl AccountSettings {
 
     /// These options without what an account has anyway, for a file that others may read as well.
     pub(crate) fn without_defaults(mut self) -> Self {
-        let Ok(usual) = Directories::of_account() else { return self };
-        let usual = self.home.as_ref().map_or(usual.clone(), Directories::below);
-        let own = Directories::of_account().ok();
-        self.home = self.home.filter(|home| own.as_ref().is_none_or(|own| home != own.home()));
+        let Ok(own) = Directories::of_account() else { return self };
+        let usual = self.home.as_ref().map_or_else(|| own.clone(), Directories::below);
+        self.home = self.home.filter(|home| home != own.home());
         self.config_dir = self.config_dir.filter(|config| config != usual.config());
         self.state_dir = self.state_dir.filter(|state| state != usual.state());
         self.principal = self.principal.filter(|name| *name != Config::default().principal());

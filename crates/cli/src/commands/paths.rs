@@ -33,8 +33,15 @@ pub(crate) fn sqlite_url(path: &Path) -> Result<String, CommandError> {
     }
 }
 
+/// Tells which places lie in a project. A directory that has the home in it is none, and neither is the root of the disk.
+pub(crate) fn in_project(project: &Path, home: &Path) -> impl Fn(&Path) -> bool {
+    let project = without_links(project);
+    let is_wide = project.parent().is_none() || without_links(home).starts_with(&project);
+    move |place| !is_wide && without_links(place).starts_with(&project)
+}
+
 /// A path without links, as far as it exists.
-pub(crate) fn without_links(path: &Path) -> PathBuf {
+fn without_links(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = path.ancestors().find_map(|folder| {
         let rest = path.strip_prefix(folder).ok()?;

@@ -394,7 +394,7 @@ impl PrintedEntries<'_> {
         if client.needs_project || self.init.project.is_some() {
             option("--project", self.project.display().to_string());
         }
-        let mut words = [words, self.settings.to_vec()].concat();
+        words.extend_from_slice(self.settings);
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
         if let Some(url) = &server.upstream {
             option("--upstream", url.clone());

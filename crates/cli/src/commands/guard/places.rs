@@ -7,7 +7,7 @@ use countersign_cli::config::StoreUrl;
 use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
-use crate::paths::without_links;
+use crate::paths;
 
 /// Says in the log which variables are settings of other commands and count for nothing here.
 pub(super) fn warn_of_variables(settings: &AccountSettings, context: &Context) {
@@ -36,16 +36,14 @@ pub(super) fn refuse_in_project(
     }
 }
 
-/// The places of this user that lie in a project, each with its name and its option. A directory that has the home in it
-/// is no project.
+/// The places of this user that lie in a project, each with its name and its option.
 pub(super) fn in_project(
     context: &Context,
     url: Option<&StoreUrl>,
     project: &Path,
 ) -> Vec<(&'static str, PathBuf, &'static str)> {
-    let (directories, project) = (&context.directories, without_links(project));
-    let is_wide =
-        without_links(directories.home()).starts_with(&project) || project.parent().is_none();
+    let directories = &context.directories;
+    let is_in_project = paths::in_project(project, directories.home());
     let mut places = vec![
         ("the configuration", directories.config().to_owned(), "--config-dir"),
         ("the state", directories.state().to_owned(), "--state-dir"),
@@ -56,6 +54,6 @@ pub(super) fn in_project(
     if let Some(file) = &context.config_file {
         places.push(("the configuration file", file.clone(), "--config"));
     }
-    places.retain(|(_, place, _)| !is_wide && without_links(place).starts_with(&project));
+    places.retain(|(_, place, _)| is_in_project(place));
     places
 }

@@ -1,4 +1,4 @@
-//! What is around a hook: the project, other hooks, the environment and the places that its entry names.
+//! Checks of what is around a hook: the project, other hooks, the environment and the places that its entry names.
 
 use std::path::PathBuf;
 
@@ -65,8 +65,7 @@ pub(super) fn servers(
     if servers.is_empty() {
         return Ok(None);
     }
-    let words = installation.installed_command().ok().flatten().unwrap_or_default();
-    let options = Options::of_entry(words.get(3..).unwrap_or_default()).ok();
+    let options = Options::installed(installation);
     let rules = options.and_then(|options| options.rules(place).ok().flatten());
     let allowed = servers.iter().filter_map(|(name, file)| {
         let rules = rules.as_ref()?.allowing_server(name);
@@ -94,9 +93,7 @@ pub(super) fn places(
     installation: &Installation,
     context: &Context,
 ) -> Result<Finding, CommandError> {
-    let words = installation.installed_command().ok().flatten().unwrap_or_default();
-    let options = Options::of_entry(words.get(3..).unwrap_or_default());
-    let Ok(options) = options else {
+    let Some(options) = Options::installed(installation) else {
         return Ok(Finding("places", None, "the entry was written by hand".to_owned()));
     };
     let here = here()?;
@@ -114,14 +111,13 @@ pub(super) fn places(
     })
 }
 
-/// Which variables of the environment here change what commands do.
+/// Finds the variables of the environment here that change what commands do.
 pub(super) fn environment(
     installation: &Installation,
     client: Client,
     context: &Context,
 ) -> Finding {
-    let words = installation.installed_command().ok().flatten().unwrap_or_default();
-    let options = Options::of_entry(words.get(3..).unwrap_or_default()).ok();
+    let options = Options::installed(installation);
     let state = options.and_then(|options| options.state().ok());
     let state = state.unwrap_or_else(|| context.directories.state().to_owned());
     let now = Environment::of_process(context.directories.home());

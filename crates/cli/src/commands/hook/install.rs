@@ -93,8 +93,7 @@ impl Configuration {
 
 /// The state directory that an entry names, or else that of the user.
 fn state_of(installation: &Installation, context: &Context) -> PathBuf {
-    let words = installation.installed_command().ok().flatten().unwrap_or_default();
-    let options = Options::of_entry(words.get(3..).unwrap_or_default()).ok();
+    let options = Options::installed(installation);
     let named = options.and_then(|options| options.state().ok());
     named.unwrap_or_else(|| context.directories.state().to_owned())
 }

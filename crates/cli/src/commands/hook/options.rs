@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueEnum};
 use countersign::ledger::{Ledger, MemoryStore};
 use countersign_cli::config::{Config, StoreUrl};
-use countersign_cli::hook::Client;
+use countersign_cli::hook::{Client, Installation};
 use countersign_rules::Rules;
 
 use super::place::Configuration;
@@ -18,7 +18,7 @@ use super::rules::{self, RuleSources};
 use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
-use crate::paths::{absolute, without_links};
+use crate::paths::{absolute, in_project};
 use crate::preset_name::PresetName;
 use crate::seconds::{limit, seconds};
 
@@ -237,23 +237,17 @@ impl Options {
         Ok(self.answering.settings.directories()?.state().to_owned())
     }
 
-    /// The places of the hook that lie in a project, each in words. A directory with the home in it is no project.
+    /// The places of the hook that lie in a project, each in words.
     pub(super) fn places_in(
         &self,
         project: &Path,
         home: &Path,
     ) -> Result<Vec<String>, CommandError> {
-        let project = without_links(project);
-        if without_links(home).starts_with(&project) || project.parent().is_none() {
-            return Ok(Vec::new());
-        }
-        let named = self
-            .places()?
-            .into_iter()
-            .filter(|(_, place)| without_links(place).starts_with(&project));
-        Ok(named
-            .map(|(what, place)| format!("{what} {} lies in the project", place.display()))
-            .collect())
+        let is_in_project = in_project(project, home);
+        let within = self.places()?.into_iter().filter(|(_, place)| is_in_project(place));
+        let named =
+            within.map(|(what, place)| format!("{what} {} lies in the project", place.display()));
+        Ok(named.collect())
     }
 
     /// The places of the hook, for people.
@@ -277,6 +271,13 @@ impl Options {
         places.extend(self.config.iter().map(|file| ("the configuration file", file.clone())));
         places.extend(config.audit_key_file.map(|file| ("the key of the log in", file)));
         Ok(places)
+    }
+
+    /// The options of the installed entry, behind the program and the words `hook CLIENT`; none where there is no entry. `None`
+    /// where they are not those of a hook.
+    pub(super) fn installed(installation: &Installation) -> Option<Self> {
+        let words = installation.installed_command().ok().flatten().unwrap_or_default();
+        Self::of_entry(words.get(3..).unwrap_or_default()).ok()
     }
 
     /// The options that an entry has, behind the words `hook CLIENT`.

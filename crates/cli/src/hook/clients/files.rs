@@ -128,6 +128,16 @@ pub(crate) fn listed(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     files
 }
 
+/// The value of a text in TOML; `None` where it is none.
+pub(crate) fn toml_value(text: &str) -> Option<Value> {
+    serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()
+}
+
+/// The value of a text in JSON, with comments or without; `None` where it is none. Most files have none, and may be large.
+pub(crate) fn json_value(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().or_else(|| jsonc::parsed(text))
+}
+
 /// The entries of a table.
 pub(crate) fn entries_of(table: &Value) -> Vec<(String, Value)> {
     let entries = table.as_object().into_iter().flatten();
@@ -159,8 +169,8 @@ pub(crate) fn entries_in(
             Err(_) => return None,
         };
         let value = match file.extension().is_some_and(|it| it == "toml") {
-            true => serde_json::to_value(text.parse::<toml::Table>().ok()?).ok()?,
-            false => serde_json::from_str(&text).ok().or_else(|| jsonc::parsed(&text))?,
+            true => toml_value(&text)?,
+            false => json_value(&text)?,
         };
         found.extend(keys.iter().filter_map(|key| value.get(key)).flat_map(entries_of));
     }

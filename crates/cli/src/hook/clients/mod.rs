@@ -260,7 +260,8 @@ impl Client {
         let place = &self.spec().place;
         let servers = self.spec().tools.servers?;
         // A variable may lead the client elsewhere, or this process alone.
-        let users = [place.of_user(home), home.join(place.folder).join(place.file)];
+        let mut users = vec![place.of_user(home), home.join(place.folder).join(place.file)];
+        users.dedup();
         let found: Option<Vec<_>> = users.iter().map(|user| servers(user, &folders)).collect();
         Some(found.unwrap_or_default().concat())
     }

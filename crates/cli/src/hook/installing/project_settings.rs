@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use countersign::show::escape;
 use serde_json::Value;
 
-use crate::hook::clients::files::folders;
+use crate::hook::clients::Client;
+use crate::hook::clients::files::{folders, json_value, toml_value};
 use crate::hook::clients::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
-use crate::hook::clients::{Client, jsonc};
 use crate::hook::judging::environment::Environment;
 
 /// The largest file of settings that is read, in bytes.
@@ -272,11 +272,8 @@ impl ProjectSettings {
                 let file = folder.join(name);
                 let Ok(Some(text)) = text_of(&file) else { continue };
                 let value = match name.ends_with(".toml") {
-                    true => text
-                        .parse::<toml::Table>()
-                        .ok()
-                        .and_then(|it| serde_json::to_value(it).ok()),
-                    false => jsonc::parsed(&text),
+                    true => toml_value(&text),
+                    false => json_value(&text),
                 };
                 let servers = value.as_ref().and_then(|it| it.get(*key)?.as_object());
                 found.extend(
@@ -420,12 +417,9 @@ impl FileContent {
 fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
     match form {
         SettingsForm::Lines | SettingsForm::Script => Some(FileContent::Lines(lines(text))),
-        SettingsForm::Json(_) | SettingsForm::Editor(_) => {
-            jsonc::parsed(text).map(FileContent::Value)
-        }
+        SettingsForm::Json(_) | SettingsForm::Editor(_) => json_value(text).map(FileContent::Value),
         SettingsForm::Toml(_) | SettingsForm::Applications(_) => {
-            let table = text.parse::<toml::Table>().ok()?;
-            serde_json::to_value(table).ok().map(FileContent::Value)
+            toml_value(text).map(FileContent::Value)
         }
     }
 }
