@@ -122,8 +122,6 @@ pub fn may_be_protected(path: &str) -> bool {
         true => parts.iter().map(|part| globs::with_stars(part)).collect(),
         false => Vec::new(),
     };
-    let written =
-        |at: usize, part: &str| stars.get(at).map_or_else(|| part.to_owned(), String::to_owned);
     let fits_all = |known: &Vec<String>, from: usize| {
         let rest = parts.get(from..).unwrap_or_default();
         let is_written = |part: &&str| part.chars().any(|c| c != '*');
@@ -135,8 +133,8 @@ pub fn may_be_protected(path: &str) -> bool {
     (0..parts.len()).any(|at| known.below.iter().any(|it| fits_all(it, at)))
         || path.starts_with(is_separator) && known.places.iter().any(|it| fits_all(it, 0))
         || parts.iter().enumerate().any(|(at, part)| {
-            let written = written(at, part);
-            known.whole.iter().any(|name| is_mostly_written(&written, name) && fits(part, name))
+            let written = stars.get(at).map_or(*part, String::as_str);
+            known.whole.iter().any(|name| is_mostly_written(written, name) && fits(part, name))
                 || known.ends.iter().any(|end| {
                     let last = part.rsplit('*').next().unwrap_or_default();
                     part.contains('*') && last.len() > end.len() && last.ends_with(end.as_str())
@@ -152,7 +150,7 @@ fn is_mostly_written(pattern: &str, name: &str) -> bool {
     !is_ending && (pattern.starts_with('.') && written > 2 || written * 2 >= name.chars().count())
 }
 
-/// Whether a pattern of a rule, in which `*` and `?` mean something, and a pattern as some shell reads it have a name in
+/// Returns `true` if a pattern of a rule, in which `*` and `?` mean something, and a pattern as some shell reads it have a name in
 /// common, in any case.
 ///
 /// ```
@@ -165,7 +163,7 @@ pub fn may_match(of_rule: &str, glob: &str) -> bool {
     globs::may_match(of_rule, glob)
 }
 
-/// Whether a pattern in which `*` stands for anything fits a name, in any case. A `?` or a set stands for one character.
+/// Returns `true` if a pattern in which `*` stands for anything fits a name, in any case. A `?` or a set stands for one character.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     if pattern.contains(['[', '?']) {

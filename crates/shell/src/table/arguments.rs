@@ -537,7 +537,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let unknown = || Unmatched::Option(text.to_owned());
         let parser = self.entry.parser;
         let words = parser == OptionParser::Words;
-        if may_be_long(self.entry, text) || parser.takes_one_dash() && text.chars().count() > 2 {
+        if may_be_long(self.entry, text)
+            || parser == OptionParser::OneDash && text.chars().count() > 2
+        {
             return Err(unknown());
         }
         for (at, letter) in text.char_indices().skip(1) {

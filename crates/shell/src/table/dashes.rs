@@ -8,7 +8,7 @@ use crate::syntax::commands::{Word, WordKind};
 /// Options with which a formatter writes, whatever else it is told.
 const WRITES: &[&str] = &["-i", "-w", "--in-place", "--write"];
 
-/// What a program that rewrites files does with these options, if it only says what it would change.
+/// The effect of a program that rewrites files with these options, if it only says what it would change.
 pub(super) fn checks<'t>(entry: &'t ProgramEntry, given: &[String]) -> Option<&'t Does> {
     let (does, options) = entry.forms.checks.as_ref()?;
     let writes = given.iter().any(|option| WRITES.contains(&option.as_str()));
@@ -18,7 +18,7 @@ pub(super) fn checks<'t>(entry: &'t ProgramEntry, given: &[String]) -> Option<&'
 /// A word with the other number of dashes, if the program does not tell them apart and the option is described so:
 /// `-outFile=x` as `--outFile=x`.
 pub(super) fn with_other_dash(entry: &ProgramEntry, text: &str) -> Option<String> {
-    if !entry.parser.takes_one_dash() {
+    if entry.parser != OptionParser::OneDash {
         return None;
     }
     let name = text.split_once('=').map_or(text, |(name, _)| name);

@@ -151,21 +151,10 @@ pub(crate) enum OptionParser {
     Unsaid,
     /// After one dash letters, of which the last may have the rest of the word as its value; after two dashes a name.
     Gnu,
-    /// A name after one dash or two, as in Perl and TypeScript: `-outFile x` is `--outFile x`.
-    LongOneDash,
-    /// The same, as Go's package `flag` has it.
-    Go,
-    /// The same, as the tools of LLVM have it.
-    Llvm,
+    /// A name after one dash or two: `-outFile x` is `--outFile x`.
+    OneDash,
     /// Words as they are described: `-name` is one option, and no letters.
     Words,
-}
-
-impl OptionParser {
-    /// Returns `true` if the program takes `-name` and `--name` for the same option.
-    pub(super) fn takes_one_dash(self) -> bool {
-        matches!(self, Self::LongOneDash | Self::Go | Self::Llvm)
-    }
 }
 
 /// A further property of a program.

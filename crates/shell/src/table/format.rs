@@ -495,9 +495,8 @@ fn kind(word: &str) -> Result<Kind, String> {
 fn parser(value: &str) -> Result<OptionParser, String> {
     Ok(match value {
         "gnu" => OptionParser::Gnu,
-        "long-one-dash" => OptionParser::LongOneDash,
-        "go" => OptionParser::Go,
-        "llvm" => OptionParser::Llvm,
+        // Go's package `flag` and the tools of LLVM read words as Perl and TypeScript do.
+        "long-one-dash" | "go" | "llvm" => OptionParser::OneDash,
         "words" => OptionParser::Words,
         _ => return Err(format!("`{value}` is not a parser of options")),
     })
