@@ -616,7 +616,7 @@ fn a_text_for_another_program_names_what_it_writes() {
             format!("./tool '<out>{name}</out>'"),
         ];
         let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-        // What is not there is matched by no pattern.
+        // No pattern matches a file that is not there.
         let known = |it: &&&str| name != ".claude/settings.json" || !it.contains("cp a.txt");
         world.assert(&commands.iter().filter(known).copied().collect::<Vec<_>>(), Ask);
     }

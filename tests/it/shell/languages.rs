@@ -1,6 +1,6 @@
 //! The small languages inside a word: scripts of `awk`, filters of `yq`, patterns, and the options behind one dash.
 //!
-//! What the judge reads by hand, it may read otherwise than the program. So scripts and patterns are made by chance, the
+//! The judge reads these by hand, and may read them otherwise than the program. So scripts and patterns are made by chance, the
 //! real program runs what was allowed, in a folder of its own, and the folder is looked at afterwards.
 
 use std::collections::BTreeSet;
@@ -275,7 +275,7 @@ const GLOB: &[&str] = &[
     "!",
 ];
 
-/// What a shell expands a pattern to is among the files that the judge takes it for.
+/// The files that a shell expands a pattern to are among the files that the judge takes it for.
 #[test]
 fn no_shell_expands_a_pattern_to_a_file_that_the_judge_does_not_see() {
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +459,7 @@ fn long_options_behind_one_dash_write_nothing_unasked() {
     }
 }
 
-/// What only prints numbers and names is not asked about.
+/// A command that only prints numbers and names is not asked about.
 #[test]
 fn commands_that_show_no_content_are_not_asked_about() {
     for text in [

@@ -34,7 +34,7 @@ fn start(case: &str, set: &[(&str, &str)]) -> Session {
 const DRAWING: [&str; 2] = ["\u{1b}[?2026h", "\u{1b}[?2026l"];
 
 impl Session {
-    /// What a terminal of this size shows.
+    /// The screen that a terminal of this size shows.
     fn screen(&self, height: u16, width: u16) -> vt100::Parser {
         let shown = self.shown();
         let [begins, ends] = DRAWING.map(|text| shown.rfind(text));

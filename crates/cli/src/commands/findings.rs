@@ -1,4 +1,4 @@
-//! What a doctor has found, for programs and for people.
+//! The findings of a doctor, for programs and for people.
 
 use serde_json::{Value, json};
 

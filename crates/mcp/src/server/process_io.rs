@@ -3,8 +3,8 @@
 //! Tokio reads stdin and writes stdout on threads of a pool, as either may be a file or a terminal, for which nothing can
 //! wait but a thread. Each message then wakes two threads. A pipe can be waited for without one.
 //!
-//! That a descriptor does not block is a property of what is open, which other processes may share: the shell that
-//! started this one, or a stderr that is the same pipe. So the flag is never set on what we were given. A pipe is opened
+//! A descriptor does not block by a flag of what is open, which other processes may share: the shell that started this
+//! one, or a stderr that is the same pipe. So the flag is never set on what we were given. A pipe is opened
 //! again, through `/proc`, and only that end has the flag. A socket, which Node gives its children, cannot be opened
 //! again, and is read and written on tokio's threads, as anything else is.
 

@@ -116,7 +116,7 @@ pub(crate) fn obeyed<'t>(engine: &Engine, view: &'t CommandView, part: &'t Part)
     words.filter(|word| is_text(word)).chain(input(part).filter(|_| obeys_input)).collect()
 }
 
-/// Whether a word is more than a name: a command, or several values.
+/// Returns `true` if a word is more than a name: a command, or several values.
 pub(crate) fn is_text(word: &str) -> bool {
     word.contains(|c: char| c.is_whitespace() || "(){}<>;|!\"'".contains(c))
 }

@@ -260,7 +260,7 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         || part.directories().iter().any(|directory| protected_place(seen, directory))
 }
 
-/// Whether a word of a command, as it is once the shell has put in what it knows, names or matches something protected:
+/// Returns `true` if a word of a command, as it is once the shell has put in what it knows, names or matches something protected:
 /// `echo CLAUDE.m[d] | xargs touch`.
 fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word) -> bool) -> bool {
     let is_handed_on =
@@ -284,7 +284,7 @@ fn tells(seen: &Seen<'_>, part: &Part, text: &str) -> bool {
             .is_some_and(|text| fragments(&text).any(|it| it.contains('*') && may_be_protected(it)))
 }
 
-/// Whether a command is known to read and to do nothing else. Who may see what it reads is another question.
+/// Returns `true` if a command is known to read and to do nothing else. Who may see what it reads is another question.
 fn only_reads(part: &Part) -> bool {
     let reads = |effect: &Effect| {
         matches!(
@@ -438,7 +438,7 @@ fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str
     }
 }
 
-/// Whether a pattern matches something protected in a directory, says as much of a protected name as to mean it, or matches
+/// Returns `true` if a pattern matches something protected in a directory, says as much of a protected name as to mean it, or matches
 /// too much to tell.
 fn matches_protected(seen: &Seen<'_>, pattern: &str, directory: &Path) -> bool {
     // A pattern may match a link to something protected, whatever the link is called.

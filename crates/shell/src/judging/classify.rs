@@ -157,7 +157,7 @@ impl Classifier {
         }
     }
 
-    /// Whether a command takes its input for text, and not for code, options or names of files.
+    /// Returns `true` if a command takes its input for text, and not for code, options or names of files.
     ///
     /// ```
     /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
@@ -172,7 +172,7 @@ impl Classifier {
         entry.is_some_and(|entry| entry.takes_text(part.argv().get(1..).unwrap_or_default()))
     }
 
-    /// Whether a word of a command is, as a whole, an option without a value: `-race` of `go test` is no `-r` with the value
+    /// Returns `true` if a word of a command is, as a whole, an option without a value: `-race` of `go test` is no `-r` with the value
     /// `ace`.
     ///
     /// ```

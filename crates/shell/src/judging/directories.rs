@@ -200,7 +200,7 @@ impl Simple<'_> {
         }
     }
 
-    /// Whether the program only counts, and gets a file that is known only when it runs.
+    /// Returns `true` if the program only counts, and gets a file that is known only when it runs.
     pub(crate) fn counts(&self, judging: &Judging<'_>, word: &Word) -> bool {
         let name = self.words.first().and_then(Word::literal).unwrap_or_default();
         let entry = judging.settings.programs.get(name);

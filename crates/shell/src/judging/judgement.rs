@@ -237,7 +237,7 @@ impl Part {
         self.wrapped_by.as_deref()
     }
 
-    /// Whether the program is one of many that have their operands from one group of the table: what the group calls an
+    /// Returns `true` if the program is one of many that have their operands from one group of the table: what the group calls an
     /// input, one of them may write.
     #[must_use]
     pub fn shares_operands(&self) -> bool {

@@ -472,7 +472,7 @@ impl Simple<'_> {
             if places.iter().all(plain) {
                 continue;
             }
-            // What a folder holds is no secret where only names and sizes are shown, unless the pattern says which.
+            // The names in a folder are no secret where only names and sizes are shown, unless the pattern says which.
             let is_own = |found: &PathBuf| is_in(found, workspace.root());
             if *kind == Kind::List
                 && self.hides_content

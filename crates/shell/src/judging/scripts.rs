@@ -253,7 +253,7 @@ struct Awk {
     doubts: bool,
 }
 
-/// What a `/` means, by what stands before it.
+/// The meaning of a `/`, by what stands before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slash {
     Begins,

@@ -66,7 +66,7 @@ pub(crate) struct Simple<'a> {
     pub(crate) inert: bool,
     /// Whether the paths among its operands are only read, for a program that builds.
     pub(crate) inputs: bool,
-    /// Whether its entry has the operands of a group, which describes many programs.
+    /// `true` if its entry has the operands of a group, which describes many programs.
     shares_operands: bool,
     /// Whether the program shows no content of its operands.
     pub(crate) hides_content: bool,
@@ -181,7 +181,7 @@ impl<'a> Simple<'a> {
         self.substitutions(judging);
         judging.fed = fed;
         if self.redirections.iter().any(|one| one.target.feeds()) {
-            // What a pipe hands on is not read, or not it alone.
+            // The output of a pipe is not read, or not it alone.
             self.fed = true;
             self.input = Lines::Unknown;
         }

@@ -286,7 +286,7 @@ impl<'a> YqFilter<'a> {
     }
 }
 
-/// Whether a name may be that of an operator that reads files or the environment, or runs something.
+/// Returns `true` if a name may be that of an operator that reads files or the environment, or runs something.
 fn reaches(name: &str) -> bool {
     const WORDS: &[&str] = &["load", "env", "eval", "system", "exec", "include", "import"];
     WORDS.iter().any(|word| name.contains(word))
