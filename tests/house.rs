@@ -981,6 +981,23 @@ fn test_binaries() -> Vec<String> {
     lines.map(|line| line.trim_start_matches("name = ").trim_matches('"').to_owned()).collect()
 }
 
+/// A target without tests is not built as a test binary (`test = false`), so a test that is written there would not run.
+#[test]
+fn a_target_that_is_left_out_of_the_tests_has_none() {
+    let left_out: Vec<_> = ["crates", "examples", "tests"]
+        .iter()
+        .flat_map(|folder| files(folder, &["Cargo.toml"]))
+        .filter(|manifest| read(manifest).contains("test = false"))
+        .collect();
+    assert!(left_out.len() > 10, "{left_out:?}");
+    for manifest in left_out {
+        let sources = files(manifest.trim_end_matches("/Cargo.toml"), &[".rs"]);
+        let with_tests: Vec<_> =
+            sources.iter().filter(|path| read(path).contains("#[cfg(test)]")).collect();
+        assert!(with_tests.is_empty(), "{manifest} says `test = false`: {with_tests:?}");
+    }
+}
+
 /// Packages that are workspaces of their own. `.ci/nightly` runs them.
 const OWN_WORKSPACES: [&str; 3] =
     ["tests/lab/Cargo.toml", "tests/loom/Cargo.toml", "tests/model/Cargo.toml"];
