@@ -34,6 +34,8 @@ pub struct GrantPattern {
     pins: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     also: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    never: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     any_args: bool,
 }
@@ -51,6 +53,7 @@ impl GrantPattern {
             fields: Vec::new(),
             pins: Vec::new(),
             also: Vec::new(),
+            never: Vec::new(),
             any_args: false,
         }
     }
@@ -83,7 +86,8 @@ impl GrantPattern {
         self.any_args
     }
 
-    /// Adds an argument in which the calls of the class differ. All others have to be as in the original call.
+    /// Adds an argument in which the calls of the class differ, and which they may lack. All others have to be as in the
+    /// original call.
     #[must_use]
     pub fn with_field(mut self, field: impl Into<String>) -> Self {
         self.fields.push(field.into());
@@ -91,7 +95,8 @@ impl GrantPattern {
     }
 
     /// Adds the name of a pin of the question in which the calls of the class differ, with those within it: `path of files`
-    /// is `path of files/0`, too. All others have to be equal.
+    /// is `path of files/0`, too. A name that ends in a space stands for all pins that begin so: `content of ` is
+    /// `content of Makefile`. All others have to be equal.
     #[must_use]
     pub fn with_pin(mut self, pin: impl Into<String>) -> Self {
         self.pins.push(pin.into());
@@ -102,6 +107,20 @@ impl GrantPattern {
     #[must_use]
     pub fn with_example(mut self, example: impl Into<String>) -> Self {
         self.also.push(example.into());
+        self
+    }
+
+    /// Adds an example of a call that the class does not cover, for people: one that looks alike.
+    ///
+    /// ```
+    /// use countersign::decision::GrantPattern;
+    ///
+    /// let class = GrantPattern::new("add", "any `git add`").with_example("git add docs").with_never("git add ../x");
+    /// assert_eq!(class.never(), ["git add ../x"]);
+    /// ```
+    #[must_use]
+    pub fn with_never(mut self, example: impl Into<String>) -> Self {
+        self.never.push(example.into());
         self
     }
 
@@ -133,6 +152,22 @@ impl GrantPattern {
     #[must_use]
     pub fn examples(&self) -> &[String] {
         &self.also
+    }
+
+    /// Examples of calls that look alike, and that the class does not cover.
+    #[must_use]
+    pub fn never(&self) -> &[String] {
+        &self.never
+    }
+
+    /// Whether the calls of the class differ in a pin of this name.
+    pub(crate) fn frees(&self, pin: &str) -> bool {
+        let is_within = |free: &String, rest: &str| {
+            rest.is_empty() || rest.starts_with('/') || free.ends_with(' ')
+        };
+        self.pins
+            .iter()
+            .any(|free| pin.strip_prefix(free.as_str()).is_some_and(|rest| is_within(free, rest)))
     }
 }
 

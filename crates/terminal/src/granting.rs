@@ -96,13 +96,18 @@ impl GrantChoice {
 pub(super) const TIMES: &str =
     "A time is a number with m, h or d, such as 30m, 2h or 1d, at most 90d.";
 
-/// The calls that the grant would also allow.
+/// The calls that the grant would also allow, and those that it never would.
 fn example(offer: &GrantOffer, width: usize) -> Vec<String> {
-    if offer.examples().is_empty() {
-        return Vec::new();
-    }
-    let also: Vec<_> = offer.examples().iter().map(|example| show::escape(example)).collect();
-    show::wrap("  would also allow: ", &also.join("; "), width)
+    let lines = |what: &str, examples: &[String]| match examples {
+        [] => Vec::new(),
+        examples => {
+            let shown: Vec<_> = examples.iter().map(|example| show::escape(example)).collect();
+            show::wrap(what, &shown.join("; "), width)
+        }
+    };
+    let mut all = lines("  would also allow: ", offer.examples());
+    all.extend(lines("  never: ", offer.never()));
+    all
 }
 
 /// What can be granted with the approval of the calls of a batch, as the ledger has parked them.

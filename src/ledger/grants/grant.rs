@@ -329,8 +329,10 @@ impl Grant {
 
     /// The files that the grant is bound to, as the end of its sentence.
     fn condition(&self) -> String {
+        let class = self.pattern.class_of();
         let pins = self.questions.iter().flat_map(|question| question.pins.keys());
-        let pinned = pins.filter_map(|pin| pin.strip_prefix(CONTENT));
+        let counts = |pin: &&String| class.is_none_or(|class| !class.frees(pin));
+        let pinned = pins.filter(counts).filter_map(|pin| pin.strip_prefix(CONTENT));
         let files: BTreeSet<_> = pinned.chain(self.files.keys().map(String::as_str)).collect();
         let mut named: Vec<_> =
             files.iter().take(MAX_NAMED).map(|file| format!("`{}`", file.escape_debug())).collect();
@@ -390,11 +392,11 @@ impl Grant {
         });
         table.list("answers", answers.collect());
         let class = self.pattern.class_of();
-        let free = class.map_or(&[][..], GrantPattern::pins);
+        let is_free = |pin: &str| class.is_some_and(|class| class.frees(pin));
         let any_args = class.is_some_and(GrantPattern::has_any_args);
         let pins = self.questions.iter().flat_map(|it| it.pins.keys());
         let pins = pins
-            .filter(|pin| !(free.contains(pin) || self.any_content && pin.starts_with(PREVIEW)))
+            .filter(|pin| !(is_free(pin) || self.any_content && pin.starts_with(PREVIEW)))
             .filter(|pin| !(any_args && pin.starts_with(PATH)));
         let pins: BTreeSet<_> = pins.cloned().collect();
         table.list("while_same", pins.into_iter().collect());
@@ -457,20 +459,13 @@ impl Grant {
         for_people: &[String],
     ) -> bool {
         let class = self.pattern.class_of();
-        let free = class.map_or(&[][..], GrantPattern::pins);
         let any_args = class.is_some_and(GrantPattern::has_any_args);
         // Grants of earlier versions are bound to the path that a text for people would be.
         let is_of_words = |pin: &str| {
             pin.strip_prefix(PATH)
                 .is_some_and(|it| any_args || for_people.iter().any(|name| name == it))
         };
-        // A list has a pin for each of its values: `path of files/3`.
-        let is_free = |pin: &str| {
-            free.iter().any(|free| {
-                pin.strip_prefix(free.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-        };
+        let is_free = |pin: &str| class.is_some_and(|class| class.frees(pin));
         let counts = |pin: &(&String, &String)| {
             !(is_of_words(pin.0)
                 || is_free(pin.0)

@@ -105,6 +105,7 @@ pub struct GrantOffer {
     grant: Grant,
     number: usize,
     also: Vec<String>,
+    never: Vec<String>,
 }
 
 impl GrantOffer {
@@ -118,10 +119,10 @@ impl GrantOffer {
     pub fn all(ask: &Ask, scope: &GrantScope) -> Vec<Self> {
         let Ok(exact) = Grant::of(ask, scope.clone()) else { return Vec::new() };
         let wider = classes(ask).into_iter().enumerate().map(|(at, class)| {
-            let also = class.examples().to_vec();
-            Self { grant: exact.clone().for_class(ask, class), number: at + 1, also }
+            let (also, never) = (class.examples().to_vec(), class.never().to_vec());
+            Self { grant: exact.clone().for_class(ask, class), number: at + 1, also, never }
         });
-        let same = Self { grant: exact.clone(), number: 0, also: Vec::new() };
+        let same = Self { grant: exact.clone(), number: 0, also: Vec::new(), never: Vec::new() };
         let same = Some(same).filter(|_| !changes_a_file(ask));
         same.into_iter().chain(wider).take(MOST).collect()
     }
@@ -179,8 +180,14 @@ impl GrantOffer {
         &self.also
     }
 
-    /// The offer for a page: an object with the sentence (`says`), the rule as TOML (`rule`) and the examples (`also`), as
-    /// texts in which nothing is invisible (rule S1), and with the place (`scope`), the number (`pattern`) and the time in
+    /// Examples of calls that look alike, and that the grant would never answer; empty where there are none.
+    #[must_use]
+    pub fn never(&self) -> &[String] {
+        &self.never
+    }
+
+    /// The offer for a page: an object with the sentence (`says`), the rule as TOML (`rule`) and the examples (`also`, and
+    /// `never`), as texts in which nothing is invisible (rule S1), and with the place (`scope`), the number (`pattern`) and the time in
     /// `seconds` by which it is chosen.
     ///
     /// ```
@@ -197,11 +204,14 @@ impl GrantOffer {
     /// ```
     #[must_use]
     pub fn shown(&self) -> Map<String, Value> {
-        let also: Value = self.also.iter().map(|example| show::escape(example)).collect();
+        let escaped = |examples: &[String]| -> Value {
+            examples.iter().map(|example| show::escape(example)).collect()
+        };
         let fields = [
             ("says", show::escape(&self.sentence()).into()),
             ("rule", self.grant.to_toml().into()),
-            ("also", also),
+            ("also", escaped(&self.also)),
+            ("never", escaped(&self.never)),
             ("scope", self.place().map(GrantPlace::as_str).into()),
             ("pattern", self.number.into()),
             ("seconds", (self.grant.valid_for() / 1000).into()),

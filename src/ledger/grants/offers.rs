@@ -44,13 +44,21 @@ use crate::ledger::handle::Ledger;
 pub struct Offers(Vec<GrantOffer>);
 
 impl Offers {
-    /// The times that a page offers: one hour, and 12 hours.
+    /// The times that a page offers for a session: one hour, and 12 hours.
     ///
     /// ```
     /// use countersign::ledger::Offers;
     /// assert_eq!(Offers::TIMES.map(|time| time.to_string()), ["1h", "12h"]);
     /// ```
     pub const TIMES: [GrantTime; 2] = [GrantTime::HOUR, GrantTime::DEFAULT];
+
+    /// The times that a page offers for a project: 12 hours, and 90 days, which is the longest "always".
+    ///
+    /// ```
+    /// use countersign::ledger::Offers;
+    /// assert_eq!(Offers::PROJECT_TIMES.map(|time| time.to_string()), ["12h", "90d"]);
+    /// ```
+    pub const PROJECT_TIMES: [GrantTime; 2] = [GrantTime::DEFAULT, GrantTime::LONGEST];
 
     /// The grants that can be offered for an ask, for 12 hours each: first those in its session, then those in its
     /// project, each from the narrowest to the widest.
@@ -99,9 +107,16 @@ impl Offers {
         Some(found.with_time(time.unwrap_or(GrantTime::DEFAULT)))
     }
 
-    /// The grants for a page, each for each of the [times](Self::TIMES): see [`GrantOffer::shown`].
+    /// The grants for a page, each for each of the times of its place ([`TIMES`](Self::TIMES),
+    /// [`PROJECT_TIMES`](Self::PROJECT_TIMES)): see [`GrantOffer::shown`].
     pub fn shown(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let timed = |offer: &GrantOffer| Self::TIMES.map(|time| offer.clone().with_time(time));
+        let timed = |offer: &GrantOffer| {
+            let times = match offer.place() {
+                Some(GrantPlace::Project) => Self::PROJECT_TIMES,
+                _ => Self::TIMES,
+            };
+            times.map(|time| offer.clone().with_time(time))
+        };
         self.iter().flat_map(timed).map(|offer| offer.shown())
     }
 }

@@ -193,24 +193,25 @@ impl ArgsPattern {
     }
 
     /// Whether these arguments have exactly the original's fields, each equal to the original's or fitting its pattern.
-    /// Texts for people in these fields do not count, unless the pattern names them.
+    /// Texts for people in these fields do not count, unless the pattern names them, and neither do the fields in which the
+    /// calls of the class differ: the layer has looked at them.
     pub(in crate::ledger) fn fits(&self, args: &Args, for_people: &[String]) -> bool {
         if self.class.as_ref().is_some_and(GrantPattern::has_any_args) {
             return true;
         }
-        let counts = |field: &(&String, &Value)| {
-            let (name, value) = *field;
-            !(for_people.contains(name) && value.is_string()) || self.fields.contains_key(name)
-        };
-        let own = || self.original.as_map().iter().filter(counts);
-        let other = |field: &String| args.as_map().get_key_value(field).filter(counts);
         let free = |field: &String| {
             self.class.as_ref().is_some_and(|class| class.fields().contains(field))
         };
+        let counts = |field: &(&String, &Value)| {
+            let (name, value) = *field;
+            let is_words = for_people.contains(name) && value.is_string();
+            !free(name) && (!is_words || self.fields.contains_key(name))
+        };
+        let own = || self.original.as_map().iter().filter(counts);
+        let other = |field: &String| args.as_map().get_key_value(field).filter(counts);
         let fits = |(field, value): (&String, &Value)| match (other(field), self.fields.get(field))
         {
             (Some((_, other)), Some(pattern)) => pattern.fits(other),
-            (Some(_), None) if free(field) => true,
             (Some((_, other)), None) => canonical(value) == canonical(other),
             (None, _) => false,
         };

@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use crate::ledger::scope::GrantError;
 
-/// The longest time for which a surface makes a grant: 90 days.
-const LONGEST: Duration = Duration::from_secs(90 * 24 * 3600);
-
 /// How long a grant is valid, as people type it: a number with `s`, `m`, `h` or `d`, of at most 90 days.
 ///
 /// ```
@@ -27,6 +24,8 @@ impl GrantTime {
     pub(super) const HOUR: Self = Self(Duration::from_secs(3600));
     /// The time of a grant for which no other one is chosen.
     pub(super) const DEFAULT: Self = Self(Duration::from_secs(12 * 3600));
+    /// The longest time for which a surface makes a grant.
+    pub(super) const LONGEST: Self = Self(Duration::from_secs(90 * 24 * 3600));
 
     /// This time, as a length of seconds; `None` for no time at all, and for more than 90 days.
     ///
@@ -37,7 +36,7 @@ impl GrantTime {
     #[must_use]
     pub fn of_seconds(seconds: u64) -> Option<Self> {
         let time = Duration::from_secs(seconds);
-        (!time.is_zero() && time <= LONGEST).then_some(Self(time))
+        (!time.is_zero() && time <= Self::LONGEST.0).then_some(Self(time))
     }
 }
 

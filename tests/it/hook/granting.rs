@@ -201,3 +201,72 @@ async fn an_approval_for_one_person_is_none_for_another() {
     let [bobs] = &pending().await[..] else { panic!("one ask is pending") };
     assert_eq!(bobs.ask.principal(), Some("bob"));
 }
+
+/// G3: what is remembered answers in the hook: a program that is not known, with other names, and a chain. What is beside it is
+/// asked about, and so is everything once the grant is revoked.
+#[tokio::test]
+async fn classes_of_unknown_programs_and_of_chains_answer_in_the_hook() {
+    use countersign::ToolMiddlewareExt as _;
+    use countersign::ledger::Offers;
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("docs")).unwrap();
+    let rules = countersign_rules::Rules::builder()
+        .root(&root)
+        .search_path(countersign_shell::SearchPath::new(["/usr/bin", "/bin"]))
+        .text("mine.toml", "version = 2\npreset = 'developer'")
+        .load()
+        .unwrap();
+    let ledger = Ledger::new(MemoryStore::new());
+    let hook = Hook::new(Client::Claude).layered(rules.into_layer());
+    let is_asked = async |args: serde_json::Value| {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": root, "tool_use_id": "c", "tool_name": "Bash",
+            "tool_input": args,
+        });
+        let (payload, until) = (payload.to_string(), Instant::now() + Duration::from_millis(5));
+        let reply = hook.answer(payload.as_bytes(), until, async { Ok(ledger.clone()) }).await;
+        assert_eq!(reply.is_denial(), reply.stderr().contains("waits for approval"), "{reply:?}");
+        reply.is_denial()
+    };
+    let grant = async |class: &str| {
+        let asked = ledger.list(Some(AskState::Pending), 1).await.unwrap().records.remove(0);
+        let offers = Offers::of(&asked.ask).in_place(GrantPlace::Session);
+        let offer = offers.iter().find(|it| it.sentence().contains(class)).cloned().unwrap();
+        assert!(!offer.examples().is_empty() && !offer.never().is_empty());
+        let made = ledger.make_grant(offer.into_grant(), &["ann"]).await.unwrap();
+        let yes = Answer::Approve { args: None };
+        ledger.decide(asked.ask.id(), &asked.fingerprint, "ann", yes).await.unwrap();
+        made.id
+    };
+    let command = |text: &str| json!({"command": text});
+    assert!(is_asked(command("frobnicate show a-1 --json")).await);
+    let made = grant("any `frobnicate show` with --json").await;
+    for same in
+        ["frobnicate show a-1 --json", "cd docs && frobnicate show b-2 ./c.md --json | head -3"]
+    {
+        assert!(!is_asked(command(same)).await, "{same}");
+    }
+    let mut patient = command("frobnicate show c-3 --json");
+    patient["timeout"] = json!(60_000);
+    patient["description"] = json!("Show it");
+    assert!(!is_asked(patient).await);
+    for other in [
+        "frobnicate show ../x --json",
+        "frobnicate list a-1 --json",
+        "frobnicate show a --json && rm x",
+    ] {
+        assert!(is_asked(command(other)).await, "{other}");
+    }
+    ledger.revoke_grant(&made, "ann").await.unwrap();
+    assert!(is_asked(command("frobnicate show d-4 --json")).await, "it was revoked");
+
+    assert!(is_asked(command("git add docs && git commit -m one")).await);
+    grant("any `git commit`").await;
+    assert!(!is_asked(command("git add -A && git commit -m \"$(cat <<'EOF'\ntwo\nEOF\n)\"")).await);
+    for other in
+        ["git add docs && git commit -m x && git push", "git add docs && git commit --amend -m x"]
+    {
+        assert!(is_asked(command(other)).await, "{other}");
+    }
+}

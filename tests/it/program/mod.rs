@@ -12,6 +12,7 @@ mod rekeying;
 #[cfg(unix)]
 mod reviewing;
 mod rules;
+mod sessions;
 mod texts;
 
 use std::path::{Path, PathBuf};

@@ -95,7 +95,7 @@ fn what_runs_fetches_sends_publishes_or_deletes_is_never_generalised() {
         "env git add x",
         "timeout 5 git add x",
         "xargs git add",
-        "curl https://example.com",
+        "curl -d x https://example.com",
         "wget x",
         "git push",
         "git fetch",
@@ -123,7 +123,7 @@ fn what_runs_fetches_sends_publishes_or_deletes_is_never_generalised() {
         "A=b git add x",
         "git add $x",
         "git add *",
-        "git add x && git add y",
+        "git add x && rm y",
         "git add \"$(cat x)\"",
         "./git add x",
         "git add ../x",
@@ -159,7 +159,8 @@ fn no_dangerous_row_is_in_a_class_of_an_everyday_one() {
 fn a_file_may_be_granted_with_any_content_and_with_its_folder() {
     let rules = rules();
     let write = |path: &str| classes(&rules, "write_file", &json!({"path": path, "content": "x"}));
-    assert_eq!(write("src/a/b.rs"), ["file src/a/b.rs", "files in src/a", "files in src"]);
+    assert_eq!(write("src/a/b.rs"), ["file src/a/b.rs", "files in src/a"]);
+    assert!(!write("src/a/b.rs").contains(&"files in src".to_owned()), "without the folders below");
     assert!(write("src/c.rs").contains(&"files in src".to_owned()));
     assert_eq!(write("notes.md"), ["file notes.md"], "never the whole workspace");
     for path in

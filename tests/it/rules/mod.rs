@@ -17,6 +17,7 @@ mod people;
 mod properties;
 mod proposing;
 mod reading;
+mod remembering;
 mod scripts;
 mod tools;
 mod worktrees;

@@ -22,6 +22,7 @@ mod proxy;
 mod reference;
 mod rules;
 mod seconds;
+mod sessions;
 mod signals;
 mod terminal;
 mod used_store;

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::accepted::{Accept, shown};
 use crate::output::{CommandError, CommandOutput};
 use crate::preset_name::PresetName;
+use crate::sessions;
 
 /// Exit statuses: 0 done; 1 the rules have a problem, or something widens; 2 bad usage.
 #[derive(Args)]
@@ -41,6 +42,9 @@ enum Action {
     /// Find rules that do nothing, or more than they seem to
     Lint(SourceArgs),
     /// Decide about the calls of a decision journal under other rules; exits 1 if anything widens
+    ///
+    /// With `--sessions`: say how often rules would have asked in the sessions that you have had with Claude Code and Codex CLI,
+    /// and about which calls. Their session files are read where they lie; nothing is stored, and nothing is run.
     Replay(ReplayArgs),
     /// Print the narrowest rules that would have allowed what people have approved repeatedly, and what else they would have
     /// allowed. Writes nothing
@@ -74,7 +78,15 @@ struct SourceArgs {
 #[derive(Args)]
 struct ReplayArgs {
     /// The decision journal; by default that of the configuration (`[journal]`)
+    #[arg(conflicts_with = "sessions")]
     journal: Option<PathBuf>,
+    /// The calls in the session files of Claude Code and Codex CLI, in place of a journal; by the preset `developer` if you have
+    /// no rules yet. `--root` has no effect: a call is judged in the directory of its session
+    #[arg(long)]
+    sessions: bool,
+    /// How many days of sessions
+    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "sessions")]
+    days: u32,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -279,7 +291,22 @@ fn texts_of(value: &Value) -> Vec<&str> {
 }
 
 impl ReplayArgs {
+    fn sessions(&self, configured: &Configured) -> Result<CommandOutput, CommandError> {
+        let directories = Directories::of_user()?;
+        let has_rules = self.source.preset.is_some() || !self.source.files.is_empty();
+        sessions::replay(self.days, &directories, |root| {
+            if !has_rules && configured.rules().is_none() {
+                let preset = countersign_shell::Preset::Developer;
+                return Ok(Rules::builder().root(root).preset(preset));
+            }
+            Ok(self.source.builder(configured)?.root(root))
+        })
+    }
+
     fn run(&self, configured: &Configured) -> Result<CommandOutput, CommandError> {
+        if self.sessions {
+            return self.sessions(configured);
+        }
         let rules = self.source.load(configured)?;
         let (entries, unreadable) = configured.journal(self.journal.as_deref())?;
         let replayed = library::replay(&entries, &rules);

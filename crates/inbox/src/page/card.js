@@ -199,7 +199,8 @@ export function card(first, host) {
     const show = () => {
       const offer = offers[field.value];
       const also = offer.also.length > 0 && el("p", { class: "soft" }, "Would also allow: ", offer.also.map((it) => text(it)));
-      rule.replaceChildren(...[el("p", { class: "says" }, worded(offer.says)), also, el("pre", { class: "code" }, text(offer.rule))].filter(Boolean));
+      const never = offer.never.length > 0 && el("p", { class: "soft" }, "Never: ", offer.never.flatMap((it, n) => [n > 0 && "; ", text(it)].filter(Boolean)));
+      rule.replaceChildren(...[el("p", { class: "says" }, worded(offer.says)), also, never, el("pre", { class: "code" }, text(offer.rule))].filter(Boolean));
     };
     field.addEventListener("change", show);
     show();

@@ -42,7 +42,7 @@ use crate::readings::word;
 use countersign::decision::ToolDecision;
 use countersign_shell::program_files::program_name;
 use countersign_shell::{
-    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand, Stage,
+    Commands, Dialect, Effect, Judgement, Part, RedirectionTarget, SimpleCommand,
 };
 
 /// One shell text with the judgement of its commands.
@@ -101,14 +101,6 @@ impl CommandView {
 
     pub(crate) fn commands(&self) -> &Commands {
         &self.commands
-    }
-
-    /// Returns `true` if the text is one simple command and nothing else.
-    pub(crate) fn is_one_command(&self) -> bool {
-        match self.commands.pipelines() {
-            [only] => matches!(only.stages(), [Stage::Simple(_)]),
-            _ => false,
-        }
     }
 
     /// The commands that rules have to cover: without those that only run another one or change the directory, unless

@@ -34,6 +34,7 @@
 
 pub(crate) mod below;
 pub(crate) mod beside;
+mod offering;
 pub(crate) mod patterns;
 pub(crate) mod pins;
 pub(crate) mod reason;
@@ -87,6 +88,8 @@ pub(super) struct Evaluation<'a> {
     units: Vec<Unit>,
     /// How far the units are covered, by their numbers; the rest is not.
     covered: Vec<Cover>,
+    /// The units that a rule asks about.
+    asked: Vec<Unit>,
     /// What the call of a shell carries beside its command, and no rule may overlook.
     unread: Vec<Unread>,
     /// The same of another tool, beside the fields that rules judge by commands: for these rules, it is a shell.
@@ -118,6 +121,7 @@ pub(super) fn evaluate(
         views: Vec::new(),
         units: Vec::new(),
         covered: Vec::new(),
+        asked: Vec::new(),
         unread: Vec::new(),
         beside_judged: Vec::new(),
         ruling,
@@ -434,6 +438,9 @@ impl Evaluation<'_> {
                 self.cover(number, Cover::Covered);
             }
         }
+        if effect == ToolDecision::Ask && !self.asked.contains(&unit) {
+            self.asked.push(unit);
+        }
         let said = self.spoke(file, rule, effect, unit, why);
         if !self.ruling.spoke.contains(&said) {
             self.ruling.spoke.push(said);
@@ -549,23 +556,11 @@ impl Evaluation<'_> {
         if self.ruling.decision == ToolDecision::Ask {
             self.ruling.pins = pins::of_paths_and_commands(&self.seen, &self.views);
             if self.ruling.winners().all(|spoke| spoke.grantable && !spoke.every_time) {
-                self.ruling.patterns = patterns::patterns(&self.seen, &self.views);
+                self.ruling.patterns = self.patterns();
             }
-            self.scripts();
+            self.bind_to_scripts();
         }
         self.ruling.sort();
-    }
-
-    /// Binds the questions to the content of the scripts that the commands run. Where that is not possible, no answer in
-    /// advance may answer them. The commands of a class run none.
-    fn scripts(&mut self) {
-        if !self.ruling.patterns.is_empty() {
-            return;
-        }
-        match scripts::contents(&self.seen, &self.views) {
-            Some(contents) => self.ruling.pins.extend(contents),
-            None => self.ruling.spoke.iter_mut().for_each(|spoke| spoke.grantable = false),
-        }
     }
 
     fn default(&self, unit: Unit) -> Spoke {

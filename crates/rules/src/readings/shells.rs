@@ -114,6 +114,11 @@ pub(crate) fn is_for_people(name: &str, value: &Value) -> bool {
     value.is_string() && harmless(name) == Some(Harmless::ForPeople)
 }
 
+/// Returns `true` if an argument of a shell tool says how long the tool waits, or whether it does.
+pub(crate) fn is_of_waiting(name: &str) -> bool {
+    matches!(harmless(name), Some(Harmless::Number | Harmless::Flag))
+}
+
 fn harmless(name: &str) -> Option<Harmless> {
     FIELDS.iter().find(|(names, _)| names.contains(&name)).map(|(_, harmless)| *harmless)
 }

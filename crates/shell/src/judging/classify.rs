@@ -106,6 +106,67 @@ impl Classifier {
         text && workspace.places(path, directory).is_some_and(|places| places.iter().all(plain))
     }
 
+    /// Whether a path, relative to a directory, leads to the definition of a build in the workspace, as it is written and as
+    /// it resolves.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer);
+    /// assert!(classifier.is_build_definition("Cargo.toml", Path::new("/w")));
+    /// assert!(!classifier.is_build_definition("../Cargo.toml", Path::new("/w")));
+    /// ```
+    #[must_use]
+    pub fn is_build_definition(&self, path: &str, directory: &Path) -> bool {
+        let workspace = &self.settings.workspace;
+        let defines = |found: &PathBuf| {
+            workspace.place(found) == PathClass::Inside && is_build_definition(found)
+        };
+        let text = !path.starts_with('~') && !path.contains(['\0', '\n']);
+        text && workspace.places(path, directory).is_some_and(|places| places.iter().all(defines))
+    }
+
+    /// The file that the name of a program resolves to, whether the table knows the program or not. `None` where there is
+    /// no such program, and where tools may write the file or put another one of this name in its place.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer);
+    /// let searching = |folders: &[&str]| classifier.clone().with_search_path(SearchPath::new(folders.iter().copied()));
+    /// assert!(searching(&["/usr/bin", "/bin"]).program_file("env").is_some());
+    /// assert!(searching(&["/w/bin", "/usr/bin"]).program_file("env").is_none(), "tools may write to the first folder");
+    /// ```
+    #[must_use]
+    pub fn program_file(&self, name: &str) -> Option<PathBuf> {
+        match self.settings.search_path.find(name, &self.settings.workspace) {
+            ProgramFile::File(file) => Some(file),
+            ProgramFile::Nothing | ProgramFile::Problem(_) => None,
+        }
+    }
+
+    /// Whether a word is the name of a program: of one in the table, or of one in the folders that are searched. What a shell
+    /// has built in is none, as no other program can start it.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer)
+    ///     .with_search_path(SearchPath::new(["/nonexistent"]));
+    /// assert!(classifier.names_program("git") && !classifier.names_program("frobnicate"));
+    /// assert!(!classifier.names_program("wait"));
+    /// ```
+    #[must_use]
+    pub fn names_program(&self, word: &str) -> bool {
+        let found = || self.settings.search_path.find(word, &self.settings.workspace);
+        let known = self.settings.programs.get(word);
+        !word.is_empty()
+            && !word.contains('/')
+            && (known.is_some_and(|entry| !entry.is(ProgramMark::Builtin))
+                || !matches!(found(), ProgramFile::Nothing))
+    }
+
     /// The files that a pattern of a shell, such as `src/*.rs`, matches now, from a directory. Empty in a
     /// [`lexical`](Workspace::lexical) workspace, and `None` where there are too many to look at.
     ///

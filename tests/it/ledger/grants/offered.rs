@@ -205,3 +205,69 @@ async fn a_call_that_may_not_be_granted_is_offered_no_grant() {
     let (status, _) = approved(&ledger, &record, json!({"scope": "session"})).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
 }
+
+/// G3: "Examples of what else it would allow, and of what looks alike and it never allows, are shown with it".
+#[tokio::test]
+async fn an_offer_says_what_it_would_never_allow() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let class = GrantPattern::new("add", "any `add`")
+        .with_field("command")
+        .with_example("add a")
+        .with_never("add ../b\u{202e}");
+    let asked = Decision::ask("adds").with_metadata(GRANTABLE, true).with_grant_patterns([class]);
+    let ask = Ask::new("r1", "root/c1", "shell").with_questions(asked.questions().to_vec());
+    let offers = Offers::of(&ledger.park(ask).await.unwrap().ask);
+    let offers: Vec<GrantOffer> = offers.iter().cloned().collect();
+    assert!(offers[0].never().is_empty());
+    assert_eq!(offers[1].never(), ["add ../b\u{202e}"]);
+    assert_eq!(offers[1].shown()["never"], json!([r"add ../b\u{202e}"]));
+}
+
+/// G3: "a page offers it for the session, or for the project for up to 90 days".
+#[tokio::test]
+async fn a_grant_for_the_project_is_offered_for_90_days() {
+    let project = countersign::ledger::Project::at("host", "/usr/lib").unwrap();
+    let ledger = Ledger::new(MemoryStore::new()).session("s1").project(project);
+    let offers = Offers::of(&ledger.park(asked("r1")).await.unwrap().ask);
+    let shown: Vec<(Value, Value)> =
+        offers.shown().map(|it| (it["scope"].clone(), it["seconds"].clone())).collect();
+    let of = |place: &str, seconds: u64| (json!(place), json!(seconds));
+    assert_eq!(
+        shown,
+        [
+            of("session", 3600),
+            of("session", 43_200),
+            of("project", 43_200),
+            of("project", 90 * 86_400)
+        ]
+    );
+}
+
+/// A class may free all pins that begin in one way, and calls of a class may lack the arguments in which they differ.
+#[tokio::test]
+async fn a_class_frees_the_pins_and_the_arguments_that_it_names() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let ask = |run: &str, pin: (&str, &str), args: Args| {
+        let class = GrantPattern::new("run", "any run")
+            .with_field("command")
+            .with_field("timeout")
+            .with_pin("content of ");
+        let asked =
+            Decision::ask("runs").with_metadata(GRANTABLE, true).with_grant_patterns([class]);
+        let asked = asked.with_pin(pin.0, pin.1);
+        Ask::new(run, "root/c1", "shell").with_args(args).with_questions(asked.questions().to_vec())
+    };
+    let args = || Args::new().with("command", "x").with("directory", "a");
+    let first = ask("r1", ("content of Makefile", "1"), args());
+    let scope = GrantScope::Session("s1".into());
+    let grant = Grant::of_class(&first, scope, "run").unwrap();
+    assert!(!grant.sentence().contains("Makefile"), "{}", grant.sentence());
+    assert!(!grant.to_toml().contains("Makefile"), "{}", grant.to_toml());
+    ledger.make_grant(grant, &["ann"]).await.unwrap();
+    let answered = async |ask: Ask| ledger.answer_by_grant(&ask).await.unwrap().is_some();
+    let other = args().with("command", "y").with("timeout", 5);
+    assert!(answered(ask("r2", ("content of package.json", "2"), other.clone())).await);
+    assert!(!answered(ask("r3", ("contents", "2"), other.clone())).await, "another pin");
+    assert!(!answered(ask("r4", ("content of x", "2"), other.with("env", "x"))).await);
+    assert!(!answered(ask("r5", ("content of x", "2"), args().with("directory", "b"))).await);
+}
