@@ -250,6 +250,22 @@ fn a_variable_that_only_the_commands_of_codex_get_is_a_reason_to_ask() {
     assert_allowed(&desk.answer("ls", &[]));
 }
 
+/// P5: "a text that cannot be read, and in which the name of such a setting stands". Any other sets nothing in any client.
+#[test]
+fn settings_that_cannot_be_read_ask_only_where_they_may_set_a_variable() {
+    let desk = Desk::new("claude");
+    desk.install(&[]);
+    fs::create_dir_all(desk.project().join(".claude")).unwrap();
+    for (text, is_quiet) in [("", true), ("x\n", true), ("{{", true), (r#"{"\u0065nv" {"#, false)] {
+        fs::write(desk.project().join(".claude/settings.json"), text).unwrap();
+        let told = desk.answer("ls", &[]);
+        match is_quiet {
+            true => assert_allowed(&told),
+            false => assert_denied("claude", &told, "which cannot be read"),
+        }
+    }
+}
+
 /// P5: "A variable that a project's settings of a client set … silences every allow unless its name is known to be
 /// harmless", and the doctor is red for the same ones.
 #[test]
@@ -286,7 +302,7 @@ fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless(
             r#"{"claudeCode.environmentVariables": [{"name": "APP", "value": "1"}]}"#,
             "APP",
         ),
-        ("claude", ".claude/settings.json", "{{", "which cannot be read"),
+        ("claude", ".claude/settings.json", r#"{"env" {"APP": "1"}}"#, "which cannot be read"),
     ] {
         let desk = Desk::new(client);
         desk.install(&[]);
@@ -727,7 +743,7 @@ fn the_doctor_is_red_for_what_a_project_sets_for_any_client() {
             format!("{{\"remoteEnv\": {variables}}}"),
             &all,
         ),
-        ("claude", ".claude/settings.json", "{{".into(), &["cannot be read"]),
+        ("claude", ".claude/settings.json", r#"{"env" {}}"#.into(), &["cannot be read"]),
     ] {
         let desk = Desk::new(client);
         desk.install(&[]);

@@ -13,7 +13,7 @@
 //! | settings of an editor, a container | a variable of the tables | asks about the calls that it concerns |
 //! | settings of an editor, a container | another that is not known to be harmless, where the client is the editor | asks about each call |
 //! | settings of a client | a shell for commands | asks about each call |
-//! | settings of a client | what cannot be read | asks about each call |
+//! | settings of a client | a text that cannot be read, and in which the name of such a setting stands | asks about each call |
 //! | `.env`, `mise.toml` | a variable of the tables | asks about the calls that it concerns |
 
 use std::ffi::OsString;
@@ -173,7 +173,7 @@ impl ProjectSettings {
         let parsed = match text_of(file).map(|text| text.map(|text| (parsed(&text, form), text))) {
             Ok(None) => return Environment::default(),
             Ok(Some((Some(parsed), _))) => parsed,
-            Ok(Some((None, text))) if is_own && form.is_of_client() => {
+            Ok(Some((None, text))) if is_own && form.is_of_client() && may_set(&text, form) => {
                 return Environment::of_setting(&format!("{shown}, which cannot be read"), &text);
             }
             Err(_) if is_own => {
@@ -216,11 +216,9 @@ impl ProjectSettings {
             Ok(text) => text?,
             Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
         };
-        // A client may read more than we do.
         let Some(parsed) = parsed(&text, form) else {
-            return Some(vec![format!(
-                "{shown} cannot be read, so that its settings are not known"
-            )]);
+            let problem = format!("{shown} cannot be read, so that its settings are not known");
+            return may_set(&text, form).then(|| vec![problem]);
         };
         let set = parsed.variables(form);
         let mut found = variables(&shown.to_string(), set, self.is_strict(form), &self.home);
@@ -422,6 +420,15 @@ fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
             toml_value(text).map(FileContent::Value)
         }
     }
+}
+
+/// Returns `true` if a text that we cannot read may have one of the settings for a client that reads more than we do: the
+/// name of one stands in it, or an escape by which a name can be written.
+fn may_set(text: &str, form: SettingsForm) -> bool {
+    let Some(wanted) = form.settings() else { return false };
+    let of_switches = wanted.switches.iter().map(|(keys, _)| *keys);
+    let mut all = wanted.variables.iter().copied().chain(of_switches);
+    text.contains('\\') || all.any(|keys| keys.first().is_some_and(|key| text.contains(key)))
 }
 
 /// The values at these keys: several where a table on the way is one of a list.
