@@ -162,6 +162,45 @@ fn what_touches_the_session_alone_is_unasked_and_leaving_a_plan_is_not() {
     assert!(load(text("allow = 'client:*'")).is_err());
 }
 
+/// R5: a plan of Claude Code is written with that client's own tools, as a person sees it before it is followed.
+#[test]
+fn a_plan_is_written_unasked_with_the_tools_of_its_client_only() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    let plans = home.path().join(".claude/plans");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&plans).unwrap();
+    std::fs::write(home.path().join(".claude/settings.json"), "{}").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../settings.json", plans.join("linked.md")).unwrap();
+    let rules =
+        Rules::builder().root(&project).home(home.path()).preset(Preset::Developer).load().unwrap();
+    let decide = |tool: &str, path: &str| {
+        let args = json!({"path": path, "content": "Run `.git/hooks/x`."});
+        rules.decide(&RuleCall::named(tool, args.as_object().unwrap())).decision()
+    };
+    let at = |name: &str| home.path().join(".claude").join(name).to_str().unwrap().to_owned();
+    for tool in ["set:claude/write_file", "set:claude/edit_file"] {
+        assert_eq!(decide(tool, &at("plans/calm-river.md")), ToolDecision::Allow, "{tool}");
+        for other in [
+            "plans/x/y.md",
+            "plans/x.json",
+            "CLAUDE.md",
+            "skills/x/SKILL.md",
+            "plans/../settings.json",
+            "plans/linked.md",
+        ] {
+            assert_eq!(decide(tool, &at(other)), ToolDecision::Ask, "{tool} {other}");
+        }
+        let own = project.join(".claude/plans/x.md");
+        assert_eq!(decide(tool, own.to_str().unwrap()), ToolDecision::Ask, "{tool}");
+    }
+    for tool in ["write_file", "set:gemini/write_file", "mcp:claude/write_file", "set:claude/patch"]
+    {
+        assert_eq!(decide(tool, &at("plans/x.md")), ToolDecision::Ask, "{tool}");
+    }
+}
+
 /// P6: "The start of another agent is allowed with fields that are known, for clients whose hooks see its calls."
 #[test]
 fn an_agent_is_started_with_known_fields_only() {

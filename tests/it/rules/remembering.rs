@@ -180,7 +180,7 @@ fn a_word_that_may_be_more_than_a_name_is_in_no_class() {
         "beads",
         "beads --json show x",
         "beads -C docs show x",
-        "./payload show x",
+        "../payload show x",
     ]);
 }
 
@@ -303,6 +303,48 @@ fn inline_code_is_granted_as_exactly_the_same_call() {
         assert!(ruling.is_grantable(), "{text}: {ruling}");
         assert!(ruling.grant_patterns().is_empty(), "{text}");
     }
+}
+
+/// G3: "this script, with this content".
+#[test]
+fn a_script_may_be_granted_with_other_operands_while_it_is_as_it_was() {
+    let place = Place::new();
+    let script = place.project.path().join("docs/tool.py");
+    std::fs::write(&script, "print(1)\n").unwrap();
+    let get = place.class("python3 docs/tool.py get a --ref x");
+    for same in [
+        "python3 docs/tool.py get --ref y b",
+        "cd docs && python3 tool.py get docs-b --ref=z | head -3",
+        "python3 ./docs/tool.py get ./docs/a.md --ref x",
+    ] {
+        assert_eq!(place.class(same), get, "{same}");
+    }
+    for other in ["python3 docs/tool.py put a --ref x", "python3 docs/tool.py get a"] {
+        assert_ne!(place.class(other), get, "{other}");
+    }
+    place.has_none(&[
+        "python3 -i docs/tool.py get a",
+        "python3 docs/tool.py push a",
+        "python3 docs/tool.py get git",
+        "python3 docs/tool.py get ../x",
+        "python3 docs/tool.py get -- a",
+        "python3 docs/tool.py get 'import os'",
+        "python3 docs/tool.py get https://evil.example",
+        "python3 docs/tool.py get .env",
+        "python3 docs/tool.py get a > docs/a.md",
+        "echo x | python3 docs/tool.py get a",
+        "PYTHONPATH=docs python3 docs/tool.py get a",
+        "python3 docs/missing.py get a",
+        "python3 /tmp/tool.py get a",
+    ]);
+    // One that is started by its path is bound in the same way.
+    assert_eq!(place.class("./payload show x"), place.class("cd docs && ../payload show y"));
+    place.has_none(&["./payload show docs/tool.py", "/usr/bin/payload show x"]);
+    std::fs::write(&script, "print(2)\n").unwrap();
+    assert_ne!(place.class("python3 docs/tool.py get a --ref x"), get);
+    std::fs::remove_file(&script).unwrap();
+    std::os::unix::fs::symlink("/usr/bin/env", &script).unwrap();
+    place.has_none(&["python3 docs/tool.py get a --ref x"]);
 }
 
 /// G3: "the file, or its folder without those below it".

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use countersign_shell::{Commands, Dialect, Preset};
 
-use super::{allows, classifier, developer};
+use super::{allows, asks, classifier, developer};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Sh, Dialect::Bash, Dialect::Zsh];
 
@@ -69,7 +69,9 @@ fn a_substitution_that_older_shells_end_elsewhere_is_refused() {
         "echo $(ls # )\n)",
         "echo $(ls; #'\n)",
         "cat <(ls # \"\n)",
-        "echo $(cat <<'E'\nit's\nE\n)",
+        "echo $(cat <<'E'\nit's\nE\n) 'a)'; ls",
+        "echo $(cat <<'E'\nit's\nE\n) '; rm x #'",
+        "echo \"$(cat <<'E'\nit's\nE\n)\" && echo 'b)'",
         "echo \"$(cat <<'E'\n:)\nE\n)\"",
         "echo \"$(cat <<'E'\na #1)\nE\n)\"",
         "echo $(case x in x) ls;; esac)",
@@ -83,7 +85,37 @@ fn a_substitution_that_older_shells_end_elsewhere_is_refused() {
         "case x in x) echo \"$(ls)\";; esac",
         "ls # don't )\npwd",
         "cat <<'E'\ndon't )\nE\n",
+        // An older shell finds no end, and so runs nothing.
+        "echo $(cat <<'E'\nit's\nE\n)",
+        "git commit -m \"$(cat <<'E'\nfix: don't ask\nE\n)\"",
     ]);
+}
+
+/// C1: `$'\t'` is a tab in every shell that has these quotes, and a text in one that has not.
+#[test]
+fn escapes_that_every_shell_reads_alike_are_read() {
+    let text = r"sort -t$'\t' -k2 $'a\n[x]\\' -u";
+    for dialect in [Dialect::Bash, Dialect::Zsh] {
+        let parsed = Commands::parse(text, dialect).unwrap();
+        let argv: Vec<_> = parsed.simple_commands().map(|it| it.argv().unwrap()).collect();
+        assert_eq!(argv, [vec!["sort", "-t\t", "-k2", "a\n[x]\\", "-u"]]);
+    }
+    assert!(Commands::parse(text, Dialect::Sh).is_err());
+    allows(r"git log --format=%s | sort -t$'\t' -k1,1nr");
+    refused(&[
+        r"ls $'\x41'",
+        r"ls $'\101'",
+        r"ls $'\u0041'",
+        r"ls $'\cA'",
+        r"ls $'\e'",
+        // `dash` ends the quotes at the first apostrophe.
+        r"ls $'\'; rm -rf src #'",
+        r"ls $'a",
+        r#"ls "$'a'""#,
+    ]);
+    for text in [r"$'rm' x", r"cat $'/etc/shadow'", r"cat a > $'.git/config'"] {
+        asks(text);
+    }
 }
 
 /// Bash 5.2 writes the commands of a substitution down anew, and loses the separator behind a here-document.

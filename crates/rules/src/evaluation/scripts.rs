@@ -24,7 +24,7 @@ use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
 use countersign_shell::{Effect, Part};
 
 /// The largest script that a question is bound to, in bytes. It is read with each question.
-const MAX_SIZE: u64 = 8 << 20;
+pub(super) const MAX_SIZE: u64 = 8 << 20;
 
 /// To how many files questions are bound.
 const MAX_FILES: usize = 32;

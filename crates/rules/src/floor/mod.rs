@@ -27,7 +27,8 @@
 //! table of its tools knows as one that reads, a tool of the program itself with such a name of the vocabulary, a tool that a user's file calls read-only, and a command that the table of
 //! programs knows as one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by
 //! itself only where a command does more than read there. A working tree of the project below `.claude/worktrees` is as the
-//! root is.
+//! root is. A plan of Claude Code (`~/.claude/plans/NAME.md`) is free for that client's own tools: a person sees it before it
+//! is followed.
 
 mod computed;
 mod configuring;
@@ -524,11 +525,12 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
         false => path,
     };
     let names_one = is_protected(inner);
-    if names_one && !may_be_in_worktree(text) || is_head(inner) {
+    let may_be_free = may_be_in_worktree(text) || part.is_none() && text.contains(PLANS);
+    if names_one && !may_be_free || is_head(inner) {
         return true;
     }
     if !seen.places().looks() && seen.engine.protected.is_empty() {
-        return names_one;
+        return names_one && !(part.is_none() && is_plan(seen, &lexically_normal(path)));
     }
     let directories = part.map_or_else(|| seen.directories(), Part::directories);
     directories.iter().any(|directory| match seen.places().of(text, directory) {
@@ -540,6 +542,19 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
 /// Returns `true` if a text may lead to a working tree of Claude Code, whose place says whether it is protected.
 fn may_be_in_worktree(text: &str) -> bool {
     text.contains(".claude/worktrees/")
+}
+
+/// Where Claude Code keeps its plans, below the home directory.
+const PLANS: &str = ".claude/plans/";
+
+/// Whether a place is a plan of Claude Code, which the call changes with a tool of that client. A plan is shown to a person
+/// before it is followed.
+fn is_plan(seen: &Seen<'_>, place: &Path) -> bool {
+    let edits = matches!(seen.call.tool, "write_file" | "edit_file")
+        && seen.call.toolset_as_set() == Some("claude");
+    let home = seen.places().home().filter(|_| edits);
+    let inner = home.and_then(|home| inside(place, home)?.to_str()?.strip_prefix(PLANS));
+    inner.is_some_and(|name| name.ends_with(".md") && !name.contains(is_separator))
 }
 
 /// Whether a command names a file `HEAD` below the root, by which git takes the folder for a repository: also as `HEAD`
@@ -559,11 +574,14 @@ fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
 /// Whether a place is protected, by the names on its way or as one that the user has named.
 fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
     let root = seen.places().root();
+    let is_plan = is_plan(seen, place);
     let by_name = is_protected(inside(place, root).unwrap_or(place))
-        && seen.own_worktree(place).is_none_or(is_protected);
+        && seen.own_worktree(place).is_none_or(is_protected)
+        && !is_plan;
     by_name
         || seen.engine.protected.iter().any(|known| {
-            place.starts_with(known)
+            // The folder of all settings of the client is among these.
+            place.starts_with(known) && !(is_plan && known.ends_with(".claude"))
                 || (known.starts_with(place) && place != root && !root.starts_with(place))
         })
 }

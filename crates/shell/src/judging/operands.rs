@@ -394,6 +394,15 @@ impl Simple<'_> {
         }
     }
 
+    /// Whether a word leads into the workspace, from each directory that the command may run in.
+    fn is_own(&self, judging: &Judging<'_>, word: &Word) -> bool {
+        let workspace = &judging.settings.workspace;
+        self.here.iter().all(|here| {
+            let places = workspace.places(&word.text, here);
+            places.is_some_and(|all| all.iter().all(|found| is_in(found, workspace.root())))
+        })
+    }
+
     /// A path in one of the directories that the command may run in.
     pub(crate) fn path(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
         match word.kind {
@@ -402,7 +411,11 @@ impl Simple<'_> {
             WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
             WordKind::Tilde => {}
             WordKind::Literal | WordKind::Glob => {
-                if may_be_secret(&word.text) || after_glob(&word.text) {
+                let names_only = *kind == Kind::List && self.hides_content;
+                let is_secret = may_be_secret(&word.text);
+                if is_secret && !(names_only && self.is_own(judging, word))
+                    || after_glob(&word.text)
+                {
                     self.ask_about_reach(format!(
                         "`{}` may stand for a file that holds secrets",
                         word.text
@@ -472,15 +485,6 @@ impl Simple<'_> {
             if places.iter().all(plain) {
                 continue;
             }
-            // The names in a folder are no secret where only names and sizes are shown, unless the pattern says which.
-            let is_own = |found: &PathBuf| is_in(found, workspace.root());
-            if *kind == Kind::List
-                && self.hides_content
-                && !is_secret(&word.text)
-                && places.iter().all(is_own)
-            {
-                continue;
-            }
             let one = Word { text: path.display().to_string(), ..word.clone() };
             if places.iter().any(|found| self.placed(judging, &one, found, kind)) {
                 return true;
@@ -497,6 +501,9 @@ impl Simple<'_> {
         let text = &word.text;
         match (kind, what) {
             (_, PathClass::Stream) => return false,
+            // The names in the workspace are no secret, where only names and sizes are shown.
+            (Kind::List, PathClass::Secret)
+                if self.hides_content && is_in(found, judging.settings.workspace.root()) => {}
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))
             }

@@ -10,7 +10,8 @@
 //! )" '; rm x #'
 //! ```
 //!
-//! So we scan each substitution as they do, too, and refuse it if one of the scanners ends it elsewhere:
+//! So we scan each substitution as they do, too, and refuse it if one of the scanners ends it elsewhere. A scanner that comes
+//! to the end of the whole text, as behind a single apostrophe in a message, finds an error and runs nothing:
 //!
 //! | scanner | comments | quotes |
 //! |---|---|---|
@@ -26,12 +27,16 @@ use std::ops::Range;
 /// How deeply quotes and substitutions may be nested in the text that is scanned.
 const MAX_DEPTH: usize = 16;
 
-/// Returns `true` if every scanner ends the substitution inside of this range, which lies between its parentheses.
-/// `comments` are those that the lexer has read, in order.
+/// Returns `true` if every scanner ends the substitution inside of this range, which lies between its parentheses, or finds
+/// no end at all. `comments` are those that the lexer has read, in order.
 pub(super) fn ends_alike(text: &str, inside: &Range<usize>, comments: &[Range<usize>]) -> bool {
     [true, false].into_iter().all(|nested| {
-        let mut scanner = Scanner { bytes: text.as_bytes(), at: inside.start, nested, comments };
-        scanner.group(0).is_some() && scanner.at == inside.end + 1
+        let bytes = text.as_bytes();
+        let mut scanner = Scanner { bytes, at: inside.start, nested, comments, ran_out: false };
+        match scanner.group(0) {
+            Some(()) => scanner.at == inside.end + 1,
+            None => scanner.ran_out,
+        }
     })
 }
 
@@ -41,6 +46,8 @@ struct Scanner<'a> {
     /// `true` if a substitution in double quotes may have double quotes of its own.
     nested: bool,
     comments: &'a [Range<usize>],
+    /// `true` if the text ended before the substitution did.
+    ran_out: bool,
 }
 
 impl Scanner<'_> {
@@ -49,6 +56,7 @@ impl Scanner<'_> {
     }
 
     fn next(&mut self) -> Option<u8> {
+        self.ran_out |= self.peek().is_none();
         let byte = self.peek()?;
         self.at += 1;
         Some(byte)

@@ -246,6 +246,9 @@ impl Lexer<'_> {
         let length = match rest.chars().next() {
             None | Some(' ' | '\t' | '\n') => 0,
             Some('"') if word.in_double_quotes => 0,
+            Some('\'') if self.dialect.has_extensions() && !word.in_double_quotes => {
+                return self.escapes(word);
+            }
             Some('(') if rest.starts_with("((") => {
                 let Some((length, value)) = arithmetic::expansion(rest) else {
                     return Err(self.stop("arithmetic is analysed with numbers only"));
@@ -287,6 +290,36 @@ impl Lexer<'_> {
             word.parameters.push(parameter.to_owned());
         }
         Ok(false)
+    }
+
+    /// Reads `$'…'` with the escapes that every shell which has these quotes reads alike: `$'\t'`. No quote may be escaped:
+    /// another shell finds the end of the word there.
+    fn escapes(&mut self, word: &mut OpenWord) -> Result<bool, Stop> {
+        let start = self.at;
+        let mut rest = self.rest().char_indices().skip(2);
+        while let Some((at, next)) = rest.next() {
+            let decoded = match next {
+                '\'' => {
+                    self.at = start + at + 1;
+                    word.quoted = true;
+                    return Ok(false);
+                }
+                '\\' => match rest.next() {
+                    Some((_, 't')) => '\t',
+                    Some((_, 'n')) => '\n',
+                    Some((_, 'r')) => '\r',
+                    Some((_, escaped @ ('\\' | '"'))) => escaped,
+                    _ => return Err(self.stop("this escape in `$'…'` is not analysed")),
+                },
+                '\n' if self.resume.is_some() => {
+                    return Err(self.stop("a line break in quotes before a here-document"));
+                }
+                plain => plain,
+            };
+            word.quotes_bracket |= matches!(decoded, '[' | ']');
+            word.text.push(decoded);
+        }
+        Err(Stop::new(start, "a quote without its end"))
     }
 
     /// The length of a parameter without braces. Refuses one to which `zsh` also counts what follows: an index, whose

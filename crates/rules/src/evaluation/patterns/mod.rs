@@ -8,6 +8,7 @@
 //! |---|---|
 //! | a command of the list in `grantable.txt` | the same options and any operands; any of the options that the list has |
 //! | a program that the table does not know | its name and the word behind it, the same options, and operands that are plain names or plain files |
+//! | a script of the workspace | this script with this content, the word behind it, the same options, and such operands |
 //! | `curl` without data and credentials | the same options, and addresses of the same scheme and host |
 //! | a text of several commands | one class, for texts whose commands that are asked about are each in the class of one of these |
 //! | a tool that changes files of the workspace | this file with any content; any file in its folder |
@@ -29,6 +30,7 @@ mod addresses;
 mod commands;
 mod files;
 mod listed;
+mod scripts;
 mod texts;
 mod unknown;
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::addresses;
 use super::commands::{CommandClass, CommandClasses};
-use super::{listed, unknown};
+use super::{listed, scripts, unknown};
 use crate::calls::command::CommandView;
 use crate::matching::seen::Seen;
 use crate::readings::shells;
@@ -80,7 +80,7 @@ fn classes(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandCl
         return None;
     }
     let found = listed::classes(seen, part).or_else(|| addresses::of_curl(seen, part));
-    found.or_else(|| unknown::class(seen, view, part))
+    found.or_else(|| scripts::class(seen, view, part)).or_else(|| unknown::class(seen, view, part))
 }
 
 /// The classes of commands as those of their text: its own, if it is of one kind, and otherwise one for all.

@@ -122,16 +122,7 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
     if !is_first_word(first) || !is_harmless(seen, part, first) {
         return None;
     }
-    let mut options = Vec::new();
-    for word in rest {
-        if word.starts_with('-') {
-            options.push(option(seen, part, word)?);
-        } else if !is_operand(seen, part, word) {
-            return None;
-        }
-    }
-    options.sort();
-    options.dedup();
+    let options = options_of(seen, part, rest)?;
     let (with, command) = (with(&options), format!("{name} {first}"));
     let is = match file.is_empty() {
         false => format!("while `{name}` is `{}`", countersign::show::escape(&file)),
@@ -153,9 +144,24 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
     Some(CommandClasses { narrow, wide: None })
 }
 
+/// The options among the words of a command, sorted. `None` where one may do more than that, or an operand may.
+pub(super) fn options_of(seen: &Seen<'_>, part: &Part, words: &[String]) -> Option<Vec<String>> {
+    let mut options = Vec::new();
+    for word in words {
+        if word.starts_with('-') {
+            options.push(option(seen, part, word)?);
+        } else if !is_operand(seen, part, word) {
+            return None;
+        }
+    }
+    options.sort();
+    options.dedup();
+    Some(options)
+}
+
 /// The file of a program, as a text that is empty where there is no such program; `None` where tools may write it, or put
 /// another one of this name in its place, and where no file is looked at.
-fn program(seen: &Seen<'_>, name: &str) -> Option<String> {
+pub(super) fn program(seen: &Seen<'_>, name: &str) -> Option<String> {
     let classifier = &seen.engine.classifier;
     if !seen.places().looks() || !classifier.is_installed(name) {
         return None;
@@ -216,7 +222,7 @@ const SHELL_WORDS: &[&str] = &[
 ];
 
 /// A word that says what the program is to do: letters, and digits and signs between them.
-fn is_first_word(word: &str) -> bool {
+pub(super) fn is_first_word(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
     let is_harmless = |piece: &str| !is_never(piece);
     word.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -279,7 +285,7 @@ const INSTALLED: &[&str] = &["node_modules/.bin", ".venv/bin", "venv/bin", "vend
 
 /// Whether a word is neither the name of a program nor a script, and does not say that something is run, sent, deleted or
 /// set.
-fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
+pub(super) fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     let may_run = |directory: &PathBuf| {
         let file = directory.join(word);
         let is_installed = |folder: &&str| directory.join(folder).join(word).exists();
@@ -293,7 +299,7 @@ fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
 }
 
 /// Whether the command at this place gets input from the text: from a pipe, or from a redirection around it.
-fn is_fed(commands: &Commands, span: &Range<usize>, fed: bool) -> bool {
+pub(super) fn is_fed(commands: &Commands, span: &Range<usize>, fed: bool) -> bool {
     let feeds = |all: &[Redirection]| all.iter().any(|it| feeds(it.target()));
     commands.pipelines().iter().any(|pipeline| {
         pipeline.stages().iter().enumerate().any(|(at, stage)| {

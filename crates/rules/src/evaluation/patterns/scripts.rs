@@ -1,0 +1,72 @@
+//! The class of a script of the workspace: this script, with this content, and operands that are plain names or files.
+//!
+//! The digest of the script is in the name of the class, so that another content is another class. What the script imports
+//! or starts is not looked at, as with an approval of exactly one call.
+
+use super::commands::{CommandClass, CommandClasses, is_bare, with};
+use super::unknown::{is_fed, is_first_word, is_harmless, options_of, program};
+use crate::calls::command::CommandView;
+use crate::evaluation::scripts::MAX_SIZE;
+use crate::matching::seen::Seen;
+use countersign_shell::program_files::{digest_of, without_version};
+use countersign_shell::{Part, inside};
+
+/// Programs whose first operand is the script that they run, whatever follows.
+const RUNNERS: &[&str] = &[
+    "Rscript", "bash", "bun", "dash", "ksh", "lua", "node", "perl", "php", "pypy", "python",
+    "ruby", "sh", "tsx", "zsh",
+];
+
+/// The class of a command that runs a script of the workspace; `None` where there is none.
+pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
+    let is_literal = part.words().iter().all(|word| word.literal().is_some());
+    if !is_literal || part.reasons().len() != 1 || !is_bare(seen, part) {
+        return None;
+    }
+    if is_fed(view.commands(), &part.span(), false) || !seen.places().looks() {
+        return None;
+    }
+    let (runner, script, rest) = match part.argv() {
+        [script, rest @ ..] if script.contains('/') => (None, script, rest),
+        // A word without a folder or an ending may be a command of the program: `bun run`.
+        [runner, script, rest @ ..]
+            if RUNNERS.contains(&without_version(runner)) && script.contains(['/', '.']) =>
+        {
+            (Some(runner), script, rest)
+        }
+        _ => return None,
+    };
+    let [directory] = part.directories() else { return None };
+    if script.starts_with('-') || !seen.engine.classifier.is_plain_file(script, directory) {
+        return None;
+    }
+    let file = directory.join(script);
+    let digest = digest_of(&file, MAX_SIZE).ok()??;
+    let found = match runner {
+        Some(runner) => program(seen, runner)?,
+        None => String::new(),
+    };
+    let (first, rest) = match rest {
+        [first, rest @ ..] if is_first_word(first) => {
+            is_harmless(seen, part, first).then_some((format!(" {first}"), rest))?
+        }
+        rest => (String::new(), rest),
+    };
+    let options = options_of(seen, part, rest)?;
+    let place = countersign_shell::lexically_normal(&file);
+    let place = inside(&place, seen.places().root())?.to_str()?.to_owned();
+    let runs = runner.map_or(String::new(), |runner| format!("{runner} "));
+    let (with, command) = (with(&options), format!("{runs}{place}{first}"));
+    let narrow = CommandClass {
+        name: format!("script {found} {command}{with} {digest}"),
+        says: format!(
+            "any `{command}`{with} of plain names and files of the workspace, while `{place}` is as it is now"
+        ),
+        example: Some(match options.as_slice() {
+            [] => format!("{command} NAME docs/FILE"),
+            options => format!("{command} NAME {}", options.join(" ")),
+        }),
+        never: vec![format!("{command}, once `{place}` has changed"), format!("{command} ../FILE")],
+    };
+    Some(CommandClasses { narrow, wide: None })
+}
