@@ -181,6 +181,21 @@ fn an_installation_says_three_lines() {
     }
 }
 
+/// An editor's terminal has the variables of the project that is open there: what the entry takes from one is said.
+#[test]
+fn an_installation_names_the_variables_that_its_entry_has_values_of() {
+    let user = User::new();
+    let install = |words: &[&str]| {
+        let mut command = user.command(&[&["hook", "install", "codex"], words].concat());
+        super::ended(&command.env("COUNTERSIGN_PRINCIPAL", "boss").output().unwrap())
+    };
+    let taken = install(&[]);
+    let line = taken.out.lines().nth(3).unwrap_or_default();
+    assert!(line.contains("`COUNTERSIGN_PRINCIPAL`") && line.contains("unset"), "{taken:?}");
+    let given = install(&["--", "--principal", "ann"]);
+    assert_eq!(given.out.lines().count(), 3, "{given:?}");
+}
+
 /// An editor's terminal has the variables of the project that is open there: they name no place of the entry.
 #[test]
 fn an_installation_refuses_places_that_lie_in_the_project() {
@@ -708,12 +723,17 @@ fn hooks_of_gemini_that_were_off_are_off_again_after_the_uninstallation() {
     let removed = user.run(&["hook", "uninstall", "gemini"]);
     assert!(removed.out.contains("switched off again"), "{removed:?}");
     assert_eq!(read(&file), theirs);
-    // Without that, nothing is said and nothing is switched.
-    fs::write(&file, json!({"theme": "x"}).to_string()).unwrap();
-    let plain = user.run(&["hook", "install", "gemini"]);
-    assert!(!plain.out.contains("switched"), "{plain:?}");
-    user.run(&["hook", "uninstall", "gemini"]);
-    assert_eq!(read(&file)["hooksConfig"]["enabled"], true);
+    // Without that, nothing is said, and the file is as it was: also after a second installation, by which no copy of the
+    // file is one from before the first.
+    for before in [json!({"theme": "x"}), json!({"theme": "x", "hooksConfig": {"enabled": true}})] {
+        fs::write(&file, before.to_string()).unwrap();
+        let plain = user.run(&["hook", "install", "gemini"]);
+        assert!(!plain.out.contains("switched"), "{plain:?}");
+        assert_eq!(read(&file)["hooksConfig"]["enabled"], true);
+        user.run(&["hook", "install", "gemini", "--limit", "60"]);
+        user.run(&["hook", "uninstall", "gemini"]);
+        assert_eq!(read(&file), before);
+    }
 }
 
 /// The file for administrators names rules of the machine, and nothing of the one who installs it.

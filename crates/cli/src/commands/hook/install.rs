@@ -107,6 +107,8 @@ pub(crate) struct PlannedHook {
     state: PathBuf,
     /// Its places, for people.
     places: String,
+    /// The variables of the terminal that the entry has values of.
+    variables: Vec<&'static str>,
     environment: Environment,
     rules: Option<Rules>,
     preset: Option<PresetName>,
@@ -191,7 +193,9 @@ impl Install {
         let client = self.place.client;
         let program = std::env::current_exe().and_then(|path| path.canonicalize());
         let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
-        let options = Options::parse(self.options, context)?.filled(context, &self.place)?;
+        let options = Options::parse(self.options, context)?;
+        let variables = options.variables()?;
+        let options = options.filled(context, &self.place)?;
         let options = options.editing(self.edits);
         let options = options.with_preset(self.preset, client).allowing(self.allow);
         options.check_asking(client)?;
@@ -238,6 +242,7 @@ impl Install {
             words,
             state,
             places,
+            variables,
             environment,
             rules,
             preset,
@@ -269,6 +274,9 @@ impl Install {
             where_to_answer(&planned),
         ]
         .join("\n");
+        if !planned.variables.is_empty() && !planned.place.managed {
+            text += &from_variables(&planned.variables);
+        }
         if verbose {
             text += &known(&planned.environment);
             text += &format!("\nThe hook has {}", planned.places);
@@ -319,6 +327,15 @@ fn where_it_is(planned: &PlannedHook, done: &Installed, context: &Context) -> St
         text += ". All hooks of this client were switched off, and are on now: `uninstall` switches them off again";
     }
     text
+}
+
+/// A line that is there only where a variable of the terminal stands in the entry: a project may have set it.
+fn from_variables(names: &[&str]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let names = names.join(", ");
+    format!(
+        "\nThe entry has what {names} of this terminal said: unset what you did not set yourself, and install again"
+    )
 }
 
 /// The second line: what happens at the next call.

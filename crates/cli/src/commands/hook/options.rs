@@ -151,6 +151,14 @@ impl Options {
         Ok(options)
     }
 
+    /// The variables of the terminal whose values go into the entry, as no option says otherwise. `HOME` is none of them: it is
+    /// the account that installs.
+    pub(super) fn variables(&self) -> Result<Vec<&'static str>, CommandError> {
+        let settings = &self.answering.settings;
+        let found = settings.without_effect(&settings.directories()?, self.config.as_deref());
+        Ok(found.into_iter().map(|(name, _)| name).filter(|name| *name != "HOME").collect())
+    }
+
     /// The options with all that a hook in this place has to be told.
     pub(super) fn filled(
         mut self,

@@ -62,8 +62,8 @@ pub(super) fn of_entries(
     let like = installation.clone().command(command).limit(limit_of_entries);
     let mut written = json!({});
     let words = |event: &str| like.words(Some(event));
-    let were_off = entry::were_off(settings, client);
-    if entry::add(&mut written, client, form, limit_of_entries, were_off, &words).is_err() {
+    let before = entry::Before::said(settings, client);
+    if entry::add(&mut written, client, form, limit_of_entries, before, &words).is_err() {
         return found;
     }
     for event in form.events {

@@ -13,37 +13,62 @@ use crate::hook::clients::files::HookEntry;
 use crate::hook::clients::spec::EntryForm;
 use countersign_shell::{Commands, Dialect};
 
-/// How an entry says that a person had switched hooks off before, for the removal.
-const WERE_OFF: &str = "asks before each tool call; hooks were switched off before";
-
-/// Returns `true` if the entries say that a person had switched hooks off before they were added.
-pub(super) fn were_off(settings: &Value, client: Client) -> bool {
-    find(settings, client).is_some_and(|it| it.value.get("description") == Some(&json!(WERE_OFF)))
+/// What the switch for all hooks of a client said before the entries were added, which put it on: without it they would be
+/// read and never called. They say so themselves, for the removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    On,
+    Off,
+    Unset,
 }
 
-/// Adds the entries. Tools are matched by what stands for all of them, so that new tools are seen, too. Gives whether
-/// hooks were switched off.
-///
-/// Where a client has a switch for all hooks, they are switched on, as without it the entries would be read and never
-/// called. `were_off` says that an earlier installation has done so.
+impl Before {
+    /// What entries that are in these settings say.
+    pub(super) fn said(settings: &Value, client: Client) -> Self {
+        let said = find(settings, client).and_then(|it| it.value.get("description")?.as_str());
+        let known = [Self::Off, Self::Unset].into_iter();
+        known.into_iter().find(|it| it.description() == said).unwrap_or(Self::On)
+    }
+
+    /// What entries that are added to these settings have to say.
+    pub(super) fn found(settings: &Value, client: Client, form: &EntryForm) -> Self {
+        let Some((table, field)) = form.switch else { return Self::On };
+        let switch = settings.get(table).and_then(|it| it.get(field));
+        match switch {
+            Some(Value::Bool(false)) => Self::Off,
+            _ if is_in(settings, client) => Self::said(settings, client),
+            None => Self::Unset,
+            Some(_) => Self::On,
+        }
+    }
+
+    fn description(self) -> Option<&'static str> {
+        match self {
+            Self::On => None,
+            Self::Off => Some("asks before each tool call; hooks were switched off before"),
+            Self::Unset => Some("asks before each tool call; there was no switch for hooks before"),
+        }
+    }
+}
+
+/// Adds the entries. Tools are matched by what stands for all of them, so that new tools are seen, too. A switch for all
+/// hooks is put on.
 pub(super) fn add(
     settings: &mut Value,
     client: Client,
     form: &EntryForm,
     limit: Duration,
-    were_off: bool,
+    before: Before,
     words: &dyn Fn(&str) -> Vec<String>,
-) -> Result<bool, String> {
+) -> Result<(), String> {
     let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
     if let Some(version) = form.version {
         fields.entry("version").or_insert(json!(version));
     }
-    let mut are_off = false;
     if let Some((table, field)) = form.switch {
         let config = fields.entry(table).or_insert_with(|| json!({}));
         let config = config.as_object_mut().ok_or_else(|| format!("`{table}` is not an object"))?;
-        let before = config.insert(field.to_owned(), json!(true));
-        are_off = before == Some(json!(false));
+        config.insert(field.to_owned(), json!(true));
     }
     let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
     let hooks = hooks.as_object_mut().ok_or("`hooks` is not an object")?;
@@ -56,21 +81,28 @@ pub(super) fn add(
         };
         let mut entry = (form.entry)(event, &command, limit);
         let hook = entry.pointer_mut("/hooks/0").and_then(Value::as_object_mut);
-        if let Some(hook) = hook.filter(|_| are_off || were_off) {
-            hook.insert("description".to_owned(), json!(WERE_OFF));
+        if let Some((hook, said)) = hook.zip(before.description()) {
+            hook.insert("description".to_owned(), json!(said));
         }
         // First, so that no other hook has changed the call before.
         list.insert(0, entry);
     }
-    Ok(are_off)
+    Ok(())
 }
 
-/// Switches hooks off again, as they were before the entries were added.
-pub(super) fn switch_off(settings: &mut Value, form: &EntryForm) {
-    if let Some((table, field)) = form.switch
-        && let Some(config) = settings.get_mut(table).and_then(Value::as_object_mut)
-    {
-        config.insert(field.to_owned(), json!(false));
+/// Puts the switch for all hooks back to what it was before the entries were added.
+pub(super) fn switch_back(settings: &mut Value, form: &EntryForm, before: Before) {
+    let Some((table, field)) = form.switch else { return };
+    let Some(config) = settings.get_mut(table).and_then(Value::as_object_mut) else { return };
+    match before {
+        Before::On => {}
+        Before::Off => _ = config.insert(field.to_owned(), json!(false)),
+        Before::Unset => {
+            config.remove(field);
+            if config.is_empty() {
+                settings.as_object_mut().map(|fields| fields.remove(table));
+            }
+        }
     }
 }
 

@@ -460,17 +460,22 @@ impl Installation {
             None => Value::Object(serde_json::Map::new()),
         };
         let problem = |problem: String| InstallError::new(&self.path, problem);
-        let were_off = entry::were_off(&settings, self.client);
+        let said = entry::Before::said(&settings, self.client);
+        let found = entry::Before::found(&settings, self.client, form);
         entry::remove(&mut settings, self.client).map_err(problem)?;
         let switched = match with {
             true => {
+                let is_off = form.switch.is_some_and(|(table, field)| {
+                    settings.get(table).and_then(|it| it.get(field)) == Some(&Value::Bool(false))
+                });
                 let words = |event: &str| self.words(Some(event));
-                entry::add(&mut settings, self.client, form, self.limit, were_off, &words)
-                    .map_err(problem)?
+                entry::add(&mut settings, self.client, form, self.limit, found, &words)
+                    .map_err(problem)?;
+                is_off
             }
             false => {
-                were_off.then(|| entry::switch_off(&mut settings, form));
-                were_off
+                entry::switch_back(&mut settings, form, said);
+                said == entry::Before::Off
             }
         };
         Ok((pretty(&self.path, &settings)?, switched))
@@ -499,7 +504,8 @@ impl Installation {
     fn by_hand(&self, form: &EntryForm, error: InstallError, with: bool) -> InstallError {
         let mut entries = Value::Object(serde_json::Map::new());
         let words = |event: &str| self.words(Some(event));
-        let added = entry::add(&mut entries, self.client, form, self.limit, false, &words);
+        let added =
+            entry::add(&mut entries, self.client, form, self.limit, entry::Before::On, &words);
         let text = serde_json::to_string_pretty(&entries).unwrap_or_default();
         match added {
             Ok(_) if with => error.and(&format!("add this to it by hand:\n{text}")),
