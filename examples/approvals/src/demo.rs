@@ -205,7 +205,8 @@ impl Model for Script {
             };
             for part in parts {
                 match part {
-                    RequestPart::UserPrompt { content } => {
+                    // What follows the results of calls is for a model that reads.
+                    RequestPart::UserPrompt { content } if responses == 0 => {
                         prompt += content.as_str().unwrap_or_default();
                     }
                     RequestPart::ToolReturn { tool_name, content, .. } => {
@@ -213,7 +214,7 @@ impl Model for Script {
                             content.as_str().map_or_else(|| content.to_string(), str::to_owned);
                         told.push(format!("{tool_name}: {text}"));
                     }
-                    RequestPart::SystemPrompt { .. } => {}
+                    RequestPart::UserPrompt { .. } | RequestPart::SystemPrompt { .. } => {}
                 }
             }
         }

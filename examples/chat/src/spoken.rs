@@ -5,7 +5,11 @@ use countersign::message::RequestPart;
 
 /// The user's last message, and everything behind it.
 pub(crate) fn since_the_user_spoke(history: &[Message]) -> (String, &[Message]) {
+    let has_results =
+        |parts: &[RequestPart]| parts.iter().any(|it| matches!(it, RequestPart::ToolReturn { .. }));
     let prompt = |message: &Message| match message {
+        // A text beside the results of calls is about them, and not from the user.
+        Message::Request { parts } if has_results(parts) => None,
         Message::Request { parts } => parts.iter().find_map(|part| match part {
             RequestPart::UserPrompt { content } => content.as_str().map(str::to_owned),
             _ => None,

@@ -48,7 +48,8 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
 }
 
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
-/// `x*y` for one that ends with `y`, and `x**` for `x` and anything. With `@list`, a list of the words with commas is
+/// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
+/// anything. With `@list`, a list of the words with commas is
 /// known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
@@ -57,6 +58,10 @@ pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
     words.iter().any(|known| match known.split_once('*') {
         Some((beginning, "*")) => text.starts_with(beginning),
+        Some((_, "?")) => text.split_once('?').is_some_and(|(path, query)| {
+            let without_query = known.trim_end_matches('?').to_owned();
+            is_known_word(&[without_query], path) && query.chars().all(|c| plain(c) || c == '&')
+        }),
         Some((beginning, end)) => {
             // A continuation stays below what it continues.
             let stays = |rest: &str| rest.split('/').all(|part| part != "..");

@@ -77,13 +77,14 @@ impl Model for Script {
             };
             for part in parts {
                 match part {
-                    RequestPart::UserPrompt { content } => {
+                    // What follows the results of calls is for a model that reads.
+                    RequestPart::UserPrompt { content } if responses == 0 => {
                         task += content.as_str().unwrap_or_default();
                     }
                     RequestPart::ToolReturn { content, .. } => {
                         results.push(content.as_str().unwrap_or_default().to_owned());
                     }
-                    RequestPart::SystemPrompt { .. } => {}
+                    RequestPart::UserPrompt { .. } | RequestPart::SystemPrompt { .. } => {}
                 }
             }
         }
