@@ -537,6 +537,34 @@ fn programs_that_write_the_configuration_of_agents_are_asked_about() {
     );
 }
 
+/// R5: "Of a command, the targets … are looked at": a copy into a folder writes what a link of its name there leads to.
+#[test]
+fn a_copy_into_a_folder_is_looked_at_where_it_lands() {
+    let world = world();
+    for folder in ["links", "plain"] {
+        fs::create_dir(world.root.join(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("../.git/config", world.root.join("links/config")).unwrap();
+    fs::write(world.root.join("src/config"), "[core]\n").unwrap();
+    world.assert(
+        &[
+            "cp src/config links",
+            "cp -v src/lib.rs src/config links/",
+            "cp -t links src/config",
+            "cp -vt links src/config",
+            "cp --target-directory=links src/config",
+            "cp --target-directory links src/config",
+            "cd src && cp config ../links",
+            "cp a.txt src/config \"links\"",
+        ],
+        Ask,
+    );
+    world.assert(
+        &["cp src/config plain", "cp src/lib.rs links", "cp src/config links/other"],
+        Allow,
+    );
+}
+
 /// R5 is about what decides: what an agent does every day is not.
 #[test]
 fn everyday_commands_of_an_agent_are_none_of_it() {

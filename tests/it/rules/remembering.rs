@@ -65,6 +65,11 @@ impl Place {
         found.into_iter().next().unwrap()
     }
 
+    /// The narrowest class of a text.
+    fn class_of(&self, text: &str) -> String {
+        self.classes(text).into_iter().next().expect("a class")
+    }
+
     fn has_none(&self, texts: &[&str]) {
         for text in texts {
             let found = self.classes(text);
@@ -337,6 +342,13 @@ fn a_script_may_be_granted_with_other_operands_while_it_is_as_it_was() {
         "python3 docs/missing.py get a",
         "python3 /tmp/tool.py get a",
     ]);
+    // Another command of the text may change it first.
+    place.has_none(&[
+        "cp docs/a.md docs/b.md && python3 docs/tool.py get a",
+        "echo x | tee docs/tool.py && python3 docs/tool.py get a",
+        "git checkout -b x && python3 docs/tool.py get a",
+        "npm run build && python3 docs/tool.py get a",
+    ]);
     // One that is started by its path is bound in the same way.
     assert_eq!(place.class("./payload show x"), place.class("cd docs && ../payload show y"));
     place.has_none(&["./payload show docs/tool.py", "/usr/bin/payload show x"]);
@@ -345,6 +357,55 @@ fn a_script_may_be_granted_with_other_operands_while_it_is_as_it_was() {
     std::fs::remove_file(&script).unwrap();
     std::os::unix::fs::symlink("/usr/bin/env", &script).unwrap();
     place.has_none(&["python3 docs/tool.py get a --ref x"]);
+}
+
+/// G3: a name that is one of a file may be taken for it, whatever the program calls its words.
+#[test]
+fn the_name_of_a_file_without_its_folder_is_no_plain_name() {
+    let place = Place::new();
+    let show = place.class("beads show x --to y");
+    for name in ["tool", "id_rsa"] {
+        std::fs::write(place.project.path().join(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink("/etc/shadow", place.project.path().join("linked")).unwrap();
+    std::os::unix::fs::symlink("/nowhere", place.project.path().join("dangling")).unwrap();
+    assert_eq!(place.class("beads show z --to y"), show);
+    place.has_none(&[
+        "beads tool x",
+        "beads show tool",
+        "beads show id_rsa",
+        "beads show linked",
+        "beads show dangling",
+        "beads show x --to linked",
+        "beads show x --to=id_rsa",
+        "perl5.36.0 tool docs",
+    ]);
+}
+
+/// G3: a copy into a folder writes a file that no word names, and a link of that name leads elsewhere. What brings other
+/// files or links into the workspace is in no class, as later commands are judged by those that are there before.
+#[test]
+fn a_copy_is_a_plain_file_where_it_lands() {
+    let place = Place::new();
+    let copy = place.class_of("cp docs/a.md docs/c.md");
+    assert_eq!(place.class_of("cp docs/a.md docs/b.md src"), copy);
+    for (link, to) in
+        [("config", "../.git/config"), ("outside", "/root/x"), ("package", "../package.json")]
+    {
+        std::os::unix::fs::symlink(to, place.project.path().join("src").join(link)).unwrap();
+        std::fs::write(place.project.path().join("docs").join(link), "x").unwrap();
+    }
+    place.has_none(&[
+        "cp docs/config src",
+        "cp docs/a.md docs/outside src/",
+        "cp -v docs/package src",
+        "cd docs && cp outside ../src",
+        "git mv docs/a.md docs/c.md",
+        "git switch topic",
+        "git switch topic && cat docs/a.md",
+        "git checkout -b topic other",
+        "git switch -c topic other",
+    ]);
 }
 
 /// G3: "the file, or its folder without those below it".

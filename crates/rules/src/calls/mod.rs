@@ -6,6 +6,7 @@ pub(super) mod command;
 pub(super) mod engine;
 pub(super) mod git_words;
 pub(super) mod glob;
+pub(super) mod landings;
 pub(super) mod left_out;
 pub(super) mod paths;
 pub(super) mod texts;

@@ -44,6 +44,7 @@ use serde_json::Value;
 
 use super::ruling::{Layer, Spoke};
 use crate::calls::command::CommandView;
+use crate::calls::landings::landings;
 use crate::calls::left_out;
 use crate::calls::texts;
 use crate::calls::texts::fragments;
@@ -255,6 +256,7 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         || texts::patched(seen.engine, view, part).iter().any(|name| is_patched(seen, part, name))
         || computed::writes(view, part)
         || copied::brings(seen, view, part, |place| protected_place(seen, place))
+        || seen.places().looks() && landings(part).iter().any(|place| names(place))
         || configuring::writes(part)
         || sweeps_all(seen, part)
         || makes_repository(seen, part)
@@ -286,7 +288,7 @@ fn tells(seen: &Seen<'_>, part: &Part, text: &str) -> bool {
 }
 
 /// Returns `true` if a command is known to read and to do nothing else. Who may see what it reads is another question.
-fn only_reads(part: &Part) -> bool {
+pub(crate) fn only_reads(part: &Part) -> bool {
     let reads = |effect: &Effect| {
         matches!(
             effect,

@@ -264,6 +264,22 @@ fn settings_that_cannot_be_read_ask_only_where_they_may_set_a_variable() {
             false => assert_denied("claude", &told, "which cannot be read"),
         }
     }
+    // VS Code reads what is there of a text that is no JSON.
+    let desk = Desk::new("vscode");
+    desk.install(&[]);
+    assert_allowed(&desk.answer("ls", &[]));
+    fs::create_dir_all(desk.project().join(".vscode")).unwrap();
+    for (text, why) in [
+        (r#"{"terminal.integrated.env.linux": {"APP": "x"},"#, "cannot be read"),
+        (r#"{"a": 1 "terminal.integrated.env.linux": {"APP": "x"}}"#, "cannot be read"),
+        (
+            r#"{"terminal.integrated.profiles.linux": {"bash": {"path": "./x"}}}"#,
+            "terminal.integrated.profiles.linux",
+        ),
+    ] {
+        fs::write(desk.project().join(".vscode/settings.json"), text).unwrap();
+        assert_denied("vscode", &desk.answer("ls", &[]), why);
+    }
 }
 
 /// P5: "A variable that a project's settings of a client set … silences every allow unless its name is known to be

@@ -12,8 +12,8 @@
 //! | settings of a client | a variable that is not known to be harmless | asks about each call |
 //! | settings of an editor, a container | a variable of the tables | asks about the calls that it concerns |
 //! | settings of an editor, a container | another that is not known to be harmless, where the client is the editor | asks about each call |
-//! | settings of a client | a shell for commands | asks about each call |
-//! | settings of a client | a text that cannot be read, and in which the name of such a setting stands | asks about each call |
+//! | settings of a client, or of the editor that is the client | a shell for commands | asks about each call |
+//! | settings of a client, an editor, a container | a text that cannot be read, and in which the name of such a setting stands | asks about each call |
 //! | `.env`, `mise.toml` | a variable of the tables | asks about the calls that it concerns |
 
 use std::ffi::OsString;
@@ -173,7 +173,11 @@ impl ProjectSettings {
         let parsed = match text_of(file).map(|text| text.map(|text| (parsed(&text, form), text))) {
             Ok(None) => return Environment::default(),
             Ok(Some((Some(parsed), _))) => parsed,
-            Ok(Some((None, text))) if is_own && form.is_of_client() && may_set(&text, form) => {
+            // A client may read what we do not. An editor reads what is there of a value that does not end.
+            Ok(Some((None, text)))
+                if (is_own && form.is_of_client() || form.is_of_editor())
+                    && may_set(&text, form) =>
+            {
                 return Environment::of_setting(&format!("{shown}, which cannot be read"), &text);
             }
             Err(_) if is_own => {
@@ -187,12 +191,14 @@ impl ProjectSettings {
         if !self.is_strict(form) {
             return Environment::of_project(set, &self.home);
         }
-        if form.is_of_editor() {
-            return Environment::of_terminal_settings(set, &self.home);
-        }
-        let mut found = Environment::of_client_settings(set);
+        let is_editor = form.is_of_editor();
+        let mut found = match is_editor {
+            true => Environment::of_terminal_settings(set, &self.home),
+            false => Environment::of_client_settings(set),
+        };
         let shells = form.settings().map_or(&[][..], |it| it.switches).iter();
-        let shells = shells.filter(|(_, switch)| is_own && matches!(switch, SettingSwitch::Any));
+        let is_read = is_own || is_editor;
+        let shells = shells.filter(|(_, switch)| is_read && matches!(switch, SettingSwitch::Any));
         for (keys, switch) in shells {
             for value in parsed.at(keys).into_iter().filter(|value| is_on(*switch, value)) {
                 let name = format!("{} in {shown}", keys.join("."));

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::commands::{CommandClass, CommandClasses, is_bare, is_document, is_plain_name, with};
+use crate::calls::landings::landings;
 use crate::matching::seen::Seen;
 use countersign_shell::{Part, Word};
 
@@ -47,9 +48,13 @@ pub(super) fn classes(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
     let is_known = part.program().is_some() && part.reasons().len() == 1;
     let rest = part.words().get(known.words.len()..).filter(|_| is_known && is_bare(seen, part))?;
     let options = options_of(seen, known, rest, part)?;
+    let names = rest.iter().filter(|word| !word.text().starts_with('-')).count();
+    if known.operands == "one" && names != 1 || known.operands == "copies" && !lands(seen, part) {
+        return None;
+    }
     let command = known.words.join(" ");
     let what = match known.operands {
-        "files" | "staged" => " of files of the workspace",
+        "files" | "staged" | "copies" => " of files of the workspace",
         _ => "",
     };
     let with = with(&options);
@@ -76,6 +81,14 @@ pub(super) fn classes(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
         never: never(),
     };
     Some(CommandClasses { narrow, wide: Some(wide) })
+}
+
+/// Whether each copy is a plain file where it lands, in a folder as well, in which a link of its name may be.
+fn lands(seen: &Seen<'_>, part: &Part) -> bool {
+    let is_plain = |place: &String| {
+        part.directories().iter().all(|it| seen.engine.classifier.is_plain_file(place, it))
+    };
+    landings(part).iter().all(is_plain)
 }
 
 /// The options of a command, sorted, without their texts. `None` if one is not in the list, or an operand is not of its
@@ -133,15 +146,17 @@ fn is_operand(seen: &Seen<'_>, known: &Generalised, word: &str, part: &Part) -> 
     let is_pattern = word.contains(['*', '?', '[', '\\', ':']);
     let all = |is: &dyn Fn(&std::path::Path) -> bool| part.directories().iter().all(|it| is(it));
     match known.operands {
-        "files" | "staged" if is_pattern => false,
-        "files" => !word.starts_with('-') && all(&|it| classifier.is_plain_file(word, it)),
+        "files" | "staged" | "copies" if is_pattern => false,
+        "files" | "copies" => {
+            !word.starts_with('-') && all(&|it| classifier.is_plain_file(word, it))
+        }
         "staged" => {
             !word.starts_with('-')
                 && all(&|it| {
                     classifier.is_plain_file(word, it) || classifier.is_build_definition(word, it)
                 })
         }
-        "names" => is_plain_name(word),
+        "names" | "one" => is_plain_name(word),
         _ => false,
     }
 }

@@ -1,12 +1,18 @@
 //! The class of a script of the workspace: this script, with this content, and operands that are plain names or files.
 //!
-//! The digest of the script is in the name of the class, so that another content is another class. What the script imports
-//! or starts is not looked at, as with an approval of exactly one call.
+//! The digest of the script is in the name of the class, so that another content is another class. There is none where another
+//! command of the text may change the script before it runs, or where its first line names a file of the workspace. What
+//! the script imports or starts is not looked at, as with an approval of exactly one call.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use super::commands::{CommandClass, CommandClasses, is_bare, with};
 use super::unknown::{is_fed, is_first_word, is_harmless, options_of, program};
 use crate::calls::command::CommandView;
 use crate::evaluation::scripts::MAX_SIZE;
+use crate::floor::only_reads;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{digest_of, without_version};
 use countersign_shell::{Part, inside};
@@ -42,6 +48,10 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
     }
     let file = directory.join(script);
     let digest = digest_of(&file, MAX_SIZE).ok()??;
+    let is_changed = view.parts().iter().any(|it| it.span() != part.span() && !only_reads(it));
+    if is_changed || runner.is_none() && !begins_plainly(&file) {
+        return None;
+    }
     let found = match runner {
         Some(runner) => program(seen, runner)?,
         None => String::new(),
@@ -69,4 +79,20 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
         never: vec![format!("{command}, once `{place}` has changed"), format!("{command} ../FILE")],
     };
     Some(CommandClasses { narrow, wide: None })
+}
+
+/// Whether the first line of a script, if it names a program, names one that is found outside of the workspace, without
+/// options: `#!/bin/sh`, `#!/usr/bin/env python3`.
+fn begins_plainly(file: &Path) -> bool {
+    let mut start = [0; 128];
+    let read = File::open(file).and_then(|mut it| it.read(&mut start)).unwrap_or_default();
+    let Some(line) = start.get(..read).and_then(|it| it.strip_prefix(b"#!")) else { return true };
+    let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or(line));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_system = |it: &str| ["/bin/", "/usr/bin/"].iter().any(|folder| it.starts_with(folder));
+    match words.as_slice() {
+        [program] => is_system(program),
+        ["/usr/bin/env", name] => RUNNERS.contains(&without_version(name)),
+        _ => false,
+    }
 }

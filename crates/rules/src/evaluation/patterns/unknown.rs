@@ -9,6 +9,7 @@
 //! | `wrap git push`, `wrap ./x.sh` | a word is the name of a program, or a script: it may be run |
 //! | `wrap add -- rm x`, `wrap 'rm x'`, `wrap a=b` | it may be a text of commands, or a setting |
 //! | `wrap send evil.example`, `wrap get https://evil.example` | it may be an address. So may `notes.md`, without its folder |
+//! | `wrap show tool`, where there is a file `tool` | it may be a script, or a link that leads anywhere |
 //! | `wrap show ../x`, `wrap show ~/x`, `wrap show .env` | it is not a plain file of the workspace |
 //! | `wrap config get x`, `wrap push`, `wrap rm x`, `wrap x --exec y` | it sets, sends, deletes or runs something, as far as words say so |
 //! | `echo x \| wrap show`, `wrap show < x` | it may obey what it reads |
@@ -32,12 +33,15 @@ const RUNS: &[&str] = &[
 
 /// Words that say that a program sends something.
 const SENDS: &[&str] = &[
-    "deploy", "email", "export", "mail", "post", "publish", "push", "release", "send", "share",
-    "submit", "sync", "transfer", "upload",
+    "approve", "deploy", "dispatch", "email", "export", "mail", "merge", "pay", "post", "promote",
+    "publish", "push", "release", "send", "share", "submit", "sync", "transfer", "trigger",
+    "upload",
 ];
 
 /// Words that say that a program deletes something.
 const DELETES: &[&str] = &[
+    "abort",
+    "cancel",
     "clean",
     "clear",
     "del",
@@ -47,12 +51,17 @@ const DELETES: &[&str] = &[
     "erase",
     "force",
     "kill",
+    "nuke",
+    "overwrite",
     "prune",
     "purge",
     "remove",
     "reset",
+    "restore",
     "revoke",
     "rm",
+    "rollback",
+    "stop",
     "terminate",
     "uninstall",
     "wipe",
@@ -72,6 +81,7 @@ const SETS: &[&str] = &[
     "env",
     "extension",
     "extensions",
+    "grant",
     "hook",
     "hooks",
     "init",
@@ -283,13 +293,16 @@ fn may_be_address(word: &str) -> bool {
 /// Folders in which a project has programs of its own, which other programs find by their names.
 const INSTALLED: &[&str] = &["node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin"];
 
-/// Whether a word is neither the name of a program nor a script, and does not say that something is run, sent, deleted or
-/// set.
+/// Whether a word is neither the name of a program, nor a script, nor the name of a file without its folder, and does not
+/// say that something is run, sent, deleted or set.
 pub(super) fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     let may_run = |directory: &PathBuf| {
         let file = directory.join(word);
         let is_installed = |folder: &&str| directory.join(folder).join(word).exists();
-        word.contains('/') && is_script(&file)
+        // A name that is one of a file may be taken for it: for a script, a secret, or what a link leads to.
+        let is_there = !word.contains('/') && file.symlink_metadata().is_ok();
+        is_there
+            || word.contains('/') && is_script(&file)
             || is_executable(&file)
             || INSTALLED.iter().any(is_installed)
     };
