@@ -20,6 +20,7 @@ pub(super) async fn check(place: &SharedStore) {
     three_denials_end_the_asking(place).await;
     only_a_later_grant_for_this_call_changes_a_no(place).await;
     runs_with_an_unknown_end_are_counted(place).await;
+    an_ask_that_no_one_has_answered_changes_nothing(place).await;
 }
 
 /// The ask with this number of a key, in a run of its own.
@@ -232,4 +233,31 @@ async fn runs_with_an_unknown_end_are_counted(place: &SharedStore) {
         matches!(&refused, NextAsk::Denied(text) if text.contains("started 3 times")),
         "{refused:?}"
     );
+}
+
+async fn an_ask_that_no_one_has_answered_changes_nothing(place: &SharedStore) {
+    let ledger = place.ledger(0).session("unanswered");
+    let cancelled = async |key: &str| {
+        let record = parked(&ledger, key).await;
+        ok(ledger.cancel(record.ask.id(), "a change of the rules").await);
+    };
+    for n in 1..=3 {
+        let record = parked(&ledger, "cancelled between").await;
+        decide(&ledger, &record, deny("no")).await;
+        if n < 3 {
+            cancelled("cancelled between").await;
+        }
+    }
+    let refused = next(&ledger, "cancelled between").await;
+    assert!(matches!(&refused, NextAsk::Denied(text) if text.contains("3 times")), "{refused:?}");
+
+    let record = parked(&ledger, "granted before").await;
+    let scope = GrantScope::Session("unanswered".into());
+    let grant = ok(Grant::of(&numbered("granted before", 1), scope));
+    ok(ledger.make_grant(grant, &["ann"]).await);
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    decide(&ledger, &record, deny("no")).await;
+    cancelled("granted before").await;
+    let asked = next(&ledger, "granted before").await;
+    assert!(matches!(asked, NextAsk::Parked(_)), "G2: the last answer was a no: {asked:?}");
 }
