@@ -12,6 +12,7 @@
 //! | a later yes begins the count anew (D11) | an approval of a person, or such a grant |
 //! | a requester has at most 1 000 pending asks (D11) | counted by the store, by canonical name |
 //! | a call that may have run is not repeated without end | counted, shown in the question, and bounded |
+//! | an ask that no one has answered says nothing | one that has expired or was cancelled is passed over |
 
 use std::fmt;
 use std::time::Duration;
@@ -34,6 +35,9 @@ const MAX_PENDING: u32 = 1_000;
 
 /// How many runs in a row may have an unknown end before the next call is denied without asking, by default.
 const MAX_UNKNOWN: u32 = 3;
+
+/// How many asks are looked at, from the last one back, for what happened to equal calls.
+const LOOKED_BACK: u32 = 1_000;
 
 /// For how long the question about a call says that an equal one has just run.
 const JUST_RAN: Millis = 10 * 60 * 1000;
@@ -297,13 +301,14 @@ impl<'a> AskSeries<'a> {
     /// # Errors
     /// [`LedgerError`]; no use of a grant was taken.
     pub async fn granted(&self, last: &LastAsk, ask: &Ask) -> Result<Option<Record>, LedgerError> {
-        // A claimed call runs now, or its worker has died.
-        let may_run = |it: &Record| matches!(it.state, AskState::Unknown | AskState::Claimed);
-        let holds_up = last.holds_up().is_some();
-        if holds_up || self.sees_ends && last.record.as_ref().is_some_and(may_run) {
+        if last.holds_up().is_some() {
             return Ok(None);
         }
-        let denied = last.record.as_ref().filter(|it| it.is_denied());
+        let answered = self.last_answered(last).await?;
+        if self.sees_ends && answered.as_ref().is_some_and(may_run) {
+            return Ok(None);
+        }
+        let denied = answered.as_ref().filter(|it| it.is_denied());
         let denied_at = denied.and_then(|it| it.decision.as_ref()).map(|it| it.at);
         let denied_at = denied_at.max(self.denied_at);
         let since = Since { denied_at, behind: self.predecessor(last) };
@@ -338,53 +343,66 @@ impl<'a> AskSeries<'a> {
     }
 
     /// How equal calls have ended that a person should know of before the next one is approved: how often one may have
-    /// run, or that one has just run. `None` where there is nothing to say.
+    /// run, or that one has just run. `None` where there is nothing to say. A no in between takes nothing of it away.
     ///
     /// # Errors
     /// [`LedgerError`] where an ask cannot be read.
     pub async fn note(&self, last: &LastAsk) -> Result<Option<String>, LedgerError> {
-        let Some(record) = &last.record else { return Ok(None) };
+        let (mut earlier, mut started, mut times) = (self.earlier(last), None, 0_u32);
+        while let Some(record) = earlier.next().await? {
+            if may_run(&record) {
+                times = times.saturating_add(1);
+                started.get_or_insert(record);
+            } else if record.state == AskState::Executed || has_run_unapproved(&record) {
+                started.get_or_insert(record);
+                break;
+            }
+        }
+        let Some(record) = started else { return Ok(None) };
         let id = record.ask.id();
-        match record.state {
-            AskState::Claimed => Ok(Some(format!(
+        Ok(match record.state {
+            AskState::Claimed => Some(format!(
                 "An equal call was started (ask {id}) and has not ended: it runs, or may have run."
-            ))),
+            )),
             AskState::Unknown => {
-                let times = match self.before(last).await?.unknown {
+                let ends = match times {
                     0 | 1 => "and its end was not seen: it may have run".to_owned(),
                     times => {
                         format!("{times} times, and no end was seen: it may have run as often")
                     }
                 };
-                Ok(Some(format!("An equal call was started before (ask {id}), {times}.")))
+                Some(format!("An equal call was started before (ask {id}), {ends}."))
             }
-            AskState::Executed => {
+            _ => {
                 let age = self.ledger.now().await?.saturating_sub(record.changed_at);
-                let minutes = age / 60_000;
-                let ago = match minutes {
+                let ago = match age / 60_000 {
                     0 => "less than a minute ago".to_owned(),
                     1 => "a minute ago".to_owned(),
                     minutes => format!("{minutes} minutes ago"),
                 };
-                Ok((age < JUST_RAN).then(|| format!("An equal call ran {ago} (ask {id}).")))
+                let how = match has_run_unapproved(&record) {
+                    true => ", although no one had approved it",
+                    false => "",
+                };
+                (age < JUST_RAN).then(|| format!("An equal call ran {ago} (ask {id}){how}."))
             }
-            _ => Ok(None),
-        }
+        })
     }
 
     /// The denials and the unknown ends at the end of the series, each up to its limit.
     async fn before(&self, last: &LastAsk) -> Result<Before, LedgerError> {
-        let (mut before, mut now) = (Before::default(), None);
-        let most = u64::from(self.max_denials.max(self.max_unknown));
-        for n in (1..=last.number).rev().take(usize::try_from(most).unwrap_or(usize::MAX)) {
-            let record = match (n == last.number, &last.record) {
-                (true, Some(record)) => Some(record.clone()),
-                _ => self.get(n).await?,
-            };
-            let Some(record) = record else { break };
-            if matches!(record.state, AskState::Unknown | AskState::Claimed) && before.denials == 0
-            {
+        let (mut before, mut now, mut earlier) = (Before::default(), None, self.earlier(last));
+        let most = self.max_denials.max(self.max_unknown);
+        while before.denials.max(before.unknown) < most
+            && let Some(record) = earlier.next().await?
+        {
+            if may_run(&record) && before.denials == 0 {
                 before.unknown = before.unknown.saturating_add(1);
+                continue;
+            }
+            // A policy's no is none of a person's, and no yes either; nor is a run that no one had approved.
+            let is_answered = record.decision.is_some();
+            if !is_answered || record.is_denied() && !record.is_denied_by_person() {
                 continue;
             }
             let by_person = record.is_denied_by_person() && before.unknown == 0;
@@ -407,6 +425,22 @@ impl<'a> AskSeries<'a> {
         Ok(before)
     }
 
+    /// The last ask that was answered.
+    async fn last_answered(&self, last: &LastAsk) -> Result<Option<Record>, LedgerError> {
+        let mut earlier = self.earlier(last);
+        while let Some(record) = earlier.next().await? {
+            if record.decision.is_some() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The asks that someone has answered, or whose call has run, newest first.
+    fn earlier<'s>(&'s self, last: &'s LastAsk) -> EarlierAsks<'s> {
+        EarlierAsks { series: self, last, number: last.number, left: LOOKED_BACK }
+    }
+
     async fn exists(&self, n: u64) -> Result<bool, LedgerError> {
         Ok(self.get(n).await?.is_some()
             || (self.has_runs && self.ledger.load_run((self.number)(n).run()).await?.is_some()))
@@ -415,4 +449,41 @@ impl<'a> AskSeries<'a> {
     async fn get(&self, n: u64) -> Result<Option<Record>, LedgerError> {
         self.ledger.get((self.number)(n).id()).await
     }
+}
+
+/// The asks of a series that say something, from the last one back.
+struct EarlierAsks<'s> {
+    series: &'s AskSeries<'s>,
+    last: &'s LastAsk,
+    number: u64,
+    left: u32,
+}
+
+impl EarlierAsks<'_> {
+    /// The next one. Asks that have expired or were cancelled without an answer are passed over: no one has said anything
+    /// by them, and what was said before still counts.
+    async fn next(&mut self) -> Result<Option<Record>, LedgerError> {
+        while self.number > 0 && self.left > 0 {
+            let record = match (self.number == self.last.number, &self.last.record) {
+                (true, Some(record)) => Some(record.clone()),
+                _ => self.series.get(self.number).await?,
+            };
+            // Its run was dropped, and those before it with it.
+            let Some(record) = record else { return Ok(None) };
+            (self.number, self.left) = (self.number.saturating_sub(1), self.left.saturating_sub(1));
+            if record.decision.is_some() || has_run_unapproved(&record) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A claimed call runs now, or its worker has died.
+fn may_run(record: &Record) -> bool {
+    matches!(record.state, AskState::Unknown | AskState::Claimed)
+}
+
+fn has_run_unapproved(record: &Record) -> bool {
+    record.ran_unapproved().is_some()
 }

@@ -120,6 +120,33 @@ async fn of_several_instances_one_tells_and_a_restart_tells_nothing_again() {
     assert_eq!(heard.take().await, [told("decided", "four")], "what was decided meanwhile");
 }
 
+/// S10: a target "is notified of expiring asks, too", once each, and "one that hangs delays nothing else".
+#[tokio::test(flavor = "multi_thread")]
+async fn expiring_asks_are_announced_once_and_a_target_that_hangs_delays_no_other() {
+    let hangs = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("http://{}/", hangs.local_addr().unwrap());
+    // It takes the message, and never answers.
+    let held = tokio::spawn(async move { hangs.accept().await.unwrap() });
+    let heard = Heard::default();
+    let ledger = Ledger::new(MemoryStore::new());
+    let mut inbox =
+        Inbox::new(ledger.clone(), async |_| Ok::<_, AuthorizeError>(Approver::new("ann")));
+    for url in [silent, heard.listen().await] {
+        inbox = inbox.webhook(Webhook::new(&url, b"a secret of 16 bytes").unwrap());
+    }
+    let router = inbox.into_router();
+    let soon = Ask::new("run soon", "root/c1", "soon").with_expires_in(Duration::from_secs(60));
+    ledger.park(soon).await.unwrap();
+    ledger.park(Ask::new("run never", "root/c1", "never")).await.unwrap();
+    let both = [told("expiring", "soon"), told("new", "never")];
+    assert_eq!(heard.take().await, both, "each under what counts most");
+    let _never_answered = held.await.unwrap();
+    let asked = router.clone().oneshot(Request::get("/api/asks").body(Body::empty()).unwrap());
+    let answer = tokio::time::timeout(Duration::from_secs(2), asked).await;
+    assert!(answer.expect("the page answers at once").unwrap().status().is_success());
+    assert_eq!(heard.take().await, [], "each is told once");
+}
+
 /// The page of `with_decides` says: "a decision about one is refused with `403`".
 #[tokio::test]
 async fn an_ask_that_a_person_may_see_and_not_decide_stays_pending() {

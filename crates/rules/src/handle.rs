@@ -435,8 +435,9 @@ impl Rules {
             return evaluate(&empty, &self.shared.engine, call, explains);
         };
         let is_changed = in_force.is_changed();
-        let (mut ruling, near) =
-            evaluate(latest, &self.shared.engine, call, explains || is_changed);
+        // A warning is told with a reason, so the default has to name one, too.
+        let warns = is_changed || in_force.problem.is_some();
+        let (mut ruling, near) = evaluate(latest, &self.shared.engine, call, explains || warns);
         for earlier in sets {
             let (before, _) = evaluate(earlier, &self.shared.engine, call, true);
             ruling = stricter(ruling, before);

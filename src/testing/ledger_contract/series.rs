@@ -20,6 +20,9 @@ pub(super) async fn check(place: &SharedStore) {
     three_denials_end_the_asking(place).await;
     only_a_later_grant_for_this_call_changes_a_no(place).await;
     runs_with_an_unknown_end_are_counted(place).await;
+    an_ask_that_no_one_has_answered_changes_nothing(place).await;
+    a_no_does_not_hide_that_a_call_may_have_run(place).await;
+    a_run_that_no_one_had_approved_is_told(place).await;
 }
 
 /// The ask with this number of a key, in a run of its own.
@@ -232,4 +235,85 @@ async fn runs_with_an_unknown_end_are_counted(place: &SharedStore) {
         matches!(&refused, NextAsk::Denied(text) if text.contains("started 3 times")),
         "{refused:?}"
     );
+}
+
+/// The text about equal calls that the next question has.
+async fn note(ledger: &Ledger, key: &str) -> String {
+    let number = |n| numbered(key, n);
+    let series = AskSeries::new(ledger, &number);
+    ok(series.note(&ok(series.last().await)).await).unwrap_or_default()
+}
+
+/// A call that was approved, and whose worker has died in it.
+async fn lost(ledger: &Ledger, key: &str) {
+    let record = parked(ledger, key).await;
+    decide(ledger, &record, approve()).await;
+    ok(ledger.claim(record.ask.id(), "w", OVER).await);
+    assert_eq!(ok(ledger.claim(record.ask.id(), "v", LONG).await), Claimed::Unknown);
+}
+
+async fn an_ask_that_no_one_has_answered_changes_nothing(place: &SharedStore) {
+    // A session for each key: a grant covers equal calls under every key.
+    let of = |key: &str| place.ledger(0).session(key);
+    let cancelled = async |key: &str| {
+        let record = parked(&of(key), key).await;
+        ok(place.ledger(1).cancel(record.ask.id(), "a change of the rules").await);
+    };
+    let granted = async |key: &str| {
+        let grant = ok(Grant::of(&numbered(key, 1), GrantScope::Session(key.into())));
+        ok(of(key).make_grant(grant, &["ann"]).await);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    for n in 1..=3 {
+        let key = "cancelled between";
+        let record = parked(&of(key), key).await;
+        decide(&place.ledger(1), &record, deny("no")).await;
+        if n < 3 {
+            cancelled(key).await;
+        }
+    }
+    let refused = next(&of("cancelled between"), "cancelled between").await;
+    assert!(matches!(&refused, NextAsk::Denied(text) if text.contains("3 times")), "{refused:?}");
+
+    let record = parked(&of("granted before"), "granted before").await;
+    granted("granted before").await;
+    decide(&place.ledger(1), &record, deny("no")).await;
+    cancelled("granted before").await;
+    let asked = next(&of("granted before"), "granted before").await;
+    assert!(matches!(asked, NextAsk::Parked(_)), "G2: the last answer was a no: {asked:?}");
+
+    lost(&of("may have run"), "may have run").await;
+    granted("may have run").await;
+    cancelled("may have run").await;
+    let said = note(&of("may have run"), "may have run").await;
+    assert!(
+        said.contains("it may have run"),
+        "M3: a question says so until it is answered: {said}"
+    );
+    let asked = next(&of("may have run"), "may have run").await;
+    assert!(
+        matches!(asked, NextAsk::Parked(_)),
+        "no grant answers in place of a person: {asked:?}"
+    );
+}
+
+async fn a_no_does_not_hide_that_a_call_may_have_run(place: &SharedStore) {
+    let ledger = place.ledger(1);
+    lost(&ledger, "lost and denied").await;
+    for _ in 0..2 {
+        let record = parked(&ledger, "lost and denied").await;
+        decide(&ledger, &record, deny("not now")).await;
+        let said = note(&ledger, "lost and denied").await;
+        assert!(said.contains("it may have run"), "another person may not know: {said}");
+    }
+}
+
+async fn a_run_that_no_one_had_approved_is_told(place: &SharedStore) {
+    let ledger = place.ledger(0);
+    let record = parked(&ledger, "unapproved").await;
+    let about = serde_json::json!({"reported": true});
+    assert!(ok(ledger.ran_unapproved(record.ask, "hook", about).await).is_some());
+    let said = note(&ledger, "unapproved").await;
+    assert!(said.contains("ran less than a minute ago"), "{said}");
+    assert!(said.contains("no one had approved it"), "{said}");
 }

@@ -1,7 +1,8 @@
 //! Processes of earlier builds that keep writing after a newer one has migrated the tables.
 
-use countersign::ledger::Ledger;
+use countersign::ledger::{Ask, Ledger, MemoryStore, Store as _};
 use countersign_sqlite::SqliteStore;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::asks::ask;
@@ -63,4 +64,27 @@ async fn an_earlier_build_that_keeps_writing_to_postgresql_gets_an_error() {
         assert!(ledger.get(ask("pending").id()).await.unwrap().is_some());
         assert!(ledger.verify(&Default::default()).await.is_ok());
     }
+}
+
+/// L10: "a program that does not know what the outcome says sees a closed ask".
+#[tokio::test]
+async fn a_call_that_ran_unapproved_is_a_closed_ask_to_those_who_know_no_more() {
+    let store = MemoryStore::new();
+    let ledger = Ledger::new(store.clone());
+    let closed = ledger.park(Ask::new("run", "root/c1", "rm")).await.unwrap();
+    ledger.close(closed.ask.id()).await.unwrap();
+    let ran = Ask::new("run", "root/c2", "rm");
+    let ran = ledger.ran_unapproved(ran, "hook", json!({"reported": true})).await.unwrap().unwrap();
+    let mut docs = Vec::new();
+    for id in [closed.ask.id(), ran.ask.id()] {
+        let row = store.get(id).await.unwrap().found().unwrap().row;
+        assert_eq!((row.state.as_str(), row.due_at), ("closed", None));
+        docs.push(serde_json::from_str::<Value>(&row.doc).unwrap());
+    }
+    let [closed, ran] = &docs[..] else { panic!("{docs:?}") };
+    assert_eq!((&ran["version"], ran.get("needs")), (&closed["version"], None));
+    assert_eq!(
+        (&ran["ask"]["state"], &closed["ask"]["state"]),
+        (&json!("closed"), &json!("closed"))
+    );
 }

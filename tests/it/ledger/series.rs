@@ -42,8 +42,12 @@ impl Calls<'_> {
     }
 
     async fn denied(&self) {
+        self.denied_by("bob").await;
+    }
+
+    async fn denied_by(&self, who: &str) {
         let record = self.next().await.unwrap();
-        self.ledger.decide(record.ask.id(), &record.fingerprint, "bob", no("no")).await.unwrap();
+        self.ledger.decide(record.ask.id(), &record.fingerprint, who, no("no")).await.unwrap();
     }
 
     async fn approved(&self) -> Record {
@@ -117,6 +121,11 @@ async fn the_limits_of_a_series_are_exact() {
         assert!(calls.next().await.unwrap_err().contains(&format!("started {most} times")));
         // A door that does not see the ends of calls cannot count those that have none.
         let blind = Calls { ledger: &ledger, limits: |series| series.without_ends() };
+        for times in most + 1..most + 4 {
+            blind.unknown(&time).await;
+            let note = blind.note().await.unwrap();
+            assert!(note.contains(&format!("{times} times")), "it is counted all the same: {note}");
+        }
         assert!(blind.next().await.is_ok());
     }
     let (_, ledger) = standing();
@@ -146,6 +155,18 @@ async fn denials_and_unknown_ends_are_counted_in_rows_of_their_own() {
     calls.denied().await;
     calls.denied().await;
     assert!(calls.next().await.unwrap_err().contains("3 times"));
+}
+
+// D11: "Only a person's denials count": one of a policy is not counted, and begins no count anew.
+#[tokio::test]
+async fn a_denial_of_a_policy_in_between_changes_nothing() {
+    let (_, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    for who in ["bob", "policy: not at night", "bob", "policy: not at night", "bob"] {
+        calls.denied_by(who).await;
+    }
+    let refused = calls.next().await.unwrap_err();
+    assert!(refused.contains("a person has denied this call 3 times"), "{refused}");
 }
 
 // D11: "A call is asked about with a note when an equal one … has just run": for ten minutes.

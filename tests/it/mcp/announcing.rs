@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, forms};
+use super::client::{Client, forms, yes};
 use super::process::{Desk, wait};
 use super::translating::before;
 
@@ -73,6 +73,51 @@ async fn a_completion_is_the_servers_where_it_is_allowed_and_empty_elsewhere() {
         let response = client.ask("resources/subscribe", json!({"uri": "test://a"})).await;
         assert!(response["error"]["message"].as_str().unwrap().contains("not allowed"));
         assert!(client.asked.is_empty() && desk.pending().await.is_empty(), "no one is asked");
+    }
+}
+
+// M1: "Reading a resource and getting a prompt are judged as calls."
+#[tokio::test]
+async fn reading_a_resource_and_getting_a_prompt_are_judged_as_calls() {
+    let requests = [
+        ("resources/read", json!({"uri": "test://static-text"}), "contents"),
+        ("prompts/get", json!({"name": "test_simple_prompt"}), "messages"),
+    ];
+    for (method, params, part) in requests {
+        for decision in ["allow", "ask", "deny"] {
+            let desk = Desk::new();
+            let rules = desk.user.home().join("more.toml");
+            let rule = format!(
+                "id = 'it'\n{decision} = 'mcp:asking/{method}'\nreason = 'so says the rule'\n"
+            );
+            std::fs::write(&rules, format!("version = 1\n[[rule]]\n{rule}")).unwrap();
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py");
+            let (rules, script) = (rules.display().to_string(), script.display().to_string());
+            let options = [
+                "--name",
+                "asking",
+                "--wait",
+                "20",
+                "--danger-accept-all-tools",
+                "--rules",
+                &rules,
+            ];
+            let guard = desk.guard_before("ann", &options, &["python3", &script, ERA]);
+            let mut client = Client::earlier(guard, ERA, forms()).await;
+            client.person = Some(yes());
+            let response = client.ask(method, params.clone()).await;
+            let is_given = response["result"][part].as_array().is_some_and(|it| !it.is_empty());
+            assert_eq!(is_given, decision != "deny", "{method}, {decision}: {response}");
+            let asked: Vec<_> = client.asked.iter().map(|it| it["message"].to_string()).collect();
+            assert_eq!(asked.len(), usize::from(decision == "ask"), "{method}, {decision}");
+            assert!(
+                asked.iter().all(|it| it.contains(method) && it.contains("so says the rule")),
+                "{asked:?}"
+            );
+            if decision == "deny" {
+                assert!(response.to_string().contains("so says the rule"), "{response}");
+            }
+        }
     }
 }
 

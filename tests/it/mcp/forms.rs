@@ -8,7 +8,9 @@ use countersign::{Tools, ToolsExt};
 use countersign_mcp::{Server, serve};
 use serde_json::{Value, json};
 
+use super::answering::until;
 use super::client::{Client, decide_the_pending, forms, no, payments, times, told, yes};
+use super::sessions::{Web, call, listening};
 
 const ERAS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -63,6 +65,41 @@ async fn a_late_answer_is_the_decision_that_an_equal_call_finds() {
         assert!(text.starts_with("Denied by ann"), "{text}");
         assert_eq!((client.asked.len(), times(&paid)), (2, 1));
     }
+}
+
+/// Calls over HTTP until the request has ended without an answer, and gives the form that the person still sees.
+async fn asked_over_http(web: &Web, euros: u32) -> Value {
+    let mut calling = web.begin("POST", &call("pay", json!({"euros": euros}))).await;
+    let read = until(&mut calling, "waits for an approval").await;
+    let line = read.lines().find(|line| line.contains("elicitation/create")).unwrap();
+    serde_json::from_str(line.strip_prefix("data:").unwrap().trim()).unwrap()
+}
+
+// Rule M3: the same over HTTP, where the answer is a request of its own and the stream of the question has ended.
+#[tokio::test]
+async fn a_late_answer_over_http_is_the_decision_that_an_equal_call_finds() {
+    let (tools, paid) = payments();
+    let ledger = ledger();
+    let web = listening(server(tools.approval_required(), &ledger, SHORT)).await;
+    let web = web.opened_with(forms()).await;
+    let form = asked_over_http(&web, 5).await;
+    let answer = |form: &Value, answer: Value| {
+        json!({"jsonrpc": "2.0", "id": form["id"], "result": answer}).to_string()
+    };
+    assert!(web.send("POST", &answer(&form, yes())).await.0 < 300);
+    records(&ledger, AskState::Decided, 1).await;
+    assert_eq!(times(&paid), 0, "an approval runs nothing by itself");
+    assert_eq!(told(&web.call("pay", json!({"euros": 5})).await.1).0, "paid 5");
+
+    // Another one is withdrawn on the stream of the session, once its ask is decided elsewhere.
+    let mut stream = web.begin("GET", "").await;
+    let form = asked_over_http(&web, 6).await;
+    decide_the_pending(&ledger, "bob", Answer::Deny { message: "keep it".into() }).await;
+    let withdrawn = until(&mut stream, "notifications/cancelled").await;
+    assert!(withdrawn.contains(&format!("\"requestId\":{}", form["id"])), "{withdrawn}");
+    web.send("POST", &answer(&form, yes())).await;
+    let (text, _) = told(&web.call("pay", json!({"euros": 6})).await.1);
+    assert_eq!((text.as_str(), times(&paid)), ("Denied by bob: keep it", 1));
 }
 
 // Rule M2: "a form whose ask is decided elsewhere is withdrawn", and its answer is none.

@@ -128,6 +128,26 @@ async fn a_result_that_does_not_fit_its_schema_is_passed_on_as_it_is() {
     }
 }
 
+// Rule T5: a guard passes on as it came what is nested deeper than a stored result may be, after an approval, too.
+#[tokio::test]
+async fn a_result_that_is_nested_deeply_is_passed_on_as_it_is() {
+    let desk = Desk::new();
+    let mut server = desk.told();
+    let deep = (0..100).fold(json!("end"), |inner, _| json!([inner]));
+    let result =
+        json!({"content": [{"type": "text", "text": "deep"}], "structuredContent": {"x": deep}});
+    server["result"] = result.clone();
+    let mut client = allowed(&desk, &server).await;
+    assert_eq!(client.call("write", json!({"n": 1})).await["result"], result);
+
+    let options = ["--name", "files", "--wait", "20", "--danger-accept-all-tools"];
+    let guard = desk.guard_of("ann", &options, &server);
+    let mut client = Client::earlier(guard, ERA, forms()).await;
+    client.person = Some(yes());
+    assert_eq!(client.call("write", json!({"n": 2})).await["result"], result);
+    assert_eq!((client.asked.len(), desk.runs().len()), (1, 2));
+}
+
 // Rule M5: "A server's own question … is no approval", whatever its words and its key are.
 #[tokio::test]
 async fn a_question_under_the_guards_key_approves_nothing() {

@@ -15,7 +15,7 @@ use countersign::{
 use countersign_mcp::{Server, serve};
 use serde_json::{Value, json};
 
-use super::client::{Client, decide_the_pending, forms, no, payments, times, told, yes};
+use super::client::{Client, NoArgs, decide_the_pending, forms, no, payments, times, told, yes};
 use crate::support::failing_store::Failing;
 
 const ERAS: [&str; 2] = ["2025-06-18", "2025-11-25"];
@@ -73,6 +73,21 @@ async fn an_allowed_call_runs_in_every_revision() {
     let response = client.call("pay", json!({"euros": 5})).await;
     assert_eq!(response["result"]["resultType"], "complete");
     assert_eq!(told(&response), ("paid 5".to_owned(), false));
+}
+
+// Rule T5: "`mcp::serve` passes a deep result on as it came", in every revision.
+#[tokio::test]
+async fn a_result_that_is_nested_deeply_is_served_as_it_is() {
+    let deep = || (0..100).fold(json!("end"), |inner, _| json!([inner]));
+    let look = tool_fn("look", "Looks", move |_: NoArgs| async move {
+        Ok::<_, ToolError>(json!({"x": deep()}))
+    });
+    for era in ERAS {
+        let tools = FunctionToolset::new().tool(look.clone());
+        let mut client = Client::earlier(server(tools, &ledger()), era, json!({})).await;
+        let response = client.call("look", json!({})).await;
+        assert_eq!(response["result"]["structuredContent"], json!({"x": deep()}), "{response}");
+    }
 }
 
 // Rule M2: "input-required results (2026-07-28)"; the state is single-use at the ledger.

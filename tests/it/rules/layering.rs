@@ -87,6 +87,44 @@ async fn a_rule_counts_each_call_once_and_then_its_else_applies() {
     );
 }
 
+/// R7: "Replaying counts nothing either."
+#[test]
+fn a_replay_of_calls_counts_none_of_them() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'one'\nallow = 'refund'\nat_most = { calls = 1, within = '1h', else = 'deny' }",
+    );
+    let given = super::args(json!({"amount": 1}));
+    let call = RuleCall::new("refund", &given);
+    let entries = vec![rules.journal_entry(&call, &rules.decide(&call)); 5];
+    let replayed = countersign_rules::replay(&entries, &rules);
+    assert_eq!(replayed.calls, 5, "{replayed:?}");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let decided = runtime.block_on(rules.decide_and_count(&call, "ann", "the first", false));
+    assert_eq!(decided.decision(), countersign::decision::ToolDecision::Allow);
+}
+
+/// R7: "Near misses never reach the model", nor a person who is asked.
+#[tokio::test]
+async fn the_rules_that_nearly_spoke_are_told_to_no_one() {
+    let text = "version = 1\n[[rule]]\nid = 'small-ones'\nallow = 'refund'\nwhere.amount = '<= 50'\n\
+        reason = 'is small'\n[[rule]]\nid = 'huge'\ndeny = 'refund'\nwhere.amount = '> 9000'\nreason = 'too much'\n";
+    let rules = rules(text);
+    for (amount, decides) in [(60, "no rule"), (9_001, "too much")] {
+        let given = super::args(json!({"amount": amount}));
+        let explained = rules.explain(&RuleCall::new("refund", &given));
+        let near: Vec<_> = explained.near().iter().map(|it| it.rule.to_string()).collect();
+        assert!(amount != 60 || near.contains(&"small-ones".to_owned()), "{explained}");
+        let report = turn(&rules).run(vec![call("1", &json!(amount))]).await.unwrap();
+        let outcome = format!("{:?}", report.calls()[0].outcome());
+        let asked = report.into_suspended().map(|it| format!("{:?}", it.requests()));
+        let told = format!("{outcome} {asked:?}");
+        assert!(told.contains(decides), "{told}");
+        for near in ["small-ones", "is small", "does not hold"] {
+            assert!(!told.contains(near), "{near}: {told}");
+        }
+    }
+}
+
 /// R7: "counts calls that reached the rule, once per call": only the door knows that a request repeats an earlier one.
 #[tokio::test]
 async fn a_request_that_repeats_one_whose_ask_is_open_is_not_counted() {

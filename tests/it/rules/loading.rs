@@ -174,6 +174,7 @@ fn a_reload_narrows_at_once_and_widens_when_it_is_accepted() {
     let given = args(json!({}));
     let asked = rules.decide(&RuleCall::new("other", &given));
     assert!(rules.problem().is_some() && asked.decision() == Ask);
+    assert!(asked.to_string().contains("the rules were changed and cannot be loaded"), "{asked}");
     fs::remove_file(&file).unwrap();
     assert!(rules.reload().is_err() && x() == Allow);
 }

@@ -106,6 +106,14 @@ async fn a_deep_result_is_stored_as_its_text_and_the_run_suspends() {
     assert!(told.ends_with(&nested(300).to_string()), "it loses nothing");
 }
 
+/// T5: "A report passes a deep result on as it came."
+#[tokio::test]
+async fn a_report_has_a_deep_result_as_it_came() {
+    let tools = Recorder::new(["read"]).body(|_, _| Ok(nested(300)));
+    let report = Turn::new(tools).run(vec![call("c1", "read", json!({}))]).await.unwrap();
+    assert_eq!(content(&report, 0), nested(300));
+}
+
 /// A toolset whose host code is broken in one place.
 #[derive(Clone, Copy, PartialEq)]
 enum Broken {

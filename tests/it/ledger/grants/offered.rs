@@ -5,13 +5,15 @@ use axum::http::{Request, StatusCode};
 use countersign::decision::{GrantPattern, Preview};
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{
-    Ask, AskState, FieldPattern, Grant, GrantOffer, GrantScope, Ledger, MemoryStore, Offers,
-    Quorum, Record,
+    Ask, AskState, Claimed, FieldPattern, Grant, GrantOffer, GrantScope, Ledger, MemoryStore,
+    Offers, Quorum, Record,
 };
 use countersign::{Args, Decision};
 use countersign_inbox::{Approver, AuthorizeError, Inbox};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+
+use crate::support::failing_store::{Failing, How};
 
 fn asked(run: &str) -> Ask {
     let asked = Decision::ask("sends mail").with_metadata(GRANTABLE, true);
@@ -65,6 +67,26 @@ async fn the_inbox_offers_and_makes_a_grant_with_an_approval() {
     assert!(by.starts_with(&format!("by grant {} of ann", grants[0].id)), "{by}");
     let elsewhere = ledger.session("s2");
     assert!(elsewhere.answer_by_grant(&asked("r3")).await.unwrap().is_none());
+}
+
+/// G3: "An approval stands also where the store takes no grant, and the person is told so."
+#[tokio::test]
+async fn an_approval_stands_also_where_the_store_takes_no_grant() {
+    let store = MemoryStore::new();
+    let ledger = Ledger::new(store.clone()).session("s1");
+    let record = ledger.park(asked("r1")).await.unwrap();
+    // The decision is its first transaction, and the grant its second.
+    let failing = Failing::at(&store, Some((1, How::Fails)));
+    let failed = Ledger::new(failing.clone()).session("s1");
+    let (status, told) = approved(&failed, &record, json!({"scope": "session"})).await;
+    assert_eq!((status, failing.count()), (StatusCode::OK, 2), "{told}");
+    let problem = told["grant"]["problem"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert!(problem.starts_with("The call is approved, and no grant was made"), "{problem}");
+    let id = record.ask.id();
+    assert_eq!(ledger.get(id).await.unwrap().unwrap().state, AskState::Decided);
+    assert!(ledger.grants(9).await.unwrap().records.is_empty());
+    let claimed = ledger.claim(id, "w", std::time::Duration::from_secs(60)).await.unwrap();
+    assert_eq!(claimed, Claimed::Claimed { token: 1 });
 }
 
 /// The inbox offers the classes that the layer proposes, each with its number.

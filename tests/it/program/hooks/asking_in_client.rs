@@ -120,6 +120,22 @@ fn what_has_to_be_asked_every_time_is_asked_in_the_inbox() {
 }
 
 #[test]
+fn a_call_that_certain_people_have_to_approve_is_asked_in_the_inbox() {
+    for of_people in ["people = 2", "not_the_requester = true", "approvers = [\"bob\"]"] {
+        let user = User::new();
+        let rule = format!(
+            "[[rule]]\nid = \"it\"\nask = \"shell\"\nwhere.command.runs = [\"touch\"]\n{of_people}\n"
+        );
+        user.own_rules(&format!("version = 2\n{rule}"));
+        for client in ASKING {
+            let call = Call { client, command: "touch x.asked", ..CALL };
+            assert_denied(client, &user.asks_in_client(&call, "0"), "waits for approval");
+        }
+        assert_eq!(user.pending().len(), ASKING.len(), "{of_people}");
+    }
+}
+
+#[test]
 fn an_ask_that_is_open_in_the_inbox_is_answered_there() {
     let user = User::new();
     user.own_rules(RULES);
@@ -128,6 +144,30 @@ fn an_ask_that_is_open_in_the_inbox_is_answered_there() {
     assert_denied("claude", &user.asks_in_client(&call, "0"), "waits for approval");
     user.approve_pending();
     assert_allowed(&user.asks_in_client(&call, "20"));
+}
+
+/// P3: "a grant answers first, too".
+#[test]
+fn a_grant_answers_before_the_client_is_told_to_ask() {
+    let user = User::new();
+    user.own_rules(RULES);
+    for client in ASKING {
+        let call = Call { client, command: "touch x.asked", ..CALL };
+        assert_denied(client, &user.hook(&call, "0"), "waits for approval");
+        let ask = user.pending().remove(0);
+        let (id, fingerprint) = (ask["id"].as_str().unwrap(), ask["fingerprint"].as_str().unwrap());
+        let make = ["grants", "make", id, "--in", "session", "--as", "ann", "--fingerprint"];
+        let made = user.run(&[&make[..], &[fingerprint, "--for", "2h"]].concat());
+        assert_eq!(made.status, 0, "{made:?}");
+        user.decide(&ask, &["--approve"]);
+        for id in ["c1", "c2", "c3"] {
+            let answer = user.asks_in_client(&Call { id, ..call }, "20");
+            assert_allowed(&answer);
+            assert!(!answer.out.contains("\"ask\""), "{answer:?}");
+        }
+        let other = Call { session: "s2", ..call };
+        asked(client, &user.asks_in_client(&other, "20"));
+    }
 }
 
 #[test]

@@ -133,3 +133,38 @@ pub(crate) async fn approved(
 fn is_origin(question: &Question) -> bool {
     question.layer() == "hook" && question.metadata().contains_key("hook")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::may_ask;
+    use crate::hook::clients::Client;
+    use countersign::decision::Question;
+
+    fn question(layer: &str, key: &str, metadata: &Value) -> Question {
+        let metadata = metadata.clone();
+        let it = json!({"layer": layer, "key": key, "reason": "sure?", "metadata": metadata});
+        serde_json::from_value(it).unwrap()
+    }
+
+    /// P3: "Nor do they ask in the session about a call that is blocked, or about the environment of the client."
+    #[test]
+    fn what_no_one_may_approve_in_the_session_is_not_asked_about_there() {
+        let rule = question("rules", "default", &json!({}));
+        let origin = question("hook", "origin /src", &json!({"hook": {}}));
+        let asked = [rule.clone(), origin.clone()];
+        assert!(may_ask(Client::Claude, &asked) && may_ask(Client::Copilot, &asked));
+        assert!(!may_ask(Client::Codex, &asked), "it has no question of its own");
+        assert!(!may_ask(Client::Claude, std::slice::from_ref(&origin)), "nothing is asked");
+        for not_here in [
+            question("rules", "blocked", &json!({"approval_policy": "blocked"})),
+            question("rules", "floor", &json!({"every_time": true})),
+            question("hook", "environment", &json!({})),
+            question("hook", "root", &json!({})),
+        ] {
+            let asked = [rule.clone(), not_here, origin.clone()];
+            assert!(!may_ask(Client::Claude, &asked), "{asked:?}");
+        }
+    }
+}
