@@ -40,11 +40,19 @@ export function arming(selector, early = () => {}) {
   };
   const measure = () => {
     const known = new Map();
+    // All is measured before anything is marked, so that the page is laid out once and not for each control.
+    const moved = [];
     for (const control of document.querySelectorAll(selector)) {
+      // What is hidden has no place: a long list has a folded form for each of its calls.
+      if (control.closest('[hidden]')) {
+        places.delete(control);
+        continue;
+      }
       const [before, now] = [places.get(control), place(control, known)];
       places.set(control, now);
-      if (!before || differ(before, now)) reset(control);
+      if (!before || differ(before, now)) moved.push(control);
     }
+    moved.forEach(reset);
   };
   const unsettle = (/** @type {DOMRect | undefined} */ area) => {
     for (const control of document.querySelectorAll(selector)) {
