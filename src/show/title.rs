@@ -117,7 +117,8 @@ impl<'a> TitleParts<'a> {
     ) -> CallAction {
         if let Some(template) = self.template {
             let filled = filled(template, call.args(), limits);
-            let text = format!("call {}: {filled}{}", name(call.name()), self.place(None));
+            let words = called(&plain_name(call.name()));
+            let text = format!("{words}: {filled}{}", self.place(None));
             return CallAction { text, says_all: false };
         }
         let known = self.caller.as_ref().and_then(|caller| {
@@ -125,13 +126,8 @@ impl<'a> TitleParts<'a> {
             words.of(caller.kind.as_deref()?)
         });
         known.unwrap_or_else(|| {
-            let called = match headline.strip_prefix("mcp:").and_then(|it| it.split_once('/')) {
-                Some((server, called)) => {
-                    format!("call `{}` of `{}`", ticked(called), ticked(server))
-                }
-                None => format!("call `{}`", ticked(headline)),
-            };
-            CallAction { text: called + &self.place(None), says_all: is_whole }
+            let text = called(headline) + &self.place(None);
+            CallAction { text, says_all: is_whole }
         })
     }
 
@@ -312,9 +308,20 @@ fn place(path: &str) -> String {
     format!("`{}`", ticked(&escaped(path, Style::PLACE.unquoted())))
 }
 
+/// The words for a call of a tool: that of a server with the server.
+fn called(tool: &str) -> String {
+    match tool.strip_prefix("mcp:").and_then(|it| it.split_once('/')) {
+        Some((server, called)) => format!("call `{}` of `{}`", ticked(called), ticked(server)),
+        None => format!("call `{}`", ticked(tool)),
+    }
+}
+
 fn name(text: &str) -> String {
-    let shown = elide(pieces(text, Style::NAME), VALUE);
-    format!("`{}`", ticked(&join(&shown)))
+    format!("`{}`", ticked(&plain_name(text)))
+}
+
+fn plain_name(text: &str) -> String {
+    join(&elide(pieces(text, Style::NAME), VALUE))
 }
 
 /// A text of the host without code, in which no character could begin a value.
@@ -443,6 +450,9 @@ mod tests {
         ] {
             assert_eq!(titled(template, args.clone()), format!("call `transfer`: {words}"));
         }
+        let asked = [Decision::ask("pays").with_title("{amount} EUR")];
+        let served = view("mcp:bank/transfer", json!({"amount": 120}), &asked);
+        assert_eq!(served.action, "call `transfer` of `bank`: `120` EUR");
         let long = titled("{note}", json!({"note": "x".repeat(9_000)}));
         assert!(long.chars().count() < 300 && long.contains("characters left out"), "{long}");
         let secret = titled("{login}", json!({"login": {"api_key": "9f8e7d6c5b4a3928"}}));

@@ -62,7 +62,8 @@ pub struct CallView {
     pub kind: DeferralKind,
     /// Whether the metadata of a layer or tool says that the call must not be approved (rule A5).
     pub blocked: bool,
-    /// The arguments that the call will run with. Commands, paths, addresses and hosts come first.
+    /// The arguments that the call will run with. Commands, paths, addresses and hosts come first, the others in the order of
+    /// the call: by name, unless the feature `preserve_order` of serde_json is on.
     pub args: Vec<Field>,
     /// How many arguments `args` leaves out.
     pub args_left_out: usize,

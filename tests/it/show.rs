@@ -185,3 +185,15 @@ fn asked(name: &str, args: &serde_json::Value, text: &str) -> CallView {
     let requests = report.deferred().expect("the call is pending");
     CallView::of(&requests, "c1", Limits::default()).unwrap()
 }
+
+/// S11: after commands, paths and addresses, the arguments stand in the order of the call, as a model that keeps to the
+/// schema of the tool writes them.
+#[test]
+fn arguments_stand_in_the_order_of_the_call() {
+    let args =
+        r#"{"owner": "acme", "repo": "shop", "title": "x", "body": "y", "path": "src/cart.rs"}"#;
+    let args: serde_json::Value = serde_json::from_str(args).unwrap();
+    let view = CallView::of_call(&call("c1", "create_issue", args), Limits::none());
+    let names: Vec<_> = view.args.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["path", "owner", "repo", "title", "body"]);
+}

@@ -140,7 +140,11 @@ fn outcome(view: &OutcomeView) -> Value {
 fn of_call(view: &CallView) -> String {
     let tool = &view.tool;
     let rest = |start: String| view.action.strip_prefix(&start);
-    match (rest(format!("call `{tool}`: ")), rest(format!("call `{tool}"))) {
+    let titled = match tool.strip_prefix("mcp:").and_then(|it| it.split_once('/')) {
+        Some((server, called)) => format!("call `{called}` of `{server}`: "),
+        None => format!("call `{tool}`: "),
+    };
+    match (rest(titled), rest(format!("call `{tool}"))) {
         (Some(titled), _) => titled.to_owned(),
         (None, Some(args)) => format!("`{args}"),
         (None, None) => view.action.clone(),

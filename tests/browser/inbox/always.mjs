@@ -26,7 +26,14 @@ await scenario(async ({ person }) => {
   assert.ok(offers.length > 0 && offers.every((it) => it.trim() !== ""), offers.join(" | "));
   const rule = () => mail.locator(".more").innerText();
   assert.match(await rule(), /for at most 1h[^]*tool = "send_mail"[^]*valid_for = "1h"/, "the grant is also shown as a rule");
-  await offer.selectOption({ index: 1 });
+  const grant = button(mail, "Approve, and grant this");
+  await page.waitForFunction((it) => it.getAttribute("aria-disabled") === null, await grant.elementHandle());
+  const inert = await offer.evaluate((select) => {
+    select.selectedIndex = 1;
+    select.dispatchEvent(new Event("change", { bubbles: true }));
+    return select.closest(".more").querySelector("button.primary").getAttribute("aria-disabled");
+  });
+  assert.equal(inert, "true", "another grant is on the screen: the button does not count yet");
   assert.match(await rule(), /for at most 12h[^]*valid_for = "12h"/, "sentence and rule are of the time that is chosen");
   await offer.selectOption({ index: 0 });
   assert.ok(!(await approval.isVisible()) || !(await approval.isEnabled()), "there is one set of buttons");

@@ -34,7 +34,7 @@ await scenario(async ({ url, person }) => {
   for (const n of [0, 1, 2]) await choose(`"${n}.log"`);
   await button(bulk, "Approve 3").click();
   await bulk.getByText("Approve 3 calls?").waitFor();
-  assert.deepEqual(await bulk.locator("li .text").allInnerTexts(), [0, 1, 2].map((n) => `delete_file(path: "${n}.log")`));
+  assert.deepEqual(await bulk.locator("li .text").allInnerTexts(), [0, 1, 2].map((n) => `An agent wants to call delete_file(path: "${n}.log")`));
   assert.match(await bulk.locator("li").first().innerText(), /Policy: deletes a file for good/);
   // Meanwhile another call arrives, and one of the listed ones is denied by another person.
   await ann.start('delete_file {"path": "late.log"}');

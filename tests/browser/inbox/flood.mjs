@@ -33,6 +33,23 @@ await scenario(async ({ url, person }) => {
   assert.equal(new Set(ids).size, FLOOD + 2);
   checked("every request can be reached");
 
+  // A folded call has a form that no one sees. To measure those of a long list takes longer than to show it.
+  const measured = await bob.page.evaluate(async () => {
+    const measure = Element.prototype.getBoundingClientRect;
+    const seen = { shown: 0, hidden: 0 };
+    Element.prototype.getBoundingClientRect = function () {
+      seen[this.closest("[hidden]") ? "hidden" : "shown"] += 1;
+      return measure.call(this);
+    };
+    document.querySelector("article:not(.unfolded) .fold").click();
+    await new Promise((done) => setTimeout(done, 700));
+    Element.prototype.getBoundingClientRect = measure;
+    return seen;
+  });
+  assert.ok(measured.shown > 0, "the controls that are shown are watched");
+  assert.equal(measured.hidden, 0, "what is folded is measured");
+  checked("a call of a long list opens without a look at all the folded ones");
+
   const carol = await comeIn(await person("carol"));
   const decisions = sent(carol);
   await (await elsewhere(url, "dora")).start(Array(5).fill('send_report {"to": "all"}').join("\n"));

@@ -5,6 +5,8 @@
 export const STILL_MS = 600;
 /** How often to look for what has moved without a change of the document, such as a field that is resized. */
 const LOOK_MS = 150;
+/** How many times as long as a look the pause after it is, at least. */
+const RARER = 10;
 /** Smaller differences are no movement, in CSS pixels. */
 const STILL_PX = 1;
 /** The attributes that may move or uncover a control. */
@@ -40,11 +42,19 @@ export function arming(selector, early = () => {}) {
   };
   const measure = () => {
     const known = new Map();
+    // All is measured before anything is marked, so that the page is laid out once and not for each control.
+    const moved = [];
     for (const control of document.querySelectorAll(selector)) {
+      // What is hidden has no place: a long list has a folded form for each of its calls.
+      if (control.closest('[hidden]')) {
+        places.delete(control);
+        continue;
+      }
       const [before, now] = [places.get(control), place(control, known)];
       places.set(control, now);
-      if (!before || differ(before, now)) reset(control);
+      if (!before || differ(before, now)) moved.push(control);
     }
+    moved.forEach(reset);
   };
   const unsettle = (/** @type {DOMRect | undefined} */ area) => {
     for (const control of document.querySelectorAll(selector)) {
@@ -70,7 +80,12 @@ export function arming(selector, early = () => {}) {
   new MutationObserver(measure).observe(document.documentElement, {
     subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ATTRIBUTES,
   });
-  setInterval(() => document.hidden || measure(), LOOK_MS);
+  // Of a long list the looks are rarer, so that they never take most of the time; a click looks for itself.
+  const watch = () => {
+    const begun = performance.now();
+    if (!document.hidden) measure();
+    setTimeout(watch, Math.max(LOOK_MS, RARER * (performance.now() - begun)));
+  };
   // What was scrolled is measured at once, so that it is not taken for a movement together with a later change.
   addEventListener('scroll', measure, { capture: true, passive: true });
   addEventListener('resize', measure);
@@ -114,7 +129,7 @@ export function arming(selector, early = () => {}) {
     const at = event.submitter ?? (event.target instanceof Element ? event.target.querySelector(selector) : null);
     if (at?.matches(selector) && !counts(at)) refuse(event, at);
   }, true);
-  measure();
+  watch();
   return { unsettle };
 }
 

@@ -1,7 +1,7 @@
 // Many calls at once: each is decided by its own fingerprint, and a call whose text was not opened is never approved
 // together with others (rule S4).
 
-import { el } from "./element.js";
+import { el, worded } from "./element.js";
 
 /** How many decisions are sent in one request. */
 const AT_ONCE = 200;
@@ -56,7 +56,7 @@ export function bulk(host) {
     close();
     show();
   });
-  const lines = (cards) => el("ul", { class: "listed", tabindex: "0", "aria-label": "These calls" }, cards.map((it) => el("li", {}, el("span", { class: "text" }, it.line()),
+  const lines = (cards) => el("ul", { class: "listed", tabindex: "0", "aria-label": "These calls" }, cards.map((it) => el("li", {}, el("span", { class: "text", dir: "ltr" }, worded(it.line())),
     it.reasons() && el("span", { class: "soft" }, it.reasons()))));
 
   function askYes() {

@@ -1,16 +1,13 @@
 // One request, or several about equal calls: the call, its questions, the votes, and the buttons.
 
 import { CONFIRM } from "./bulk.js";
-import { ago, el, names, time } from "./element.js";
+import { ago, el, names, time, worded } from "./element.js";
 import { previews } from "./previews.js";
 import { conversation } from "./run.js";
 import { box, ends } from "./seen.js";
 
 const text = (value) => el("span", { class: "text", dir: "ltr" }, value);
 const part = (title, ...children) => el("div", { class: "part" }, el("h4", {}, title), children);
-
-/** A line of the server with its values between backticks, which no value has. */
-const worded = (line) => line.split("`").map((part, n) => (n % 2 === 1 ? el("code", { dir: "ltr" }, part) : part));
 
 /** A value, and above it how long it is, and whether the model wrote it for people. A long one scrolls in its box. */
 function value(field) {
@@ -194,7 +191,8 @@ export function card(first, host) {
   };
 
   const openGrant = (offers) => {
-    const field = el("select", { id: `grant-${id}` }, ...offers.map(({ says }, n) => el("option", { value: String(n) }, says)));
+    // An option has no markup: its values stand in quotation marks.
+    const field = el("select", { id: `grant-${id}` }, ...offers.map(({ says }, n) => el("option", { value: String(n) }, says.replaceAll(/`([^`]*)`/g, "“$1”"))));
     const rule = el("div", { class: "granted", "aria-live": "polite" });
     const show = () => {
       const offer = offers[field.value];
@@ -202,12 +200,16 @@ export function card(first, host) {
       const never = offer.never.length > 0 && el("p", { class: "soft" }, "Never: ", offer.never.flatMap((it, n) => [n > 0 && "; ", text(it)].filter(Boolean)));
       rule.replaceChildren(...[el("p", { class: "says" }, worded(offer.says)), also, never, el("pre", { class: "code" }, text(offer.rule))].filter(Boolean));
     };
-    field.addEventListener("change", show);
     show();
     const act = el("button", { type: "button", class: "primary", on: { click: () => {
       const { scope, pattern, seconds } = offers[field.value];
       send({ verdict: "approve", grant: { scope, pattern, seconds } });
     } } }, "Approve, and grant this");
+    // Another grant is shown in place of the last one: the button has to stand still anew, also where it has not moved.
+    field.addEventListener("change", () => {
+      show();
+      host.unsettle(act.getBoundingClientRect());
+    });
     open("grant", "Later calls that are approved without a question", always, field, act);
     field.after(rule);
     return field;
@@ -338,7 +340,7 @@ export function card(first, host) {
     close: () => !more.hidden && close(),
     key, root, title, update, tick, look,
     name: view.tool,
-    line: () => view.headline,
+    line: () => view.title,
     /** The reasons to ask, on one line. */
     reasons: () => view.questions.map((it) => `${it.asked_by}: ${it.reason}`).join(" · "),
     changedAt: (of) => (of === ask.id ? ask.changed_at : null),

@@ -11,6 +11,9 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** A line of the server with its values between backticks, which no value has. */
+export const worded = (line) => line.split("`").map((part, n) => (n % 2 === 1 ? el("code", { dir: "ltr" }, part) : part));
+
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 

@@ -1,7 +1,7 @@
 // What a call would change, as a layer or tool shows it (rule S7): a difference, a text or a table. The server has made all of
 // its text safe to show, and it is put into text nodes.
 
-import { el } from "./element.js";
+import { el, worded } from "./element.js";
 import { box } from "./seen.js";
 
 const CHANGES = { created: "new", deleted: "deleted", changed: "changed", unchanged: "stays as it is" };
@@ -34,7 +34,7 @@ function table([heads, ...rows], rest, title) {
 
 function preview(it, show) {
   const head = el("figcaption", {},
-    el("span", { class: "who" }, it.author),
+    el("span", { class: "who" }, worded(it.author)),
     el("span", { class: "text title", dir: "ltr" }, it.title),
     it.change && el("span", { class: "chip", "data-change": it.change }, CHANGES[it.change] ?? it.change),
     el("span", { class: "soft" }, it.pinned ? "asks again if this changes" : "may change by itself"));
