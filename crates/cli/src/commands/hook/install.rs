@@ -169,6 +169,11 @@ impl Install {
         }
     }
 
+    /// Keeps the time that an entry has which is there; 300 seconds otherwise.
+    pub(crate) fn limit(self, limit: Option<Duration>) -> Self {
+        Self { limit: limit.unwrap_or(self.limit), ..self }
+    }
+
     pub(crate) fn preset(self, preset: Option<PresetName>) -> Self {
         Self { preset, ..self }
     }

@@ -9,6 +9,7 @@ pub(crate) mod cli;
 mod doctor;
 mod exit;
 pub(crate) mod install;
+pub(crate) mod kept;
 mod live;
 pub(crate) mod options;
 pub(crate) mod place;

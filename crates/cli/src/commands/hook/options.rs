@@ -129,9 +129,9 @@ impl Where {
 #[command(no_binary_name = true, disable_help_flag = true)]
 pub(super) struct Options {
     #[command(flatten)]
-    answering: Answering,
+    pub(super) answering: Answering,
     #[arg(long)]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 }
 
 impl Options {
