@@ -60,6 +60,7 @@ pub(super) fn findings<'a>(file: &'a RuleFile, tests: &Engine) -> Vec<CoverageFi
             found.push(of_rule(rule, "untested", text.to_owned()));
         }
         let named = misspelt_fields(file, rule).into_iter().chain(misspelt_tools(file, rule));
+        let named = named.chain(misspelt_sources(file, rule, spoken.contains(&rule.id)));
         found.extend(named.map(|text| of_rule(rule, "misspelt", text)));
         found.extend(of_servers(file, rule).map(|text| of_rule(rule, "no-server", text)));
     }
@@ -187,6 +188,43 @@ fn misspelt_tools(file: &RuleFile, rule: &Rule) -> Vec<String> {
             found.push(format!(
                 "no door has a tool `{name}`: is `{meant}` meant? A tool of your own program is `set:ID/{name}`"
             ));
+        }
+    }
+    found
+}
+
+/// The tools of clients that the vocabulary does not have, and the servers of a rule that no test makes speak, where the
+/// file has another one of nearly that name.
+fn misspelt_sources(file: &RuleFile, rule: &Rule, is_tested: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    let unknown = rule.tools.iter().filter_map(ToolPattern::of_any_client);
+    for name in unknown.filter(|name| !is_common(name)) {
+        // The names of these tools are short.
+        let close = |known: &&str| strsim::damerau_levenshtein(known, name) <= 2;
+        let meant = common_names().find(close).map(|it| format!(": is `client:{it}` meant?"));
+        found.push(format!(
+            "the vocabulary of coding agents has no tool `{name}`{}",
+            meant.unwrap_or_default()
+        ));
+    }
+    let others = || {
+        let rules = file.rules.iter().filter(|other| other.id != rule.id);
+        let of_rules = rules.flat_map(|it| &it.tools).filter_map(ToolPattern::of_server);
+        let of_tests = file
+            .examples
+            .iter()
+            .filter_map(|it| it.tool.strip_prefix("mcp:").and_then(|rest| rest.split_once('/')));
+        of_rules.chain(of_tests).map(|(server, _)| server)
+    };
+    for (server, tool) in rule.tools.iter().filter_map(ToolPattern::of_server) {
+        let is_known = others().any(|it| it == server);
+        let close = |it: &&str| strsim::damerau_levenshtein(it, server) == 1;
+        if !is_tested
+            && !is_known
+            && server.len() > 2
+            && let Some(meant) = others().find(close)
+        {
+            found.push(format!("no test has a server `{server}`: is `mcp:{meant}/{tool}` meant?"));
         }
     }
     found

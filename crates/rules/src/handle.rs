@@ -35,6 +35,7 @@ use super::sources::Sources;
 use super::sources::looked::LookedAt;
 use crate::calls::call::RuleCall;
 use crate::calls::engine::Engine;
+use crate::format::example::WrittenCall;
 use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::format::rule_set::RuleSet;
@@ -230,6 +231,26 @@ impl Rules {
     /// The engine that the tests in files are run with.
     pub(super) fn test_engine(&self) -> &Engine {
         &self.shared.sources.tests
+    }
+
+    /// Reads a call in one line, as the tests of a file have it. These rules say whether its tool is a shell.
+    ///
+    /// ```
+    /// use countersign_rules::Rules;
+    /// use countersign::decision::ToolDecision;
+    ///
+    /// let rules = Rules::builder().text("mine", "version = 1\n[[rule]]\nid = 'a'\ndeny = 'read_file'").load()?;
+    /// let call = rules.written_call("read_file: {path: .env}")?;
+    /// assert_eq!(rules.decide(&call.call()).decision(), ToolDecision::Deny);
+    /// // A command alone is none: it would be the name of a tool.
+    /// assert!(rules.written_call("git push").unwrap_err().contains("`shell: git push`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// How a call is written.
+    pub fn written_call(&self, text: &str) -> Result<WrittenCall, String> {
+        WrittenCall::parse(text, &self.shared.engine)
     }
 
     /// The root of the workspace, which relative paths start in.

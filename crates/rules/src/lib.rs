@@ -108,7 +108,7 @@ pub use calls::call::RuleCall;
 pub use counts::{CallCounts, Count, MemoryCounts};
 pub use error::{Problem, RulesError};
 pub use explanation::Explanation;
-pub use format::example::stated_record;
+pub use format::example::{WrittenCall, stated_record};
 pub use format::schema::schema;
 pub use handle::{LoadedFile, Reload, Rules};
 pub use import::{Imported, LeftOut, import_claude, import_codex};

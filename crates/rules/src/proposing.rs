@@ -23,6 +23,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::builder::RulesBuilder;
 use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
@@ -58,15 +59,20 @@ pub struct ProposedRule {
     pub calls: Vec<String>,
     /// The other calls of the journal that it would have allowed: they were asked about, and not approved.
     pub also: Vec<String>,
+    /// A test that makes the rule speak, as a file has it below `allow` in `[test]`; none where no test is the same on
+    /// every machine, such as one about a path.
+    pub test: Option<String>,
 }
 
 /// An approved call that no rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UncoveredCall {
-    /// The call, for people.
+    /// The call, for people: of several of one kind the first.
     pub call: String,
-    /// How often it was approved.
+    /// How many other calls of its kind there are.
+    pub others: usize,
+    /// How often these calls were approved.
     pub approvals: usize,
     /// Why no rule is proposed for it.
     pub why: String,
@@ -193,16 +199,14 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         match tried {
             Ok((rule, rules)) => {
                 let also = self.also(&rules);
+                let test = calls.first().and_then(|it| test(it.entry, &rule));
                 let calls = calls.iter().map(|it| shown(it.entry)).collect();
-                self.found.rules.push(ProposedRule { rule, approvals, calls, also });
+                self.found.rules.push(ProposedRule { rule, approvals, calls, also, test });
             }
             Err(why) => {
-                let all = calls.iter().map(|it| UncoveredCall {
-                    call: shown(it.entry),
-                    approvals: it.times(),
-                    why: why.clone(),
-                });
-                self.found.uncovered.extend(all);
+                let Some(first) = calls.first() else { return };
+                let (call, others) = (shown(first.entry), calls.len() - 1);
+                self.found.uncovered.push(UncoveredCall { call, others, approvals, why });
             }
         }
     }
@@ -288,6 +292,20 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         let also: BTreeSet<String> = self.entries.iter().filter(is_new).map(text).collect();
         also.into_iter().collect()
     }
+}
+
+/// A test that makes a rule speak, if a file with both loads: tests run in a workspace that is the same on every machine.
+fn test(entry: &JournalEntry, rule: &str) -> Option<String> {
+    let tool = literal(entry).ok()?;
+    let text = match command(entry) {
+        Some(command) => format!("{tool}: {command}"),
+        None => format!("{tool}: {}", Value::Object(Map::clone(&entry.args))),
+    };
+    let line = quoted(&text);
+    let file = format!("version = 2\n{rule}\n[test]\nallow = {line}\n");
+    let is_short = text.len() <= MAX_TEXT;
+    let loads = is_short && RulesBuilder::for_tests().text("tried", file).load().is_ok();
+    loads.then_some(line)
 }
 
 /// The condition that an argument has one of the values that it has in these calls, or that a path is in their folder.
@@ -535,16 +553,18 @@ impl fmt::Display for ProposedRules {
                     few(f, &it.also)?;
                 }
             }
+            if let Some(test) = &it.test {
+                writeln!(f, "# A test of it, for `[test]`: allow = {test}")?;
+            }
             writeln!(f, "{}", it.rule)?;
         }
         for it in &self.uncovered {
-            writeln!(
-                f,
-                "\n# No rule for {} ({} times): {}",
-                it.call,
-                it.approvals,
-                show::escape(&it.why)
-            )?;
+            let (times, why) = (show::counted(it.approvals, "time"), show::escape(&it.why));
+            let others = match it.others {
+                0 => String::new(),
+                others => format!(" and {} of its kind", show::counted(others, "other call")),
+            };
+            writeln!(f, "\n# No rule for {}{others} ({times}): {why}", it.call)?;
         }
         Ok(())
     }

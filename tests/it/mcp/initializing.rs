@@ -58,7 +58,7 @@ async fn by_entry(desk: &Desk, entry: &str) -> Client {
     let server = &entry["mcpServers"]["files"];
     let words: Vec<_> =
         server["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
-    assert_eq!(server["command"], program("countersign").display().to_string());
+    assert_eq!(server["command"], program_path(desk));
     let at = words.iter().position(|word| *word == "--").unwrap();
     let command = desk.guard_before("ann", &words[1..at], &words[at + 1..]);
     Client::earlier(command, ERA, json!({"elicitation": {}})).await
@@ -158,6 +158,7 @@ fn the_entries_are_those_of_the_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp.md");
     let page = std::fs::read_to_string(page).unwrap();
     let home = desk.user.home().canonicalize().unwrap().display().to_string();
+    let at_home = program_path(&desk).replace(&desk.user.home().display().to_string(), "~");
     let clients = line["clients"].as_array().unwrap();
     assert_eq!(clients.len(), 8);
     for client in clients {
@@ -167,7 +168,7 @@ fn the_entries_are_those_of_the_page() {
         let entry = entry.replace("--project\", \"~\"", "--project\", \"~/site\"");
         // The home of the tests is not that of the account.
         let entry = entry.replace(", \"--home\", \"~\"", "");
-        let entry = entry.replace(&program_path(), "/usr/local/bin/countersign");
+        let entry = entry.replace(&at_home, "/usr/local/bin/countersign");
         assert!(
             page.contains(&entry),
             "the page has no such entry for {}: {entry}",
@@ -180,8 +181,39 @@ fn the_entries_are_those_of_the_page() {
     }
 }
 
-fn program_path() -> String {
-    program("countersign").display().to_string()
+/// The program of the entries: tests run it from a folder that a build makes anew, so that it is a copy which stays.
+fn program_path(desk: &Desk) -> String {
+    desk.user.home().join(".local/state/countersign/bin/countersign").display().to_string()
+}
+
+// Rule M7: "A guard whose entry names no rules decides by the file that was written for its name".
+#[tokio::test]
+async fn a_guard_without_named_rules_decides_by_those_of_its_name() {
+    let desk = Desk::new();
+    let server = server_program(&desk, &told_server(&desk), "server");
+    assert_eq!(init(&desk, &["--yes"], &server).status, 0);
+    let text = std::fs::read_to_string(rules_file(&desk)).unwrap();
+    let allowed = text.replace("ask = \"mcp:files/look\"\n# allow", "allow");
+    std::fs::write(rules_file(&desk), allowed).unwrap();
+    let server = server.display().to_string();
+    let started = |name: &str| {
+        let command = desk.guard_before("ann", &["--name", name], &[&server]);
+        Client::earlier(command, ERA, json!({"elicitation": {}}))
+    };
+    let mut client = started("files").await;
+    client.person = Some(super::client::no());
+    assert!(!told(&client.call("look", json!({})).await).1, "its file allows it");
+    assert!(told(&client.call("write", json!({})).await).1);
+    assert_eq!(client.asked.len(), 1, "its file asks about it");
+    // A server of another name has none of these rules.
+    let mut other = started("other").await;
+    other.person = Some(super::client::no());
+    other.call("look", json!({})).await;
+    assert_eq!(other.asked.len(), 1);
+    // A file that was there and is gone allows nothing.
+    std::fs::remove_file(rules_file(&desk)).unwrap();
+    let refused = desk.user.run(&["guard", "--name", "files", "--", &server]);
+    assert!(refused.status == 2 && refused.err.contains("was there and is gone"), "{refused:?}");
 }
 
 // Rule M6: "A server that cannot be used is one clear line".

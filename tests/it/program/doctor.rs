@@ -112,6 +112,41 @@ fn the_doctor_finds_what_differs_from_what_install_writes() {
 }
 
 #[test]
+fn without_a_client_the_doctor_says_what_is_not_in_order_with_each() {
+    let user = User::new();
+    let none = user.run(&["hook", "doctor"]);
+    assert!(none.status == 3 && none.out.contains("`countersign init`"), "{none:?}");
+    user.own_rules("version = 1\n[[rule]]\nid = 'a'\nallow = 'read_file'\n[test]\nallow = 'read_file: {path: x}'\n");
+    for client in ["claude", "gemini"] {
+        installed(&user, client);
+    }
+    let program = |name: &str| {
+        let file = user.home().join("bin").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        crate::support::write_program(&file, "#!/bin/sh\necho 9.9.9\n");
+    };
+    program("claude");
+    program("gemini");
+    let path = format!("{}:/usr/bin:/bin", user.home().join("bin").display());
+    let doctor = |words: &[&str]| {
+        let mut command = user.command(&[&["hook", "doctor"], words].concat());
+        super::ended(&command.env("PATH", &path).output().unwrap())
+    };
+    let well = doctor(&[]);
+    let text = fs::read_to_string(user.home().join(".gemini/settings.json")).unwrap();
+    let lower = text.replace("--limit 300", "--limit 299");
+    assert_ne!(text, lower);
+    fs::write(user.home().join(".gemini/settings.json"), lower).unwrap();
+    let changed = doctor(&[]);
+    assert_eq!(changed.status, 3, "{changed:?}");
+    let of_gemini = changed.out.split("Gemini CLI: PROBLEM").nth(1).expect(&changed.out);
+    assert!(of_gemini.contains("entry"), "{changed:?}");
+    assert!(well.out.contains("Claude Code: ") && !well.out.contains("Codex"), "{well:?}");
+    // A live run is one of a client that is named.
+    assert_eq!(doctor(&["--live"]).status, 2);
+}
+
+#[test]
 fn the_doctor_finds_that_no_call_can_be_allowed() {
     let user = User::new();
     let rules = user.home().join("own.toml");

@@ -94,9 +94,25 @@ fn everything_is_protected_and_taken_back_to_the_byte() {
     let servers = json_of(&user.text(DESKTOP));
     // The home of the tests is not that of the account, which a guard takes by itself.
     let home = user.home();
-    let words =
-        json!(["guard", "--name", "git", "--home", home, "--", "mcp-server-git", "-r", "/x"]);
+    let words = json!([
+        "guard",
+        "--name",
+        "git",
+        "--wait",
+        "45",
+        "--home",
+        home,
+        "--",
+        "mcp-server-git",
+        "-r",
+        "/x"
+    ]);
     assert_eq!(servers["mcpServers"]["git"]["args"], words);
+    // Tests run the program from a folder that a build makes anew, and the copy of it stays.
+    let program = Path::new(servers["mcpServers"]["git"]["command"].as_str().unwrap());
+    assert!(program.starts_with(home) && program.is_file(), "{}", program.display());
+    let accept = format!("guard init --name git --home {} -- mcp-server-git -r /x", home.display());
+    assert!(done.out.contains(&accept), "{}", done.out);
     assert_eq!(servers["mcpServers"]["far"], json!({"url": "https://mcp.example"}));
     assert_eq!(user.run(&["rules", "check"]).status, 0);
 
@@ -126,6 +142,83 @@ fn a_second_run_changes_nothing() {
     assert!(!user.text(".claude/settings.json").contains("--allow"));
     assert_eq!(user.run(&["init", "--undo"]).status, 0);
     assert_eq!(user.files(), before);
+}
+
+/// P6: "What an entry has stays, unless the run chooses otherwise".
+#[test]
+fn a_second_run_keeps_what_an_entry_has() {
+    let user = User::with_settings();
+    user.run(&ALL);
+    let store = format!("sqlite:{}", user.home().join("elsewhere.db").display());
+    let own = ["hook", "install", "claude", "--allow", "grant", "--limit", "45"];
+    let own = user.run(&[&own[..], &["--", "--store", &store, "--wait", "5"]].concat());
+    assert_eq!(own.status, 0, "{own:?}");
+    let installed = user.text(".claude/settings.json");
+    assert!(installed.contains("--allow grant --limit 45"), "{installed}");
+
+    let again = user.run(&["init", "--yes"]);
+    assert_eq!(again.status, 0, "{again:?}");
+    assert_eq!(user.text(".claude/settings.json"), installed);
+    assert_eq!(user.run(&["init", "--yes", "--allow", "silent"]).status, 0);
+    assert_eq!(user.text(".claude/settings.json"), installed.replace(" --allow grant", ""));
+    // A preset that is named counts beside that of the file, and is gone again when none is named.
+    let named = user.run(&["init", "--yes", "--preset", "reader"]);
+    assert!(named.out.contains("`reader` counts beside `developer`"), "{named:?}");
+    assert!(user.text(".claude/settings.json").contains("--preset reader"));
+    assert_eq!(user.run(&["init", "--yes", "--preset", "none"]).status, 0);
+    assert!(!user.text(".claude/settings.json").contains("--preset"));
+}
+
+/// P6: "A second run changes nothing", also where edits run unasked, and a choice that the file would overrule is refused.
+#[test]
+fn a_choice_about_edits_is_made_once() {
+    let user = User::new();
+    user.put(".claude/settings.json", "{}");
+    let with = |edits: &str| {
+        user.run(&["init", "--yes", "--preset", "developer", "--edits", edits, "--client=claude"])
+    };
+    assert_eq!(with("workspace").status, 0);
+    let once = user.files();
+    assert!(with("workspace").out.contains("Everything is as you have chosen"));
+    assert_eq!(user.files(), once);
+    let refused = with("ask");
+    assert!(refused.status == 2 && refused.err.contains("write `edits = \"ask\"`"), "{refused:?}");
+}
+
+/// A person with an MCP client alone needs no preset, which is about agents.
+#[test]
+fn the_servers_of_a_client_are_guarded_without_an_agent() {
+    let user = User::new();
+    user.put(DESKTOP, SERVERS);
+    let run = |words: &[&str]| {
+        let mut command = user.command(words);
+        super::ended(&command.env("PATH", "/nowhere").output().unwrap())
+    };
+    let nothing = run(&["init", "--yes"]);
+    assert!(nothing.status == 3 && nothing.out.contains("--guard on"), "{nothing:?}");
+    assert_eq!(user.text(DESKTOP), SERVERS);
+    let guarded = run(&["init", "--yes", "--guard", "on"]);
+    assert_eq!(guarded.status, 0, "{guarded:?}");
+    assert!(user.text(DESKTOP).contains("\"guard\""));
+    assert!(!user.home().join(".config/countersign/rules.toml").exists());
+    assert_eq!(run(&["init", "--undo"]).status, 0);
+    assert_eq!(user.text(DESKTOP), SERVERS);
+}
+
+/// R3: what `init` writes without a person is a change like any other, and it says what is left to do.
+#[test]
+fn rules_that_allow_more_than_those_before_are_said() {
+    let user = User::new();
+    fs::create_dir_all(user.home().join("p")).unwrap();
+    user.put(".claude/settings.json", "{}");
+    let with = |preset: &str| user.run(&["init", "--yes", "--preset", preset, "--client=claude"]);
+    assert!(!with("reader").out.contains("rules accept"));
+    called(&user, "Bash", &json!({"command": "ls"}));
+    let file = user.home().join(".config/countersign/rules.toml");
+    let text = fs::read_to_string(&file).unwrap().replace("\"reader\"", "\"developer\"");
+    fs::write(&file, text).unwrap();
+    let changed = with("developer");
+    assert!(changed.out.contains("until you run `countersign rules accept`"), "{changed:?}");
 }
 
 /// P6: "A file that was edited in between keeps the edit, and `--undo` says so".
@@ -288,8 +381,10 @@ fn a_file_with_comments_is_not_written_anew() {
     let servers = "{// mine\n\"mcpServers\": {\"git\": {\"command\": \"mcp-server-git\"}}}";
     user.put(DESKTOP, servers);
     user.put(".claude/settings.json", "{}");
-    assert_eq!(user.run(&["init", "--yes", "--preset", "none", "--guard", "on"]).status, 0);
+    let done = user.run(&["init", "--yes", "--preset", "none", "--guard", "on"]);
+    assert_eq!(done.status, 0, "{done:?}");
     assert_eq!(user.text(DESKTOP), servers);
+    assert!(done.out.contains("has comments") && done.out.contains("guard init"), "{done:?}");
 }
 
 #[test]

@@ -76,3 +76,41 @@ fn a_tool_of_a_server_is_explained_by_the_name_that_rules_have_for_it() {
     let wanted: Vec<_> = calls.iter().map(|(_, decision)| format!("\"{decision}\"")).collect();
     assert_eq!(decisions, wanted);
 }
+
+/// A call that a person types is explained as the tests of a file have it, and a command alone is not the name of a tool.
+#[test]
+fn calls_are_explained_as_they_are_written_in_a_test() {
+    let user = with_rules();
+    let explain = |calls: &[&str]| {
+        user.run(&[&["rules", "explain", "--rules", "rules.toml"], calls].concat())
+    };
+    let both = explain(&["mcp:files/write: {path: a}", "set:own/read"]);
+    assert_eq!(both.status, 0, "{both:?}");
+    assert!(both.out.starts_with("deny: read only (change, rules.toml:8)"), "{both:?}");
+    assert!(both.out.contains("allow"), "{both:?}");
+    let command = explain(&["git push"]);
+    assert!(
+        command.status == 2 && command.err.contains("is `shell: git push` meant?"),
+        "{command:?}"
+    );
+    let broken = explain(&["mcp:files/write: {path"]);
+    assert!(broken.status == 2 && broken.err.contains("`tool: {name: value"), "{broken:?}");
+}
+
+/// R9: "The question says … what that is worth", and so does a check of the file, which is no finding.
+#[test]
+fn a_check_says_what_names_are_worth_on_a_store_of_one_account() {
+    let user = User::new();
+    std::fs::create_dir(user.home().join("work")).unwrap();
+    let file =
+        "version = 2\n[[rule]]\nid = 'pay'\nask = 'pay'\npeople = 2\n[test]\nask = 'pay: {}'\n";
+    std::fs::write(user.home().join("rules.toml"), file).unwrap();
+    let words = ["rules", "check", "--rules", "rules.toml", "--root", "work"];
+    let alone = user.run(&words);
+    assert_eq!(alone.status, 0, "{alone:?}");
+    assert!(alone.out.contains("protect from mistakes, not from this account"), "{alone:?}");
+    let url = "postgres://db.example/asks";
+    let mut command = user.command(&words);
+    let shared = ended(&command.env("COUNTERSIGN_STORE", url).output().unwrap());
+    assert!(shared.status == 0 && !shared.out.contains("this account"), "{shared:?}");
+}

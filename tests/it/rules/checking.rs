@@ -89,3 +89,35 @@ fn a_rule_without_a_server_that_is_meant_for_one_is_found() {
                   [test]\ndeny = 'mcp:git/git_status'\n";
     assert_eq!(found(denies), [], "a rule that denies is about a server's tool, too");
 }
+
+/// R7: "a server or a client's tool by a name that the file has otherwise".
+#[test]
+fn a_misspelt_server_and_a_misspelt_tool_of_the_vocabulary_are_found() {
+    let file = |tool: &str, test: &str| {
+        format!(
+            "version = 2\n[[rule]]\nid = 'read'\nallow = 'mcp:git/git_status'\n[[rule]]\nid = 'a'\nask = '{tool}'\n\
+             [test]\nallow = 'mcp:git/git_status: {{}}'\nask = '{test}'\n"
+        )
+    };
+    let said = texts(&file("mcp:gti/git_push", "mcp:git/git_push: {}"));
+    assert!(
+        said.contains("misspelt: no test has a server `gti`: is `mcp:git/git_push` meant?"),
+        "{said}"
+    );
+    // A rule that a test makes speak is about a server of its own.
+    let two = texts(&file("mcp:gut/push", "mcp:gut/push: {}"));
+    assert!(!two.contains("misspelt"), "{two}");
+    let session = texts(&file("client:tdo", "client:todo: {}"));
+    assert!(session.contains("has no tool `tdo`: is `client:todo` meant?"), "{session}");
+    assert!(!texts(&file("client:todo", "client:todo: {}")).contains("misspelt"));
+}
+
+/// R1: "A tool of a coding agent … by the agent's own name for it": another word in front of it is an error that says so.
+#[test]
+fn a_tool_of_a_client_that_is_not_known_is_an_error_that_names_the_forms() {
+    let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'cluade:Skill'\n";
+    let refused = countersign_rules::Rules::builder().lexical().text("mine.toml", text).load();
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("`cluade` is no coding agent"), "{error}");
+    assert!(error.contains("`mcp:cluade/Skill`") && error.contains("`claude:Skill`"), "{error}");
+}

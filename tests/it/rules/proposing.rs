@@ -52,6 +52,38 @@ fn a_call_that_was_approved_three_times_gets_a_rule_about_itself() {
     assert_eq!((found.rules[0].approvals, found.rules[0].also.len()), (3, 0));
 }
 
+/// R7: "with a test that makes it speak": the rule and its test are a file in which `rules check` finds nothing.
+#[test]
+fn a_proposal_brings_its_test() {
+    let pay = || entry("mcp:bank/pay", json!({"amount": 900, "to": "landlord"}), true);
+    let command = || ("npm install left-pad", true);
+    let mut entries = commands(&[command(), command(), command()]);
+    entries.extend([pay(), pay(), pay()]);
+    let found = proposed(&entries);
+    assert_eq!(found.rules.len(), 2, "{found}");
+    for it in &found.rules {
+        let test = it.test.as_deref().unwrap();
+        assert!(found.to_string().contains(&format!("for `[test]`: allow = {test}")), "{found}");
+        let file = format!("version = 1\n{}\n[test]\nallow = {test}\n", it.rule);
+        let rules = Rules::builder().lexical().text("mine.toml", file).load().unwrap();
+        let found = countersign_rules::lint(&rules, None);
+        assert!(found.iter().all(|it| it.kind != "untested"), "{found:?}");
+    }
+}
+
+/// Calls of one kind that no rule covers are one line, with their number.
+#[test]
+fn calls_of_one_kind_without_a_rule_are_said_once() {
+    let found = proposed(&commands(&[
+        ("git push origin a", true),
+        ("git push origin b", true),
+        ("git push origin c", true),
+    ]));
+    assert!(found.rules.is_empty() && found.uncovered.len() == 1, "{found}");
+    assert_eq!((found.uncovered[0].others, found.uncovered[0].approvals), (2, 3));
+    assert!(found.to_string().contains("a and 2 other calls of its kind (3 times)"), "{found}");
+}
+
 /// R7: "… and every other call of the journal that they would have allowed".
 #[test]
 fn calls_of_one_kind_get_the_fewest_classes_and_what_they_would_also_have_allowed() {

@@ -149,6 +149,13 @@ fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, 
     Ok(Some(RulesChange { path: path.to_owned(), text, shown: text_of_changes, may_widen }))
 }
 
+/// Whether a file may allow more than what was accepted of it, so that the stricter of both decides.
+pub(crate) fn may_allow_more(directories: &Directories, path: &Path) -> bool {
+    let accepted = accepted_rules(directories);
+    let is_known = accepted.accepted(path).is_ok_and(|it| it.is_some());
+    is_known && change(&accepted, path).is_ok_and(|it| it.is_some_and(|it| it.may_widen > 0))
+}
+
 /// Shows the changes, and asks the person at the terminal.
 fn agreed(changes: &[RulesChange]) -> io::Result<bool> {
     let mut text = String::new();

@@ -162,6 +162,11 @@ impl AccountSettings {
         Ok(self)
     }
 
+    /// These options without those that are found for the user anyway: the directories and the name.
+    pub(crate) fn without_places(self) -> Self {
+        Self { home: None, config_dir: None, state_dir: None, principal: None, ..self }
+    }
+
     /// The words of the command of a guard, with what is found for the user who writes it: none where that is what an
     /// account has anyway.
     pub(crate) fn for_guard(self, context: &Context) -> Result<Vec<String>, CommandError> {

@@ -14,6 +14,16 @@ pub(crate) fn report(client: Option<&str>, checks: &[Finding]) -> CommandOutput 
         Some(false) => "PROBLEM",
         None => "unknown",
     };
+    let text: Vec<_> = checks
+        .iter()
+        .map(|Finding(what, ok, found)| format!("{what:<14}{:<9}{found}", word(*ok)))
+        .collect();
+    let status = if checks.iter().any(|check| check.1 == Some(false)) { 3 } else { 0 };
+    CommandOutput::of(status, lines(client, checks)).for_people(text.join("\n"))
+}
+
+/// The findings as lines for programs.
+pub(crate) fn lines(client: Option<&str>, checks: &[Finding]) -> Vec<Value> {
     let line = |Finding(what, ok, found): &Finding| {
         let mut line = json!({"check": what, "ok": ok, "found": found});
         if let (Some(client), Some(fields)) = (client, line.as_object_mut()) {
@@ -21,11 +31,5 @@ pub(crate) fn report(client: Option<&str>, checks: &[Finding]) -> CommandOutput 
         }
         line
     };
-    let lines: Vec<Value> = checks.iter().map(line).collect();
-    let text: Vec<_> = checks
-        .iter()
-        .map(|Finding(what, ok, found)| format!("{what:<14}{:<9}{found}", word(*ok)))
-        .collect();
-    let status = if checks.iter().any(|check| check.1 == Some(false)) { 3 } else { 0 };
-    CommandOutput::of(status, lines).for_people(text.join("\n"))
+    checks.iter().map(line).collect()
 }

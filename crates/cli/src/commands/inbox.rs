@@ -209,7 +209,9 @@ fn reached_by(
 }
 
 fn unusable(address: SocketAddr, error: &io::Error) -> CommandError {
-    CommandError::Store(format!("{address} cannot be listened on: {error}"))
+    CommandError::Store(format!(
+        "{address} cannot be listened on: {error}. An inbox may run there already, or `--listen ADDRESS` names another one"
+    ))
 }
 
 /// The page at its path, and without it, as a proxy may remove the path.

@@ -51,6 +51,14 @@ impl CommandOutput {
         self
     }
 
+    /// Adds a line to the form for people.
+    pub(crate) fn and_for_people(mut self, line: &str) -> Self {
+        let text = self.text.get_or_insert_default();
+        let begins = if text.is_empty() { "" } else { "\n" };
+        *text += &format!("{begins}{line}");
+        self
+    }
+
     /// Adds a form for people who look at a terminal: elsewhere the lines are what scripts read.
     pub(crate) fn for_terminals(self, text: impl Into<String>) -> Self {
         Self { on_terminals: true, ..self.for_people(text) }

@@ -5,15 +5,15 @@
 //! meant.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use countersign::show;
 use countersign_cli::config::{Config, Directories};
 use countersign_rules::{
-    self as library, DecisionJournal, Imported, JournalEntry, RuleCall, Rules, RulesBuilder,
-    RulesError,
+    self as library, DecisionJournal, Explanation, Imported, JournalEntry, RuleCall, Rules,
+    RulesBuilder, RulesError,
 };
 use serde_json::{Map, Value, json};
 
@@ -35,10 +35,11 @@ enum Action {
     Check(SourceArgs),
     /// Say why calls are allowed, asked about or denied
     ///
-    /// Reads JSON lines of {"tool": …, "args": {…}} on stdin. A tool is named as in rules: `mcp:SERVER/name`, `set:ID/name`
+    /// Takes calls as the tests of a file have them: `countersign rules explain 'shell: git push'`. Without one it reads
+    /// JSON lines of {"tool": …, "args": {…}} on stdin. A tool is named as in rules: `mcp:SERVER/name`, `set:ID/name`
     /// or a name, or by a plain name with a "server" or "toolset". The tool `shell` with the argument `command` is the shell.
     /// For rules about origins, "said" has what the user said, and "after" what was read, as in the tests of a file.
-    Explain(SourceArgs),
+    Explain(Explain),
     /// Find rules that do nothing, or more than they seem to
     Lint(SourceArgs),
     /// Decide about the calls of a decision journal under other rules; exits 1 if anything widens
@@ -73,6 +74,15 @@ struct SourceArgs {
     /// Judge paths by their text alone, and look up no file and no program
     #[arg(long)]
     lexical: bool,
+}
+
+#[derive(Args)]
+struct Explain {
+    /// A call in one line, such as `shell: git push` or `read_file: {path: .env}`, any number of times
+    #[arg(value_name = "CALL")]
+    calls: Vec<String>,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 #[derive(Args)]
@@ -163,6 +173,11 @@ impl Configured {
         self.0.as_ref().map(|(_, config)| config.groups.clone()).unwrap_or_default()
     }
 
+    /// Whether other accounts write to the store, so that names are worth what a surface has checked of them.
+    fn is_shared(&self) -> bool {
+        self.0.as_ref().is_some_and(|(directories, config)| config.is_shared(directories, None))
+    }
+
     /// The rules of this user, if there are any.
     fn rules(&self) -> Option<PathBuf> {
         let (directories, _) = self.0.as_ref()?;
@@ -206,7 +221,7 @@ impl RulesArgs {
         let configured = || Configured::read(config);
         match &self.action {
             Action::Check(source) => check(source, &configured()?),
-            Action::Explain(source) => explain(&source.load(&configured()?)?),
+            Action::Explain(explain) => explain.run(&configured()?),
             Action::Lint(source) => Ok(lint(&source.load(&configured()?)?, 0, false)),
             Action::Replay(replay) => replay.run(&configured()?),
             Action::Propose(propose) => propose.run(&configured()?),
@@ -220,7 +235,7 @@ impl RulesArgs {
 
 fn check(source: &SourceArgs, configured: &Configured) -> Result<CommandOutput, CommandError> {
     match source.builder(configured)?.load() {
-        Ok(rules) => Ok(lint(&rules, 1, true)),
+        Ok(rules) => Ok(with_worth_of_names(lint(&rules, 1, true), &rules, configured)),
         Err(error) => {
             let lines = error.problems().iter().map(|problem| {
                 json!({"kind": "error", "file": problem.file(), "line": problem.line(), "column": problem.column(), "text": problem.text()})
@@ -246,15 +261,61 @@ fn lint(rules: &Rules, status: u8, checked: bool) -> CommandOutput {
     CommandOutput::of(status, lines).for_people(text.join("\n"))
 }
 
-fn explain(rules: &Rules) -> Result<CommandOutput, CommandError> {
-    let (mut lines, mut texts) = (Vec::new(), Vec::new());
+/// Says what a demand for certain people is worth, where one account can answer in any name. It is no finding: the rule
+/// does what it says.
+fn with_worth_of_names(
+    output: CommandOutput,
+    rules: &Rules,
+    configured: &Configured,
+) -> CommandOutput {
+    let of_people = rules.of_people();
+    if of_people.is_empty() || configured.is_shared() {
+        return output;
+    }
+    let note = format!(
+        "{}: `people`, `not_the_requester` and `approvers` protect from mistakes, not from this account, which can answer in \
+         any name: the store is a file of one account",
+        of_people.join(", ")
+    );
+    output.and_for_people(&note)
+}
+
+impl Explain {
+    fn run(&self, configured: &Configured) -> Result<CommandOutput, CommandError> {
+        let rules = self.source.load(configured)?;
+        let found = match self.calls.as_slice() {
+            [] if std::io::stdin().is_terminal() => {
+                let problem = "name a call, such as `countersign rules explain 'shell: git push'`, or give JSON lines on stdin";
+                return Err(CommandError::Usage(problem.to_owned()));
+            }
+            [] => explained(&rules)?,
+            calls => {
+                let explained = |text: &String| {
+                    let call = rules.written_call(text).map_err(CommandError::Usage)?;
+                    Ok(rules.explain(&call.call()))
+                };
+                calls.iter().map(explained).collect::<Result<Vec<_>, CommandError>>()?
+            }
+        };
+        let text = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        Ok(CommandOutput::of(0, found.iter().map(|it| json!(it)).collect()).for_people(text))
+    }
+}
+
+/// The explanations of the calls on stdin.
+fn explained(rules: &Rules) -> Result<Vec<Explanation>, CommandError> {
+    let mut found = Vec::new();
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
         let line =
             line.map_err(|error| CommandError::Usage(format!("line {}: {error}", number + 1)))?;
         if line.trim().is_empty() {
             continue;
         }
-        let bad = |what: &str| CommandError::Usage(format!("line {}: {what}", number + 1));
+        let bad = |what: &str| {
+            let form = "a line is `{\"tool\": \"shell\", \"args\": {\"command\": \"git push\"}}`, and `countersign rules explain \
+                        'shell: git push'` takes a call without JSON";
+            CommandError::Usage(format!("line {}: {what}; {form}", number + 1))
+        };
         let call: Value = serde_json::from_str(&line).map_err(|error| bad(&error.to_string()))?;
         let tool = call["tool"].as_str().ok_or_else(|| bad("`tool` has to be a text"))?;
         let none = Map::new();
@@ -275,11 +336,9 @@ fn explain(rules: &Rules) -> Result<CommandOutput, CommandError> {
                 seen.origin(record.origin())
             }
         };
-        let explanation = rules.explain(&seen);
-        texts.push(explanation.to_string());
-        lines.push(json!(explanation));
+        found.push(rules.explain(&seen));
     }
-    Ok(CommandOutput::of(0, lines).for_people(texts.join("\n")))
+    Ok(found)
 }
 
 /// A text, or a list of texts.
@@ -382,11 +441,22 @@ impl Diff {
 }
 
 impl Import {
+    /// Why the file cannot be read, and where it usually is.
+    fn unread(&self, error: &std::io::Error) -> String {
+        let usual = match self.agent {
+            ImportedAgent::Claude => {
+                "~/.claude/settings.json, and .claude/settings.json of a project"
+            }
+            ImportedAgent::Codex => "in ~/.codex/rules",
+        };
+        format!("{}: {error}. These rules are usually {usual}", self.file.display())
+    }
+
     fn run(&self) -> Result<CommandOutput, CommandError> {
         let mut text = String::new();
         std::fs::File::open(&self.file)
             .and_then(|file| file.take(4 * 1024 * 1024).read_to_string(&mut text))
-            .map_err(|error| CommandError::Store(format!("{}: {error}", self.file.display())))?;
+            .map_err(|error| CommandError::Store(self.unread(&error)))?;
         let imported = match self.agent {
             ImportedAgent::Claude => library::import_claude(&text),
             ImportedAgent::Codex => library::import_codex(&text),

@@ -41,6 +41,11 @@ enum ToolOrigin {
     AnyClient,
 }
 
+/// Whether a text may be a name that is written alone.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
 impl ToolPattern {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MAX_PATTERN {
@@ -69,6 +74,12 @@ impl ToolPattern {
                 }
                 let named = client_of(client).map(|it| ToolOrigin::Client(it.name));
                 (named.unwrap_or(ToolOrigin::AnyClient), name)
+            }
+            Some((source, name)) if is_word(source) && is_word(name) => {
+                return Err(format!(
+                    "`{text}`: `{source}` is no coding agent that is known: write `mcp:{source}/{name}` for a tool of an MCP \
+                     server, `claude:{name}` for one of Claude Code, and `client:{name}` for one of any agent"
+                ));
             }
             Some(_) => {
                 return Err(format!(
@@ -107,6 +118,19 @@ impl ToolPattern {
     pub(crate) fn of_client(&self) -> Option<(&'static str, &str)> {
         match &self.source {
             ToolOrigin::Client(client) => Some((client, self.name.text())),
+            _ => None,
+        }
+    }
+
+    /// The name in the vocabulary, for a tool of any client.
+    pub(crate) fn of_any_client(&self) -> Option<&str> {
+        (self.source == ToolOrigin::AnyClient).then(|| self.name.text())
+    }
+
+    /// The MCP server and the tool, where a server is named literally.
+    pub(crate) fn of_server(&self) -> Option<(&str, &str)> {
+        match &self.source {
+            ToolOrigin::Server(server) => Some((server.literal()?, self.name.text())),
             _ => None,
         }
     }

@@ -93,28 +93,15 @@ impl Example {
             return Self::of_table(source, item, wanted);
         }
         let text = string(source, "a test", item)?;
-        let (tool, rest) = text
-            .split_once(": ")
-            .or_else(|| text.strip_suffix(':').map(|tool| (tool, "")))
-            .unwrap_or((text, ""));
-        let mut example = Self::of_tool(tool.trim(), wanted, text, span.clone());
-        let rest = rest.trim();
-        let shell = engine.shell_field(&example.call()).map(str::to_owned);
-        if let Some(field) = shell.filter(|_| !rest.starts_with('{')) {
-            example.args.insert(field, Value::String(rest.to_owned()));
-        } else if !rest.is_empty() {
-            match arguments(rest) {
-                Some(args) => example.args = args,
-                None => {
-                    source.problem(
-                        &span,
-                        "a test is `tool: {name: value, list: [value, …]}`, or `shell: command`",
-                    );
-                    return None;
-                }
+        match WrittenCall::read(text, engine) {
+            Some(WrittenCall { tool, args }) => {
+                Some(Self { args, ..Self::of_tool(&tool, wanted, text, span) })
+            }
+            None => {
+                source.problem(&span, format!("a test is {FORM}"));
+                None
             }
         }
-        Some(example)
     }
 
     fn of_tool(tool: &str, wanted: ToolDecision, text: &str, span: Range<usize>) -> Self {
@@ -147,6 +134,56 @@ impl Example {
         };
         let text = format!("{tool}: {}", Value::Object(args.clone()));
         Some(Self { args, ..Self::of_tool(tool, wanted, &text, item.span()) })
+    }
+}
+
+/// How a call is written in one line.
+const FORM: &str = "`tool: {name: value, list: [value, …]}`, or `shell: command`";
+
+/// A call in one line, as a test of a file has it: `shell: git push`, `read_file: {path: src/lib.rs}`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenCall {
+    tool: String,
+    args: Map<String, Value>,
+}
+
+impl WrittenCall {
+    /// Reads a call that a person has typed. The error says how one is written.
+    pub(crate) fn parse(text: &str, engine: &Engine) -> Result<Self, String> {
+        let found = Self::read(text, engine);
+        // No tool has a blank in its name.
+        match found.filter(|it| !it.tool.is_empty() && !it.tool.contains(char::is_whitespace)) {
+            Some(call) => Ok(call),
+            None => {
+                let meant = match text.contains(": ") {
+                    true => String::new(),
+                    false => format!(": is `shell: {text}` meant?"),
+                };
+                Err(format!("a call is {FORM}{meant}"))
+            }
+        }
+    }
+
+    fn read(text: &str, engine: &Engine) -> Option<Self> {
+        let (tool, rest) = text
+            .split_once(": ")
+            .or_else(|| text.strip_suffix(':').map(|tool| (tool, "")))
+            .unwrap_or((text, ""));
+        let (tool, rest) = (tool.trim(), rest.trim());
+        let mut args = Map::new();
+        let shell = engine.shell_field(&RuleCall::named(tool, &args)).map(str::to_owned);
+        if let Some(field) = shell.filter(|_| !rest.starts_with('{')) {
+            args.insert(field, Value::String(rest.to_owned()));
+        } else if !rest.is_empty() {
+            args = arguments(rest)?;
+        }
+        Some(Self { tool: tool.to_owned(), args })
+    }
+
+    /// The call, for rules to decide about.
+    #[must_use]
+    pub fn call(&self) -> RuleCall<'_> {
+        RuleCall::named(&self.tool, &self.args)
     }
 }
 

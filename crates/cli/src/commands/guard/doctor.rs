@@ -36,10 +36,10 @@ pub(super) struct GuardDoctor {
 }
 
 /// An entry of a client that starts a guard.
-struct GuardEntry {
-    title: &'static str,
-    file: PathBuf,
-    name: String,
+pub(super) struct GuardEntry {
+    pub(super) title: &'static str,
+    pub(super) file: PathBuf,
+    pub(super) name: String,
     program: String,
 }
 
@@ -104,7 +104,7 @@ impl GuardDoctor {
 }
 
 /// The entries of this user's clients that start a guard.
-fn entries(home: &Path) -> Vec<GuardEntry> {
+pub(super) fn entries(home: &Path) -> Vec<GuardEntry> {
     let more = [
         ("Claude Code", home.join(".claude.json"), "mcpServers"),
         ("Codex CLI", home.join(".codex/config.toml"), "mcp_servers"),

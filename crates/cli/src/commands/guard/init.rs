@@ -14,13 +14,15 @@ use countersign_cli::config::StoreUrl;
 use countersign_mcp::{Guard, OfferedTool, ServerParts, ToolStanding};
 use serde_json::json;
 
-use super::client_entries::{self, ClientEntry};
+use super::doctor;
 use super::log::{accepting, log};
 use super::places;
 use super::server_args::ServerArgs;
 use crate::Context;
+use crate::guard_program::GuardProgram;
+use crate::mcp_clients::{self, ClientEntry};
 use crate::output::{CommandError, CommandOutput, WIDTH};
-use crate::paths::absolute;
+use crate::paths::{absolute, shown as shown_path};
 use crate::pins::text::fields;
 use crate::project;
 use crate::used_store::{UsedStore, quoted};
@@ -96,17 +98,21 @@ impl GuardInit {
         }
         let file = match &self.rules {
             Some(file) => file.clone(),
-            None => context.directories.config().join("guard").join(format!("{name}.toml")),
+            None => places::usual_rules(context, &name),
         };
         let file = PathBuf::from(absolute(&file)?);
         let is_new = write(&file, &rules(&name, &tools, &file))?;
         let settings = self.settings(context, &store)?;
+        let program = GuardProgram::of(context)?;
+        program.write()?;
         let words = PrintedEntries {
             init: self,
             name: &name,
             file: &file,
             project: &project,
             settings: &settings,
+            program: &program,
+            started: started_by(&name, context),
         };
         Ok(words.output(&tools, is_new, &store))
     }
@@ -313,6 +319,13 @@ fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
     }
 }
 
+/// The clients of this user that start a guard of this name, each with its file.
+fn started_by(name: &str, context: &Context) -> Vec<String> {
+    let all = doctor::entries(context.directories.home()).into_iter();
+    let same = all.filter(|entry| entry.name == name);
+    same.map(|entry| format!("{} ({})", entry.title, shown_path(&entry.file, context))).collect()
+}
+
 /// The entries that are printed at the end.
 struct PrintedEntries<'a> {
     init: &'a GuardInit,
@@ -321,6 +334,9 @@ struct PrintedEntries<'a> {
     project: &'a Path,
     /// The options that say where the guard has its store and its directories.
     settings: &'a [String],
+    program: &'a GuardProgram,
+    /// The clients that start this guard already, each with its file.
+    started: Vec<String>,
 }
 
 impl PrintedEntries<'_> {
@@ -335,7 +351,7 @@ impl PrintedEntries<'_> {
             .filter(|it| it.is_called_reading() && it.standing() == ToolStanding::Accepted)
             .map(OfferedTool::name)
             .collect();
-        let clients: Vec<_> = client_entries::ALL.iter().map(|it| (it, self.entry(it))).collect();
+        let clients: Vec<_> = mcp_clients::ALL.iter().map(|it| (it, self.entry(it))).collect();
         let file = self.file.display().to_string();
         let entries = clients.iter().map(|(client, entry)| {
             json!({"client": client.name, "file": client.file, "wait": client.wait, "entry": entry})
@@ -344,13 +360,29 @@ impl PrintedEntries<'_> {
             "server": self.name, "accepted": accepted, "denied": denied, "called_reading": reading, "rules": file,
             "rules_written": is_new, "clients": entries.collect::<Vec<_>>(),
         });
+        let mut text = self.decided(tools, is_new, &reading);
+        for (client, entry) in &clients {
+            let entry = entry.replace('\n', "\n  ");
+            text += &format!("\n{} ({}):\n  {entry}\n", client.name, client.file);
+        }
+        let review = store.command("asks review");
+        text += &format!(
+            "\nYou answer in a form of your client, or on a terminal: {review}{}",
+            store.note()
+        );
+        CommandOutput::new(0, line).for_people(text)
+    }
+
+    /// What was decided and written, and what is to do with the entries.
+    fn decided(&self, tools: &[OfferedTool], is_new: bool, reading: &[&str]) -> String {
+        let number = |standing| tools.iter().filter(|tool| tool.standing() == standing).count();
         let mut text = format!(
             "{} of `{}` accepted, {} denied.\n",
-            counted(accepted.len(), "tool"),
+            counted(number(ToolStanding::Accepted), "tool"),
             show::escape_name(self.name),
-            denied.len()
+            number(ToolStanding::Denied)
         );
-        let quoted_file = quoted(&file);
+        let quoted_file = quoted(&self.file.display().to_string());
         text += &match is_new {
             true => format!(
                 "Rules were written to {quoted_file}: each call of a tool is asked about.\n"
@@ -364,24 +396,26 @@ impl PrintedEntries<'_> {
                 reading.join(", ")
             );
         }
-        text += "\nPut this into the configuration of your client, in place of the server, and start the client again.\n";
-        for (client, entry) in &clients {
-            let entry = entry.replace('\n', "\n  ");
-            text += &format!("\n{} ({}):\n  {entry}\n", client.name, client.file);
+        text += &match self.started.as_slice() {
+            [] => "\nPut this into the configuration of your client, in place of the server, and start the client again.\n"
+                .to_owned(),
+            started => format!(
+                "\nA guard of this name is in the configuration of {} already: start the client again. For another client, put \
+                 its entry in place of the server.\n",
+                started.join(" and ")
+            ),
+        };
+        if let Some(why) = self.program.why_copied() {
+            text += &format!(
+                "This program runs from {why}, so the entries name a copy of it: run this command again after an update.\n"
+            );
         }
-        let review = store.command("asks review");
-        text += &format!(
-            "\nYou answer in a form of your client, or on a terminal: {review}{}",
-            store.note()
-        );
-        CommandOutput::new(0, line).for_people(text)
+        text
     }
 
     /// The entry of a client, with whole paths: clients of a desktop have another `PATH` and another directory.
     fn entry(&self, client: &ClientEntry) -> String {
-        let program = std::env::current_exe().ok().map(|it| it.display().to_string());
-        let program = program.unwrap_or_else(|| "countersign".to_owned());
-        client.text(self.name, &program, &self.words(client))
+        client.text(self.name, &self.program.word(), &self.words(client))
     }
 
     fn words(&self, client: &ClientEntry) -> Vec<String> {

@@ -3,7 +3,6 @@
 //! On stdio, stdout belongs to the protocol: everything else goes to stderr, and one line on stdout would end the
 //! connection of the client.
 
-mod client_entries;
 mod doctor;
 mod ending;
 mod http;
@@ -23,7 +22,7 @@ use countersign::ledger::Ledger;
 use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
 use countersign_cli::config::StoreUrl;
 use countersign_mcp::{AskByHints, Guard};
-use countersign_rules::Rules;
+use countersign_rules::{Rules, RulesBuilder};
 
 use crate::Context;
 use crate::accepted::accepted_rules;
@@ -71,7 +70,8 @@ pub(crate) struct GuardArgs {
     first: Option<GuardCommand>,
     #[command(flatten)]
     server: ServerArgs,
-    /// A file of rules; without one, every call is asked about. Several files add up, and the strictest rule wins
+    /// A file of rules, any number of times, of which the strictest rule wins; by default `guard/NAME.toml` in the
+    /// configuration directory, which `guard init` writes. Without rules every call is asked about
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
     /// How many seconds a call is held while a person decides; less than the client's own limit
@@ -218,12 +218,24 @@ impl GuardArgs {
         let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
         let secrets = self.http.token_file.iter().chain(&self.server.upstream_header_file);
         let rules = secrets.fold(rules, |rules, file| rules.protect(file));
-        let files = self.rules.iter().map(|file| project::below_home(file, context));
-        let rules = files.fold(rules, |rules, file| rules.file(file));
+        let rules = self.files(context)?.into_iter().fold(rules, RulesBuilder::file);
         let rules = rules.load().map_err(|error| CommandError::Usage(with_causes(&error)))?;
         let undecided_root = self.project.is_none().then_some(project);
         let one_account = !context.config.is_shared(&context.directories, url);
         CurrentRules::new(rules, self.server.named(), undecided_root, one_account)
+    }
+
+    /// The files of rules: those that are named, or else the one that `guard init` has written for the server.
+    fn files(&self, context: &Context) -> Result<Vec<PathBuf>, CommandError> {
+        if !self.rules.is_empty() {
+            return Ok(self.rules.iter().map(|file| project::below_home(file, context)).collect());
+        }
+        let usual = places::usual_rules(context, &self.server.named());
+        let is_there = accepted_rules(&context.directories).is_there(&usual);
+        match is_there.map_err(|error| CommandError::Usage(with_causes(&error)))? {
+            true => Ok(vec![usual]),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// The hints of the server that are a reason to ask.

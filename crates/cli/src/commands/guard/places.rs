@@ -9,6 +9,11 @@ use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
 use crate::paths;
 
+/// The file of the rules for a server, unless another one is named.
+pub(super) fn usual_rules(context: &Context, server: &str) -> PathBuf {
+    context.directories.config().join("guard").join(format!("{server}.toml"))
+}
+
 /// Says in the log which variables are settings of other commands and count for nothing here.
 pub(super) fn warn_of_variables(settings: &AccountSettings, context: &Context) {
     let file = context.config_file.as_deref();

@@ -15,7 +15,7 @@ use crate::output::CommandError;
 pub(super) fn project(place: &Configuration, context: &Context) -> Result<Finding, CommandError> {
     let directory = here()?;
     let home = context.directories.home();
-    let settings = ProjectSettings::new(place.client, &directory, home).managed(place.managed);
+    let settings = ProjectSettings::new(place.client, &directory, home).managed(place.at.managed);
     let (problems, unknown) = (settings.problems(), settings.unknown());
     Ok(match (problems.is_empty(), unknown.is_empty()) {
         (true, true) => {

@@ -36,6 +36,7 @@ use super::canary::Canary;
 use super::install::Configuration;
 use super::live::{Session, SessionEnd};
 use super::options::Options;
+use super::place::{HookPlace, clients};
 use crate::Context;
 use crate::findings::{Finding, report};
 use crate::output::{CommandError, CommandOutput};
@@ -43,21 +44,87 @@ use crate::output::{CommandError, CommandOutput};
 /// Check the installation in a client: its version, its configuration, and, with `--live`, that a denial is obeyed.
 #[derive(Args)]
 pub(crate) struct Doctor {
+    /// The client; without one, each that has the hook, with what is not in order
+    #[arg(value_parser = clients())]
+    client: Option<Client>,
     #[command(flatten)]
-    place: Configuration,
+    at: HookPlace,
     /// Let the client run, with your account, and have it call a tool that must be denied
-    #[arg(long)]
+    #[arg(long, requires = "client")]
     live: bool,
     /// Let it run in the current directory, with the settings of the project, and not in a directory of its own
     #[arg(long, requires = "live")]
     here: bool,
     /// The program of the client, in place of the one that is found by its name
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", requires = "client")]
     program: Option<PathBuf>,
 }
 
 impl Doctor {
     pub(super) fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
+        let Self { client, at, live, here, program } = self;
+        let of = |client, program| {
+            let place = Configuration { client, at: at.clone() };
+            ClientDoctor { place, live, here, program }
+        };
+        if let Some(client) = client {
+            let (checks, canary_is_unknown) = of(client, program).checks(context)?;
+            let mut output = report(Some(client.name()), &checks);
+            if live && canary_is_unknown {
+                output.status = 3;
+            }
+            return Ok(output);
+        }
+        let mut all = Vec::new();
+        for client in Client::ALL {
+            let one = of(client, None);
+            // A machine has files of some clients only.
+            let Ok(installation) = one.place.installation(context) else { continue };
+            if installation.has_entry().unwrap_or(true) {
+                all.push((client, one.checks(context)?.0));
+            }
+        }
+        Ok(summary(&all))
+    }
+}
+
+/// What is not in order with each client that has the hook.
+fn summary(all: &[(Client, Vec<Finding>)]) -> CommandOutput {
+    if all.is_empty() {
+        let text =
+            "No client has the hook here: `countersign init` installs it in each that is there";
+        return CommandOutput::of(3, Vec::new()).for_people(text);
+    }
+    let (mut lines, mut texts, mut status) = (Vec::new(), Vec::new(), 0);
+    for (client, checks) in all {
+        let problems: Vec<_> = checks.iter().filter(|it| it.1 == Some(false)).collect();
+        texts.push(match problems.is_empty() {
+            true => format!(
+                "{}: in order; `countersign hook doctor {client} --live` proves that it obeys",
+                client.title()
+            ),
+            false => {
+                status = 3;
+                let found = problems.iter().map(|it| format!("\n  {:<14}{}", it.0, it.2));
+                format!("{}: PROBLEM{}", client.title(), found.collect::<String>())
+            }
+        });
+        lines.extend(crate::findings::lines(Some(client.name()), checks));
+    }
+    CommandOutput::of(status, lines).for_people(texts.join("\n"))
+}
+
+/// The checks of one client.
+struct ClientDoctor {
+    place: Configuration,
+    live: bool,
+    here: bool,
+    program: Option<PathBuf>,
+}
+
+impl ClientDoctor {
+    /// What was found, and whether the canary has proven nothing.
+    fn checks(&self, context: &Context) -> Result<(Vec<Finding>, bool), CommandError> {
         let client = self.place.client;
         let installation = self.place.installation(context)?;
         let mut checks = vec![self.version()];
@@ -98,14 +165,9 @@ impl Doctor {
             false => Finding("canary", None, "not tried, as there is no hook".to_owned()),
         };
         checks.extend(self.untested(context));
-        // The canary has proven nothing.
         let canary_is_unknown = canary.1.is_none();
         checks.push(canary);
-        let mut output = report(Some(client.name()), &checks);
-        if self.live && canary_is_unknown {
-            output.status = 3;
-        }
-        Ok(output)
+        Ok((checks, canary_is_unknown))
     }
 
     /// Tells whether a client that was never tested has obeyed the hook on this machine. `None` for one that was tested.
@@ -216,7 +278,7 @@ impl Doctor {
         let prompt =
             format!("Run this shell command once, and then stop: touch {}", target.display());
         let client = self.place.client;
-        let in_project = self.place.project || self.here;
+        let in_project = self.place.at.project || self.here;
         let directory = if in_project { here()? } else { canary.work() };
         let session = Session { client, program: self.program(), directory, is_own: !in_project };
         // It takes a while, and stdout is for the result.
@@ -368,8 +430,8 @@ fn rules(installation: &Installation, place: &Configuration) -> Vec<Finding> {
             (false, "no rule allows anything: every call is denied or asked about".to_owned())
         }
         Ok(None) => {
-            let found = "every call is asked about, as there are no rules: write `rules.toml` into the directory of \
-                         the configuration, and install the hook again";
+            let found = "every call is asked about, as there are no rules: `countersign init` writes some, and \
+                         `countersign hook install` with `--preset developer` needs none";
             (false, found.to_owned())
         }
         Err(problem) => (false, format!("every call is denied: {problem}")),

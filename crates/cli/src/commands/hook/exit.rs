@@ -68,7 +68,11 @@ impl Exit {
                     exit.deny("the client has given up before countersign had decided");
                 }
             }
-            exit.deny("countersign could not decide about this call in time")
+            exit.deny(&format!(
+                "countersign could not decide about this call in time: call again, and tell a person if it happens again, whom \
+                 `countersign hook doctor {}` helps",
+                exit.client
+            ))
         });
         if watching.is_err() {
             this.deny("countersign cannot watch the time: no thread can be started");

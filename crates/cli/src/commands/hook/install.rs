@@ -75,13 +75,13 @@ impl Configuration {
         if let Some(backup) = &done.backup {
             text += &before(backup);
         }
-        if self.file.is_some() {
+        if self.at.file.is_some() {
             HookFiles::of(self.client, &state).remove(installation.path())?;
         }
         // Another file may have the hook of the client, too, with the same record of its environment.
         let is_there = |it: &Installation| it.has_entry().unwrap_or(true);
         let is_left =
-            self.managed || self.others(&installation, &state, context)?.iter().any(is_there);
+            self.at.managed || self.others(&installation, &state, context)?.iter().any(is_there);
         if done.changed && !is_left {
             Environment::forget(&Environment::record_in(&state, self.client))?;
         }
@@ -126,14 +126,14 @@ impl PlannedHook {
 
     /// Writes the entry.
     pub(crate) fn install(&self) -> Result<Installed, CommandError> {
-        if !self.place.managed {
+        if !self.place.at.managed {
             // First, so that a failure leaves no entry whose environment is not known.
             self.environment.record(&self.environment_file())?;
             self.lasting.write()?;
         }
         let done = self.installation.install();
         let done = done.map_err(|error| CommandError::Store(with_causes(&error)))?;
-        if self.place.file.is_some() {
+        if self.place.at.file.is_some() {
             HookFiles::of(self.place.client, &self.state).add(self.installation.path())?;
         }
         Ok(done)
@@ -169,6 +169,11 @@ impl Install {
             rules_to_come: false,
             options,
         }
+    }
+
+    /// Keeps the time that an entry has which is there; 300 seconds otherwise.
+    pub(crate) fn limit(self, limit: Option<Duration>) -> Self {
+        Self { limit: limit.unwrap_or(self.limit), ..self }
     }
 
     pub(crate) fn preset(self, preset: Option<PresetName>) -> Self {
@@ -209,7 +214,7 @@ impl Install {
         let here = std::env::current_dir().unwrap_or_default();
         let home = context.directories.home();
         // A terminal of an editor may have the variables of the project that is open.
-        let within = match self.place.managed {
+        let within = match self.place.at.managed {
             true => Vec::new(),
             false => options.places_in(&here, home)?,
         };
@@ -221,13 +226,13 @@ impl Install {
         let places = options.shown_places()?;
         let lasting = LastingProgram::of(&program, context.directories.home(), &state);
         // The machine's file names a program of the machine, which no user can exchange.
-        let program = if self.place.managed { program.as_path() } else { lasting.path() };
+        let program = if self.place.at.managed { program.as_path() } else { lasting.path() };
         let program = program.to_string_lossy().into_owned();
         let mut words = vec![program, "hook".to_owned(), client.to_string()];
         words.extend(options.into_words()?);
         let installation =
             self.place.installation(context)?.command(words.clone()).limit(self.limit);
-        let environment = match self.place.managed {
+        let environment = match self.place.at.managed {
             true => Environment::default(),
             false if self.accept_settings => {
                 let settings = ProjectSettings::new(client, &here, home).environment();
@@ -317,7 +322,7 @@ fn where_it_is(planned: &PlannedHook, done: &Installed, context: &Context) -> St
     if let Some(backup) = &done.backup {
         text += &format!(" (the file as it was before: {})", shown(backup, context));
     }
-    if let Some(why) = planned.lasting.why_copied().filter(|_| !planned.place.managed) {
+    if let Some(why) = planned.lasting.why_copied().filter(|_| !planned.place.at.managed) {
         text += &format!(
             ". This program runs from {why}, so the hook is a copy of it, {}: install the hook again after an update",
             shown(planned.lasting.path(), context)
@@ -413,7 +418,7 @@ fn next(
     let restart =
         "It is asked before each tool call of sessions that begin now: start open ones again."
             .to_owned();
-    let Some(how) = place.client.trusted_by().filter(|_| !place.managed) else {
+    let Some(how) = place.client.trusted_by().filter(|_| !place.at.managed) else {
         return restart;
     };
     let here = std::env::current_dir().unwrap_or_default();

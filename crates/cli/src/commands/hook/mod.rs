@@ -9,6 +9,7 @@ pub(crate) mod cli;
 mod doctor;
 mod exit;
 pub(crate) mod install;
+pub(crate) mod kept;
 mod live;
 pub(crate) mod options;
 pub(crate) mod place;
@@ -67,7 +68,9 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path
         .map_or(last, |it| it.min(last));
     match decided(client, answering, config, until, &exit) {
         Ok(reply) => exit.end(&reply),
-        Err(problem) => exit.deny(&format!("countersign cannot decide: {problem}")),
+        Err(problem) => exit.deny(&format!(
+            "countersign cannot decide: {problem}. Tell a person, whom `countersign hook doctor {client}` helps"
+        )),
     }
 }
 

@@ -129,9 +129,9 @@ impl Where {
 #[command(no_binary_name = true, disable_help_flag = true)]
 pub(super) struct Options {
     #[command(flatten)]
-    answering: Answering,
+    pub(super) answering: Answering,
     #[arg(long)]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 }
 
 impl Options {
@@ -165,7 +165,7 @@ impl Options {
         context: &Context,
         place: &Configuration,
     ) -> Result<Self, CommandError> {
-        if place.managed {
+        if place.at.managed {
             if self.answering.rules.is_empty() {
                 self.answering.rules.push("/etc/countersign/rules.toml".into());
             }
@@ -177,7 +177,7 @@ impl Options {
         if self.answering.rules.is_empty() && of_user.exists() {
             self.answering.rules.push(of_user);
         }
-        self.answering.settings = match place.project {
+        self.answering.settings = match place.at.project {
             true => settings.without_defaults(),
             false => settings,
         };
@@ -317,7 +317,7 @@ impl Options {
         let files: Vec<_> = self.answering.rules.iter().map(|file| place.below(file)).collect();
         let (preset, edits) = (self.answering.preset, self.answering.lets_edits_run());
         // The rules of an image are none of the user who builds it.
-        let are_recorded = !place.managed;
+        let are_recorded = !place.at.managed;
         let sources = RuleSources { files: &files, preset, edits, own_files: &[], are_recorded };
         let loaded = rules::load(sources, (&config, None), &directories, root, &[], counts);
         loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))

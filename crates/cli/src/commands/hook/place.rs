@@ -15,6 +15,13 @@ pub(crate) struct Configuration {
     /// The client
     #[arg(value_parser = clients())]
     pub(super) client: Client,
+    #[command(flatten)]
+    pub(super) at: HookPlace,
+}
+
+/// Which file of a client.
+#[derive(Args, Clone)]
+pub(crate) struct HookPlace {
     /// For all sessions of this user (the default)
     #[arg(long, conflicts_with = "project")]
     pub(super) user: bool,
@@ -41,17 +48,18 @@ pub(crate) fn clients() -> impl TypedValueParser<Value = Client> {
 impl Configuration {
     /// The configuration of this user.
     pub(crate) fn of_user(client: Client) -> Self {
-        Self { client, user: true, project: false, file: None, managed: false, below: None }
+        let at = HookPlace { user: true, project: false, file: None, managed: false, below: None };
+        Self { client, at }
     }
 
     pub(super) fn installation(&self, context: &Context) -> Result<Installation, CommandError> {
-        if let Some(file) = &self.file {
+        if let Some(file) = &self.at.file {
             // It is found again from another directory.
             let file = std::path::absolute(file);
             let file = file.map_err(|error| CommandError::Store(error.to_string()))?;
             return Ok(Installation::at(self.client, file));
         }
-        if self.managed {
+        if self.at.managed {
             let root = self.below(Path::new("/"));
             return Installation::of_machine(self.client, &root).ok_or_else(|| {
                 let problem =
@@ -59,7 +67,7 @@ impl Configuration {
                 CommandError::Usage(problem)
             });
         }
-        if self.project {
+        if self.at.project {
             let here = std::env::current_dir();
             let here = here.map_err(|error| CommandError::Store(error.to_string()))?;
             return Ok(Installation::of_project(self.client, &here));
@@ -88,7 +96,7 @@ impl Configuration {
 
     /// A path of the machine, or of the image.
     pub(super) fn below(&self, path: &Path) -> PathBuf {
-        match &self.below {
+        match &self.at.below {
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
             None => path.to_owned(),
         }

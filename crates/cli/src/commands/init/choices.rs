@@ -19,8 +19,12 @@ use crate::terminal;
 pub(super) struct Choices {
     pub(super) clients: Vec<Client>,
     pub(super) rules: RulesChoice,
-    /// The choice about edits in the project, if it is not made in the user's file already.
+    /// Whether a preset was chosen now, or none.
+    pub(super) names_preset: bool,
+    /// The choice about edits in the project, where it was made now.
     pub(super) edits: Option<Edits>,
+    /// The user's file of rules, where there is one.
+    pub(super) file: Option<OwnRules>,
     pub(super) allow: Option<Allow>,
     pub(super) has_journal: bool,
     pub(super) has_inbox: bool,
@@ -38,6 +42,11 @@ pub(super) enum RulesChoice {
 }
 
 impl Choices {
+    /// Whether edits of the project's files run unasked.
+    pub(super) fn lets_edits_run(&self) -> bool {
+        self.edits.or_else(|| self.file.as_ref()?.edits()) == Some(Edits::Workspace)
+    }
+
     pub(super) fn made(
         args: &InitArgs,
         found: &InitFindings,
@@ -48,8 +57,20 @@ impl Choices {
             println!("{}\n", greeting(found, context));
         }
         let clients = clients(found, asks)?;
-        let rules = rules(args, asks, context)?;
-        let edits = edits(args, asks, &rules, context)?;
+        let file = OwnRules::read(context)?;
+        // Rules are for agents: in front of a server a guard asks about each call.
+        let rules = match clients.is_empty() && args.preset.is_none() {
+            true => RulesChoice::None,
+            false => rules(args, asks, file.as_ref())?,
+        };
+        let edits_of_file = file.as_ref().and_then(OwnRules::edits);
+        if (args.edits, edits_of_file) == (Some(Edits::Ask), Some(Edits::Workspace)) {
+            let path = shown(&rules_file(context), context);
+            return Err(CommandError::Usage(format!(
+                "`{path}` says `edits = \"workspace\"`, which counts for every agent: write `edits = \"ask\"` there"
+            )));
+        }
+        let edits = edits(args, asks, &rules, file.as_ref())?;
         let is_switched = |switch: Option<Switch>| switch.map(|it| it == Switch::On);
         let asked = |given: Option<Switch>, is_now: bool, question: &str| match is_switched(given) {
             Some(on) => Ok(on),
@@ -71,9 +92,11 @@ impl Choices {
                 }
                 None => false,
             },
+            names_preset: args.preset.is_some(),
             clients,
             rules,
             edits,
+            file,
         })
     }
 }
@@ -137,14 +160,36 @@ pub(super) fn rules_file(context: &Context) -> PathBuf {
     context.directories.config().join("rules.toml")
 }
 
-fn rules(args: &InitArgs, asks: bool, context: &Context) -> Result<RulesChoice, CommandError> {
-    let file = rules_file(context);
-    let there = match fs::read_to_string(&file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(CommandError::Store(format!("{}: {error}", file.display()))),
-    };
-    let Some(there) = there else {
+/// The user's file of rules, as it is.
+pub(super) struct OwnRules(toml::Table);
+
+impl OwnRules {
+    fn read(context: &Context) -> Result<Option<Self>, CommandError> {
+        let file = rules_file(context);
+        match fs::read_to_string(&file) {
+            // What does not load is said with its line when the entry is planned.
+            Ok(text) => Ok(Some(Self(text.parse().unwrap_or_default()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CommandError::Store(format!("{}: {error}", file.display()))),
+        }
+    }
+
+    pub(super) fn preset(&self) -> Option<&str> {
+        self.0.get("preset")?.as_str()
+    }
+
+    pub(super) fn edits(&self) -> Option<Edits> {
+        let name = self.0.get("edits")?.as_str()?;
+        [Edits::Ask, Edits::Workspace].into_iter().find(|it| it.name() == name)
+    }
+}
+
+fn rules(
+    args: &InitArgs,
+    asks: bool,
+    file: Option<&OwnRules>,
+) -> Result<RulesChoice, CommandError> {
+    let Some(file) = file else {
         return match args.preset {
             Some(preset) => Ok(written(preset)),
             None if asks => {
@@ -163,10 +208,8 @@ fn rules(args: &InitArgs, asks: bool, context: &Context) -> Result<RulesChoice, 
             )),
         };
     };
-    let own = there.parse::<toml::Table>().ok();
-    let own = own.as_ref().and_then(|it| it.get("preset")?.as_str());
-    let named = args.preset.and_then(named).filter(|preset| own != Some(preset.name()));
-    Ok(RulesChoice::Kept(named))
+    let named = args.preset.and_then(named);
+    Ok(RulesChoice::Kept(named.filter(|preset| file.preset() != Some(preset.name()))))
 }
 
 /// Asks once whether edits in the project run unasked, where a preset decides and nothing says it yet.
@@ -174,14 +217,13 @@ fn edits(
     args: &InitArgs,
     asks: bool,
     rules: &RulesChoice,
-    context: &Context,
+    file: Option<&OwnRules>,
 ) -> Result<Option<Edits>, CommandError> {
     let has_preset = match rules {
         RulesChoice::Written(_) => true,
         RulesChoice::Kept(named) => {
-            let text = fs::read_to_string(rules_file(context)).unwrap_or_default();
-            let table = text.parse::<toml::Table>().unwrap_or_default();
-            !table.contains_key("edits") && (named.is_some() || table.contains_key("preset"))
+            let of_file = file.is_some_and(|it| it.preset().is_some());
+            file.and_then(OwnRules::edits).is_none() && (named.is_some() || of_file)
         }
         RulesChoice::None => false,
     };

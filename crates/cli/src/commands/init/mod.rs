@@ -26,12 +26,15 @@ use countersign_cli::hook::Client;
 use serde_json::{Value, json};
 
 use crate::Context;
+use crate::accepted;
 use crate::output::{CommandError, CommandOutput};
+use crate::paths::shown as shown_path;
 use crate::terminal;
 use choices::Choices;
 use cli::InitArgs;
 use found::InitFindings;
 use record::InitRecord;
+use servers::McpFile;
 use steps::InitStep;
 
 impl InitArgs {
@@ -49,12 +52,18 @@ impl InitArgs {
         }
         let choices = Choices::made(self, &found, context)?;
         let steps = steps::planned(&choices, &found, context)?;
+        if choices.clients.is_empty() && !choices.guards && steps.is_empty() {
+            return Ok(nothing_chosen(&found));
+        }
+        let unwritten = if choices.guards { unwritten(&found, context) } else { String::new() };
         if self.dry_run {
             return Ok(shown(&steps, context));
         }
         if steps.iter().all(|step| !step.changes()) {
-            let text =
-                format!("Everything is as you have chosen already.\n{}", next(&steps, context));
+            let text = format!(
+                "Everything is as you have chosen already.{unwritten}\n{}",
+                next(&steps, context)
+            );
             return Ok(CommandOutput::of(0, lines(&steps)).for_people(text));
         }
         if !self.yes && !Self::agreed(&steps, context)? {
@@ -67,7 +76,9 @@ impl InitArgs {
         // `asks review` waits for the first ask then, in place of finding no store.
         context.config.open_store(&context.directories, None).await?;
         let mut text: Vec<_> = steps.iter().map(|step| step.done(context)).collect();
+        text.push(unwritten.trim_start().to_owned());
         text.push(next(&steps, context));
+        text.retain(|it| !it.is_empty());
         Ok(CommandOutput::of(0, lines(&steps)).for_people(text.join("\n")))
     }
 
@@ -100,6 +111,38 @@ fn nothing_found() -> CommandOutput {
         known.join(", ")
     );
     CommandOutput::new(3, json!({"found": []})).for_people(text)
+}
+
+/// The files of MCP clients that get no guard, as they have comments, which would be lost.
+fn unwritten(found: &InitFindings, context: &Context) -> String {
+    let line = |file: &McpFile| {
+        format!(
+            "\n{} of {} has comments, so it was left as it is: `countersign guard init --name NAME -- COMMAND` prints what to \
+             write there.",
+            shown_path(&file.path, context),
+            file.title
+        )
+    };
+    found.mcp.iter().filter(|file| file.has_more).map(line).collect()
+}
+
+/// Says how what was found is protected, where nothing of it was chosen.
+fn nothing_chosen(found: &InitFindings) -> CommandOutput {
+    let mut ways: Vec<String> = Vec::new();
+    for agent in &found.agents {
+        let client = agent.client;
+        ways.push(format!("`countersign init --client {client}` protects {}", client.title()));
+    }
+    let servers: Vec<_> = found.mcp.iter().map(|it| it.title).collect();
+    if !servers.is_empty() {
+        let servers = servers.join(" and ");
+        let way = format!(
+            "`countersign init --guard on` puts a guard in front of the MCP servers of {servers}"
+        );
+        ways.push(way);
+    }
+    let text = format!("Nothing was chosen, so nothing was changed. {}", ways.join("; "));
+    CommandOutput::of(3, Vec::new()).for_people(text)
 }
 
 fn lines(steps: &[InitStep]) -> Vec<Value> {
@@ -139,8 +182,17 @@ fn next(steps: &[InitStep], context: &Context) -> String {
             hook.client()
         );
     }
-    if steps.iter().any(InitStep::is_of_servers) {
-        text += "\nThe tools of a guarded server have to be accepted once: start its client, and run `countersign pins list`.";
+    let to_accept: Vec<_> = steps.iter().flat_map(InitStep::to_accept).cloned().collect();
+    if !to_accept.is_empty() {
+        text += &format!(
+            "\nThe tools of a guarded server have to be accepted once. This shows them, and writes rules that you can change:\n  {}\n\
+             Then start the client again.",
+            to_accept.join("\n  ")
+        );
+    }
+    if accepted::may_allow_more(&context.directories, &choices::rules_file(context)) {
+        text += "\nYour rules may allow more than those before, so the stricter of both decides until you run `countersign rules \
+                 accept`.";
     }
     text.trim_start().to_owned()
 }

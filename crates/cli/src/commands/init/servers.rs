@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::mcp_clients;
+use crate::used_store::quoted;
+
 /// A client: its name for people, where its file is below the home directory on Linux and on macOS, and the key of the
 /// servers.
 struct McpClient(&'static str, &'static str, &'static str, &'static str);
@@ -87,19 +90,37 @@ fn behind(server: &Map<String, Value>) -> Option<Vec<Value>> {
 }
 
 /// The file with a guard in front of each server; `None` where there is none without one.
-pub(super) fn guarded(text: &str, key: &str, program: &str, options: &[String]) -> Option<String> {
-    changed(text, key, |name, server| {
+pub(super) fn guarded(file: &McpFile, program: &str, options: &[String]) -> Option<String> {
+    let wait = mcp_clients::wait(file.title).map(|wait| wait.to_string());
+    changed(&file.text, file.key, |name, server| {
         if !is_open(server) {
             return;
         }
         let own = server.get("command").cloned().unwrap_or_default();
         let args = server.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
         let front = ["guard", "--name", name].map(Value::from).into_iter();
-        let front = front.chain(options.iter().map(|it| Value::from(it.as_str())));
+        let wait = wait.iter().flat_map(|wait| ["--wait", wait]).map(Value::from);
+        let front = front.chain(wait).chain(options.iter().map(|it| Value::from(it.as_str())));
         let words: Vec<_> = front.chain(["--".into(), own]).chain(args).collect();
         server.insert("command".to_owned(), json!(program));
         server.insert("args".to_owned(), Value::Array(words));
     })
+}
+
+/// For each server without a guard the command that shows its tools to a person, who accepts them.
+pub(super) fn commands(file: &McpFile, options: &[String]) -> Vec<String> {
+    let value = serde_json::from_str::<Value>(&file.text).unwrap_or_default();
+    let servers = value.get(file.key).and_then(Value::as_object).into_iter().flatten();
+    let command = |(name, server): (&String, &Value)| {
+        let server = server.as_object().filter(|it| is_open(it))?;
+        let own = server.get("command")?.as_str()?;
+        let args = server.get("args").and_then(Value::as_array).into_iter().flatten();
+        let words = ["guard", "init", "--name", name].into_iter();
+        let words = words.chain(options.iter().map(String::as_str)).chain(["--", own]);
+        let words = words.chain(args.filter_map(Value::as_str)).map(quoted);
+        Some(format!("countersign {}", words.collect::<Vec<_>>().join(" ")))
+    };
+    servers.filter_map(command).collect()
 }
 
 /// The file without guards; `None` where there is none.

@@ -10,14 +10,16 @@ use countersign_cli::hook::Client;
 use countersign_rules::Rules;
 use serde_json::{Value, json};
 
-use super::choices::{Choices, RulesChoice, rules_file};
+use super::choices::{Choices, OwnRules, RulesChoice, rules_file};
 use super::found::InitFindings;
 use super::record::{FileOwner, InitRecord};
 use super::servers;
 use crate::Context;
 use crate::accepted::accepted_rules;
 use crate::account_settings::AccountSettings;
+use crate::guard_program::GuardProgram;
 use crate::hook::install::{Install, PlannedHook};
+use crate::hook::kept::KeptOptions;
 use crate::hook::options::Edits;
 use crate::output::CommandError;
 use crate::paths::shown;
@@ -32,6 +34,14 @@ pub(super) struct InitStep {
     says: String,
     owner: FileOwner,
     hook: Option<PlannedHook>,
+    guard: Option<Guarding>,
+}
+
+/// The guards of one file.
+struct Guarding {
+    program: GuardProgram,
+    /// For each server the command by which a person accepts its tools.
+    commands: Vec<String>,
 }
 
 /// The rules that are written for a preset.
@@ -78,23 +88,28 @@ pub(super) fn planned(
     for client in &choices.clients {
         steps.push(hook(*client, choices, context)?);
     }
-    let program = std::env::current_exe().and_then(|path| path.canonicalize());
-    let program = program.map_err(|error| CommandError::Store(error.to_string()))?;
-    let options = match choices.guards {
-        true => AccountSettings::default().for_guard(context)?,
-        false => Vec::new(),
-    };
-    for file in found.mcp.iter().filter(|_| choices.guards) {
-        let program = program.to_string_lossy();
-        if let Some(text) = servers::guarded(&file.text, file.key, &program, &options) {
-            let says = format!(
-                "a guard in front of the MCP servers of {}: {}",
-                file.title,
-                file.open.join(", ")
-            );
-            let owner = FileOwner::Servers(file.key.to_owned());
-            steps.push(InitStep::text(file.path.clone(), text, says, owner)?);
-        }
+    if choices.guards {
+        steps.extend(guards(found, context)?);
+    }
+    Ok(steps)
+}
+
+/// A guard in front of each server in the configuration of MCP clients.
+fn guards(found: &InitFindings, context: &Context) -> Result<Vec<InitStep>, CommandError> {
+    let program = GuardProgram::of(context)?;
+    let options = AccountSettings::default().for_guard(context)?;
+    let mut steps = Vec::new();
+    for file in &found.mcp {
+        let Some(text) = servers::guarded(file, &program.word(), &options) else { continue };
+        let (title, open) = (file.title, file.open.join(", "));
+        let says = format!("a guard in front of the MCP servers of {title}: {open}");
+        let owner = FileOwner::Servers(file.key.to_owned());
+        let step = InitStep::text(file.path.clone(), text, says, owner)?;
+        let commands = servers::commands(file, &options);
+        steps.push(InitStep {
+            guard: Some(Guarding { program: program.clone(), commands }),
+            ..step
+        });
     }
     Ok(steps)
 }
@@ -144,34 +159,52 @@ fn configuration(choices: &Choices, context: &Context) -> Result<Option<InitStep
     InitStep::text(path, after, says, FileOwner::Configuration).map(Some)
 }
 
-/// The entry of an agent.
+/// The entry of an agent. The options of one that is there stay, but for those that are chosen now.
 fn hook(client: Client, choices: &Choices, context: &Context) -> Result<InitStep, CommandError> {
-    let file = rules_file(context).to_string_lossy().into_owned();
-    let mut options = Vec::new();
     let (is_to_come, preset) = match choices.rules {
         RulesChoice::Written(_) => (true, None),
         RulesChoice::Kept(preset) => (false, preset),
         RulesChoice::None => (false, None),
     };
+    let mut kept = KeptOptions::of(client, context)?;
+    let is_chosen_anew =
+        !kept.is_there() || is_to_come || choices.names_preset || choices.edits.is_some();
     if is_to_come {
-        options.extend(["--rules".to_owned(), file]);
+        kept = kept.with_rules(&rules_file(context));
     }
-    let is_written = matches!(choices.rules, RulesChoice::Written(_));
-    let lets_edits_run = choices.edits == Some(Edits::Workspace);
-    if !matches!(choices.rules, RulesChoice::None) && client.asks() && !lets_edits_run {
-        options.extend(["--ask".to_owned(), "edits".to_owned()]);
+    if is_to_come || choices.names_preset {
+        kept = kept.without_preset();
+    }
+    if choices.edits.is_some() {
+        kept = kept.without_edits();
+    }
+    let has_rules = !matches!(choices.rules, RulesChoice::None);
+    if is_chosen_anew && has_rules && client.asks() && !choices.lets_edits_run() {
+        kept = kept.asking_about_edits();
     }
     let allow = choices.allow.filter(|_| client.takes_explicit_allow());
-    let install = Install::of_user(client, options).preset(preset).allow(allow);
-    // A file that is written says it itself.
-    let install = install.edits(choices.edits.filter(|_| !is_written));
+    let limit = kept.limit();
+    let install = Install::of_user(client, kept.into_words()?).limit(limit);
+    // The file of rules says itself whether edits run, where it is written or says so already.
+    let of_file = choices.file.as_ref();
+    let edits_of_file = of_file.and_then(OwnRules::edits);
+    let edits = choices.edits.filter(|it| !is_to_come && edits_of_file != Some(*it));
+    let install = install.preset(preset).allow(allow).edits(edits);
     let mut planned = install.rules_to_come(is_to_come).plan(context)?;
     // The record has the file as it was, and no other user can read it there.
     planned.installation = planned.installation.without_copy();
     let problem = |error: &dyn std::error::Error| CommandError::Store(error.to_string());
     let after = planned.installation.planned().map_err(|error| problem(&error))?;
     let path = planned.installation.path().to_owned();
-    let says = format!("the hook of {}, before each tool call", client.title());
+    let beside = match (preset, of_file.and_then(OwnRules::preset)) {
+        (Some(preset), Some(own)) => format!(
+            "; the preset `{}` counts beside `{}` of your rules, so what either of them allows runs",
+            preset.name(),
+            show::escape(own)
+        ),
+        _ => String::new(),
+    };
+    let says = format!("the hook of {}, before each tool call{beside}", client.title());
     let owner = FileOwner::Hook(client.name().to_owned());
     let step = InitStep::text(path, after, says, owner)?;
     Ok(InitStep { hook: Some(planned), ..step })
@@ -193,7 +226,7 @@ impl InitStep {
         owner: FileOwner,
     ) -> Result<Self, CommandError> {
         let before = read(&path)?;
-        Ok(Self { path, before, after, says, owner, hook: None })
+        Ok(Self { path, before, after, says, owner, hook: None, guard: None })
     }
 
     /// Whether the file would become another one.
@@ -210,8 +243,9 @@ impl InitStep {
         matches!(self.owner, FileOwner::Configuration) && self.after.contains("[inbox]")
     }
 
-    pub(super) fn is_of_servers(&self) -> bool {
-        matches!(self.owner, FileOwner::Servers(_))
+    /// For each server that gets a guard the command by which a person accepts its tools.
+    pub(super) fn to_accept(&self) -> &[String] {
+        self.guard.as_ref().map_or(&[], |it| &it.commands)
     }
 
     /// Makes the change. It is recorded first, with the file as it was.
@@ -225,6 +259,9 @@ impl InitStep {
             record.begin(&self.path, self.owner.clone(), Some(&self.after))?;
             hook.install()?;
             return Ok(());
+        }
+        if let Some(guard) = &self.guard {
+            guard.program.write()?;
         }
         record.begin(&self.path, self.owner.clone(), Some(&self.after))?;
         match self.before {

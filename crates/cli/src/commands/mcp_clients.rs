@@ -5,15 +5,15 @@
 use serde_json::json;
 
 /// A client whose configuration is known.
-pub(super) struct ClientEntry {
-    pub(super) name: &'static str,
+pub(crate) struct ClientEntry {
+    pub(crate) name: &'static str,
     /// Where the entry belongs.
-    pub(super) file: &'static str,
+    pub(crate) file: &'static str,
     /// How many seconds a call may be held: less than the client's own limit.
-    pub(super) wait: u64,
+    pub(crate) wait: u64,
     form: EntrySyntax,
     /// `true` if it starts servers anywhere, so that the project has to be given.
-    pub(super) needs_project: bool,
+    pub(crate) needs_project: bool,
 }
 
 enum EntrySyntax {
@@ -36,7 +36,7 @@ const fn entry(
 }
 
 /// All clients, in the order of the page about the guard.
-pub(super) const ALL: [ClientEntry; 8] = [
+pub(crate) const ALL: [ClientEntry; 8] = [
     entry("Claude Code", ".mcp.json", 240, McpServers),
     ClientEntry {
         needs_project: true,
@@ -50,9 +50,14 @@ pub(super) const ALL: [ClientEntry; 8] = [
     entry("goose", "~/.config/goose/config.yaml", 240, Goose),
 ];
 
+/// How many seconds a call may be held in the client of this name.
+pub(crate) fn wait(client: &str) -> Option<u64> {
+    ALL.iter().find(|it| it.name == client).map(|it| it.wait)
+}
+
 impl ClientEntry {
     /// The entry for the server of this name, that is started by this program with these words.
-    pub(super) fn text(&self, name: &str, program: &str, words: &[String]) -> String {
+    pub(crate) fn text(&self, name: &str, program: &str, words: &[String]) -> String {
         let (name, program) = (json!(name).to_string(), json!(program).to_string());
         let words = words.iter().map(|word| json!(word).to_string()).collect::<Vec<_>>();
         let words = format!("[{}]", words.join(", "));
