@@ -279,7 +279,7 @@ impl Install {
             where_to_answer(&planned),
         ]
         .join("\n");
-        if !planned.variables.is_empty() && !planned.place.managed {
+        if !planned.variables.is_empty() && !planned.place.at.managed {
             text += &from_variables(&planned.variables);
         }
         if verbose {
