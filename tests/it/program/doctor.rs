@@ -134,7 +134,7 @@ fn without_a_client_the_doctor_says_what_is_not_in_order_with_each() {
     };
     let well = doctor(&[]);
     let text = fs::read_to_string(user.home().join(".gemini/settings.json")).unwrap();
-    let lower = text.replace("--limit 300", "--limit 299");
+    let lower = text.replace("--limit ", "--limit 9");
     assert_ne!(text, lower);
     fs::write(user.home().join(".gemini/settings.json"), lower).unwrap();
     let changed = doctor(&[]);

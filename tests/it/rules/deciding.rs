@@ -142,9 +142,11 @@ fn a_tool_of_a_client_that_is_not_known_is_allowed_by_its_literal_name_only() {
             "{tool}"
         );
     }
-    for (tool, why) in
-        [("claude:*", "literally"), ("claude:", "literally"), ("vim:Skill", "names no tool")]
-    {
+    for (tool, why) in [
+        ("claude:*", "literally"),
+        ("claude:", "literally"),
+        ("vim:Skill", "no coding agent that is known"),
+    ] {
         let text = format!("version = 1\n[[rule]]\nid = 'r'\nallow = '{tool}'");
         let error = Rules::builder().lexical().text("r.toml", text).load().unwrap_err();
         let told = countersign::error::with_causes(&error);

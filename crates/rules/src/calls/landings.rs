@@ -24,7 +24,9 @@ pub(crate) fn landings(part: &Part) -> Vec<String> {
             Some((_, folder)) => folders.push(folder),
             None => folders.extend(letters.and_then(|it| it.split_once('t')).map(|(_, it)| it)),
         }
-        if before == "-t" || before.starts_with("--t") && !before.contains('=') {
+        let is_bundle =
+            before.starts_with('-') && !before.starts_with("--") && before.ends_with('t');
+        if is_bundle || before.starts_with("--t") && !before.contains('=') {
             folders.push(word);
         }
         before = word;

@@ -1,19 +1,21 @@
 //! Files that a command copies or unpacks with the folder that holds them (rule R5).
 //!
-//! `cp -a pack/. .` and `tar -C pack -cf - . | tar -xf -` write files that no word names. So the folders that are copied
-//! are looked through, and where something protected is in them, or there are too many files to tell, a person is asked. An
-//! archive that the text did not make itself is not looked into.
+//! `cp config links` writes what a link `links/config` leads to. `cp -a pack/. .` and `tar -C pack -cf - . | tar -xf -`
+//! write files that no word names. So the folders that are copied are looked through, and where something protected is in
+//! them, or there are too many files to tell, a person is asked. An archive that the text did not make itself is not looked
+//! into.
 
 use std::path::Path;
 
 use crate::calls::command::CommandView;
+use crate::calls::landings::landings;
 use crate::folders::reaches::{self, Flow, Reach};
 use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
 use crate::matching::seen::Seen;
 use countersign_shell::Part;
 
-/// Whether a command copies or unpacks something protected out of a folder.
+/// Whether a command copies or unpacks something protected out of a folder, or onto something protected in one.
 pub(super) fn brings(
     seen: &Seen<'_>,
     view: &CommandView,
@@ -22,6 +24,15 @@ pub(super) fn brings(
 ) -> bool {
     if !seen.places().looks() {
         return false;
+    }
+    let is_where_it_lands = |place: &String| {
+        part.directories().iter().any(|directory| {
+            let places = seen.places().of(place, directory).unwrap_or_default();
+            places.iter().any(|place| is_protected(place))
+        })
+    };
+    if landings(part).iter().any(is_where_it_lands) {
+        return true;
     }
     let sweeps: Vec<Sweep> = if copies(part) {
         sources(seen, part)

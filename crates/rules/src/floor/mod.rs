@@ -44,7 +44,6 @@ use serde_json::Value;
 
 use super::ruling::{Layer, Spoke};
 use crate::calls::command::CommandView;
-use crate::calls::landings::landings;
 use crate::calls::left_out;
 use crate::calls::texts;
 use crate::calls::texts::fragments;
@@ -256,7 +255,6 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         || texts::patched(seen.engine, view, part).iter().any(|name| is_patched(seen, part, name))
         || computed::writes(view, part)
         || copied::brings(seen, view, part, |place| protected_place(seen, place))
-        || seen.places().looks() && landings(part).iter().any(|place| names(place))
         || configuring::writes(part)
         || sweeps_all(seen, part)
         || makes_repository(seen, part)

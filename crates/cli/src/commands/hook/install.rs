@@ -213,15 +213,8 @@ impl Install {
         let (state, preset, asks_in) = (options.state()?, options.preset(), options.asks_in());
         let here = std::env::current_dir().unwrap_or_default();
         let home = context.directories.home();
-        // A terminal of an editor may have the variables of the project that is open.
-        let within = match self.place.at.managed {
-            true => Vec::new(),
-            false => options.places_in(&here, home)?,
-        };
-        if let Some(within) = within.first() {
-            return Err(CommandError::Usage(format!(
-                "{within}, whose tools could change it: unset the variable that names it, or install in another directory"
-            )));
+        if !self.place.at.managed {
+            refuse_places_in(&options, &here, home)?;
         }
         let places = options.shown_places()?;
         let lasting = LastingProgram::of(&program, context.directories.home(), &state);
@@ -291,6 +284,16 @@ impl Install {
             "switched_on": done.switched, "environment": planned.environment.names().collect::<Vec<_>>(),
         });
         Ok(CommandOutput::new(0, line).for_people(text))
+    }
+}
+
+/// Refuses an entry with a place in the project: a terminal of an editor may have the variables of the one that is open.
+fn refuse_places_in(options: &Options, here: &Path, home: &Path) -> Result<(), CommandError> {
+    match options.places_in(here, home)?.first() {
+        None => Ok(()),
+        Some(within) => Err(CommandError::Usage(format!(
+            "{within}, whose tools could change it: unset the variable that names it, or install in another directory"
+        ))),
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn of_entries(
     let like = installation.clone().command(command).limit(limit_of_entries);
     let mut written = json!({});
     let words = |event: &str| like.words(Some(event));
-    let before = entry::Before::said(settings, client);
+    let before = entry::SwitchBefore::said(settings, client);
     if entry::add(&mut written, client, form, limit_of_entries, before, &words).is_err() {
         return found;
     }

@@ -16,13 +16,13 @@ use countersign_shell::{Commands, Dialect};
 /// What the switch for all hooks of a client said before the entries were added, which put it on: without it they would be
 /// read and never called. They say so themselves, for the removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum SwitchBefore {
     On,
     Off,
     Unset,
 }
 
-impl Before {
+impl SwitchBefore {
     /// What entries that are in these settings say.
     pub(super) fn said(settings: &Value, client: Client) -> Self {
         let said = find(settings, client).and_then(|it| it.value.get("description")?.as_str());
@@ -58,7 +58,7 @@ pub(super) fn add(
     client: Client,
     form: &EntryForm,
     limit: Duration,
-    before: Before,
+    before: SwitchBefore,
     words: &dyn Fn(&str) -> Vec<String>,
 ) -> Result<(), String> {
     let fields = settings.as_object_mut().ok_or("it is not a JSON object")?;
@@ -91,13 +91,13 @@ pub(super) fn add(
 }
 
 /// Puts the switch for all hooks back to what it was before the entries were added.
-pub(super) fn switch_back(settings: &mut Value, form: &EntryForm, before: Before) {
+pub(super) fn switch_back(settings: &mut Value, form: &EntryForm, before: SwitchBefore) {
     let Some((table, field)) = form.switch else { return };
     let Some(config) = settings.get_mut(table).and_then(Value::as_object_mut) else { return };
     match before {
-        Before::On => {}
-        Before::Off => _ = config.insert(field.to_owned(), json!(false)),
-        Before::Unset => {
+        SwitchBefore::On => {}
+        SwitchBefore::Off => _ = config.insert(field.to_owned(), json!(false)),
+        SwitchBefore::Unset => {
             config.remove(field);
             if config.is_empty() {
                 settings.as_object_mut().map(|fields| fields.remove(table));

@@ -460,8 +460,8 @@ impl Installation {
             None => Value::Object(serde_json::Map::new()),
         };
         let problem = |problem: String| InstallError::new(&self.path, problem);
-        let said = entry::Before::said(&settings, self.client);
-        let found = entry::Before::found(&settings, self.client, form);
+        let said = entry::SwitchBefore::said(&settings, self.client);
+        let found = entry::SwitchBefore::found(&settings, self.client, form);
         entry::remove(&mut settings, self.client).map_err(problem)?;
         let switched = match with {
             true => {
@@ -475,7 +475,7 @@ impl Installation {
             }
             false => {
                 entry::switch_back(&mut settings, form, said);
-                said == entry::Before::Off
+                said == entry::SwitchBefore::Off
             }
         };
         Ok((pretty(&self.path, &settings)?, switched))
@@ -504,8 +504,14 @@ impl Installation {
     fn by_hand(&self, form: &EntryForm, error: InstallError, with: bool) -> InstallError {
         let mut entries = Value::Object(serde_json::Map::new());
         let words = |event: &str| self.words(Some(event));
-        let added =
-            entry::add(&mut entries, self.client, form, self.limit, entry::Before::On, &words);
+        let added = entry::add(
+            &mut entries,
+            self.client,
+            form,
+            self.limit,
+            entry::SwitchBefore::On,
+            &words,
+        );
         let text = serde_json::to_string_pretty(&entries).unwrap_or_default();
         match added {
             Ok(_) if with => error.and(&format!("add this to it by hand:\n{text}")),
