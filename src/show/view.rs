@@ -671,11 +671,14 @@ mod tests {
             "env": {"GIT_AUTH": "!sh evil"},
         });
         let view = view(args.clone());
-        let shown: Vec<_> = view.args.iter().map(|f| format!("{}={}", f.name, f.value())).collect();
+        let mut shown: Vec<_> =
+            view.args.iter().map(|f| format!("{}={}", f.name, f.value())).collect();
+        assert_eq!(shown.remove(0), r#"secret.command="rm -rf ~""#);
+        // The others stand in the order of the map, which a feature of serde_json chooses.
+        shown.sort();
         assert_eq!(
             shown,
             [
-                r#"secret.command="rm -rf ~""#,
                 r#"auth.account="9f8e7d6c5b4a3928""#,
                 r#"auth.iban="DE89370400440532013000""#,
                 r#"auth_mode="none""#,
