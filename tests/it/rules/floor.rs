@@ -556,6 +556,8 @@ fn a_copy_into_a_folder_is_looked_at_where_it_lands() {
             "cp --target-directory links src/config",
             "cd src && cp config ../links",
             "cp a.txt src/config \"links\"",
+            "rsync -t src/config links",
+            "rsync --times src/config links",
         ],
         Ask,
     );

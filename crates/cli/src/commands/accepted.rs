@@ -149,7 +149,7 @@ fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, 
     Ok(Some(RulesChange { path: path.to_owned(), text, shown: text_of_changes, may_widen }))
 }
 
-/// Whether a file may allow more than what was accepted of it, so that the stricter of both decides.
+/// Returns `true` if a file may allow more than what was accepted of it, so that the stricter of both decides.
 pub(crate) fn may_allow_more(directories: &Directories, path: &Path) -> bool {
     let accepted = accepted_rules(directories);
     let is_known = accepted.accepted(path).is_ok_and(|it| it.is_some());

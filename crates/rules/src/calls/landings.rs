@@ -8,39 +8,31 @@ use countersign_shell::Part;
 const PUTS: &[&str] =
     &["cp", "gcp", "mv", "gmv", "install", "ginstall", "ln", "gln", "rsync", "scp", "ditto"];
 
-/// The paths that a command may write in the folder that its last operand, or an option, names: one for each other operand.
-/// Empty where no folder is named.
+/// The paths that a command may write in the folder that its last operand names, and in one that an option names: one for
+/// each operand. Empty where neither is a folder.
+///
+/// To `cp`, `-t` names a folder, and to `rsync` it does not: the last operand counts beside it.
 pub(crate) fn landings(part: &Part) -> Vec<String> {
     if !PUTS.contains(&part.program_name()) {
         return Vec::new();
     }
-    let words = part.argv().iter().skip(1).map(String::as_str);
-    let mut operands: Vec<&str> = words.filter(|it| !it.starts_with('-') || *it == "-").collect();
-    let mut folders = Vec::new();
-    let mut before = "";
-    for word in part.argv().iter().map(String::as_str) {
-        let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
-        match word.strip_prefix("--t").and_then(|rest| rest.split_once('=')) {
-            Some((_, folder)) => folders.push(folder),
-            None => folders.extend(letters.and_then(|it| it.split_once('t')).map(|(_, it)| it)),
-        }
-        let is_bundle =
-            before.starts_with('-') && !before.starts_with("--") && before.ends_with('t');
-        if is_bundle || before.starts_with("--t") && !before.contains('=') {
-            folders.push(word);
-        }
-        before = word;
-    }
-    folders.retain(|folder| !folder.is_empty());
-    if folders.is_empty() {
-        folders.extend(operands.pop());
-    }
-    let is_folder = |folder: &str| part.directories().iter().any(|it| it.join(folder).is_dir());
+    let words: Vec<&str> = part.argv().iter().skip(1).map(String::as_str).collect();
+    let operands: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
+    let folders = words.iter().enumerate().filter_map(|(at, word)| {
+        let (name, value) = match word.strip_prefix("--") {
+            Some(long) => long.split_once('=').unwrap_or((long, "")),
+            None => word.strip_prefix('-')?.split_once('t').map(|(_, value)| ("t", value))?,
+        };
+        let next = words.get(at + 1).copied();
+        name.starts_with('t').then(|| Some(value).filter(|it| !it.is_empty()).or(next)).flatten()
+    });
+    let folders = folders.chain(operands.last().copied());
+    let is_folder = |folder: &&str| part.directories().iter().any(|it| it.join(folder).is_dir());
     let name = |operand: &&str| {
         let name = operand.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         (!matches!(name, "" | "." | "..")).then(|| name.to_owned())
     };
     let names: Vec<String> = operands.iter().filter_map(name).collect();
-    let folders = folders.into_iter().filter(|folder| is_folder(folder));
+    let folders = folders.filter(is_folder);
     folders.flat_map(|folder| names.iter().map(move |name| format!("{folder}/{name}"))).collect()
 }

@@ -41,7 +41,7 @@ enum ToolOrigin {
     AnyClient,
 }
 
-/// Whether a text may be a name that is written alone.
+/// Returns `true` if a text may be a name that is written alone.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }

@@ -49,8 +49,7 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
 
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
 /// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
-/// anything. With `@list`, a list of the words with commas is
-/// known, too.
+/// anything. With `@list`, a list of the words with commas is known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
         return text.split(',').all(|part| is_known_word(words, part));

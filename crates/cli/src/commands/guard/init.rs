@@ -373,7 +373,7 @@ impl PrintedEntries<'_> {
         CommandOutput::new(0, line).for_people(text)
     }
 
-    /// What was decided and written, and what is to do with the entries.
+    /// Tells a person what was decided and written, and what is to do with the entries.
     fn decided(&self, tools: &[OfferedTool], is_new: bool, reading: &[&str]) -> String {
         let number = |standing| tools.iter().filter(|tool| tool.standing() == standing).count();
         let mut text = format!(

@@ -88,7 +88,7 @@ impl Doctor {
     }
 }
 
-/// What is not in order with each client that has the hook.
+/// Tells what is not in order with each client that has the hook.
 fn summary(all: &[(Client, Vec<Finding>)]) -> CommandOutput {
     if all.is_empty() {
         let text =
@@ -123,7 +123,7 @@ struct ClientDoctor {
 }
 
 impl ClientDoctor {
-    /// What was found, and whether the canary has proven nothing.
+    /// The findings, and `true` if the canary has proven nothing.
     fn checks(&self, context: &Context) -> Result<(Vec<Finding>, bool), CommandError> {
         let client = self.place.client;
         let installation = self.place.installation(context)?;

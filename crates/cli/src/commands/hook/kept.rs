@@ -45,7 +45,7 @@ impl KeptOptions {
         Ok(Self { options, is_there })
     }
 
-    /// Whether the client has the hook.
+    /// Returns `true` if the client has the hook.
     pub(crate) fn is_there(&self) -> bool {
         self.is_there
     }

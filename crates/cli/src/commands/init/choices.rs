@@ -19,7 +19,7 @@ use crate::terminal;
 pub(super) struct Choices {
     pub(super) clients: Vec<Client>,
     pub(super) rules: RulesChoice,
-    /// Whether a preset was chosen now, or none.
+    /// `true` if a preset was chosen now, or none.
     pub(super) names_preset: bool,
     /// The choice about edits in the project, where it was made now.
     pub(super) edits: Option<Edits>,
@@ -42,7 +42,7 @@ pub(super) enum RulesChoice {
 }
 
 impl Choices {
-    /// Whether edits of the project's files run unasked.
+    /// Returns `true` if edits of the project's files run unasked.
     pub(super) fn lets_edits_run(&self) -> bool {
         self.edits.or_else(|| self.file.as_ref()?.edits()) == Some(Edits::Workspace)
     }
@@ -167,7 +167,7 @@ impl OwnRules {
     fn read(context: &Context) -> Result<Option<Self>, CommandError> {
         let file = rules_file(context);
         match fs::read_to_string(&file) {
-            // What does not load is said with its line when the entry is planned.
+            // A file that does not load is said with its line when the entry is planned.
             Ok(text) => Ok(Some(Self(text.parse().unwrap_or_default()))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(CommandError::Store(format!("{}: {error}", file.display()))),

@@ -74,6 +74,14 @@ pub(super) fn is_plain_name(word: &str) -> bool {
         && !word.contains("..")
 }
 
+/// A command with other operands that are plain names and files.
+pub(super) fn example(command: &str, options: &[String]) -> String {
+    match options {
+        [] => format!("{command} NAME docs/FILE"),
+        options => format!("{command} NAME {}", options.join(" ")),
+    }
+}
+
 /// The options as the end of a sentence.
 pub(super) fn with(options: &[String]) -> String {
     match options {

@@ -83,7 +83,7 @@ pub(super) fn classes(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
     Some(CommandClasses { narrow, wide: Some(wide) })
 }
 
-/// Whether each copy is a plain file where it lands, in a folder as well, in which a link of its name may be.
+/// Returns `true` if each copy is a plain file where it lands, in a folder as well, in which a link of its name may be.
 fn lands(seen: &Seen<'_>, part: &Part) -> bool {
     let is_plain = |place: &String| {
         part.directories().iter().all(|it| seen.engine.classifier.is_plain_file(place, it))

@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::commands::{CommandClass, CommandClasses, is_bare, with};
+use super::commands::{CommandClass, CommandClasses, example, is_bare, with};
 use super::unknown::{is_fed, is_first_word, is_harmless, options_of, program};
 use crate::calls::command::CommandView;
 use crate::evaluation::scripts::MAX_SIZE;
 use crate::floor::only_reads;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{digest_of, without_version};
-use countersign_shell::{Part, inside};
+use countersign_shell::{Part, inside, lexically_normal};
 
 /// Programs whose first operand is the script that they run, whatever follows.
 const RUNNERS: &[&str] = &[
@@ -47,11 +47,11 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
         return None;
     }
     let file = directory.join(script);
-    let digest = digest_of(&file, MAX_SIZE).ok()??;
     let is_changed = view.parts().iter().any(|it| it.span() != part.span() && !only_reads(it));
     if is_changed || runner.is_none() && !begins_plainly(&file) {
         return None;
     }
+    let digest = digest_of(&file, MAX_SIZE).ok()??;
     let found = match runner {
         Some(runner) => program(seen, runner)?,
         None => String::new(),
@@ -63,7 +63,7 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
         rest => (String::new(), rest),
     };
     let options = options_of(seen, part, rest)?;
-    let place = countersign_shell::lexically_normal(&file);
+    let place = lexically_normal(&file);
     let place = inside(&place, seen.places().root())?.to_str()?.to_owned();
     let runs = runner.map_or(String::new(), |runner| format!("{runner} "));
     let (with, command) = (with(&options), format!("{runs}{place}{first}"));
@@ -72,16 +72,13 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
         says: format!(
             "any `{command}`{with} of plain names and files of the workspace, while `{place}` is as it is now"
         ),
-        example: Some(match options.as_slice() {
-            [] => format!("{command} NAME docs/FILE"),
-            options => format!("{command} NAME {}", options.join(" ")),
-        }),
+        example: Some(example(&command, &options)),
         never: vec![format!("{command}, once `{place}` has changed"), format!("{command} ../FILE")],
     };
     Some(CommandClasses { narrow, wide: None })
 }
 
-/// Whether the first line of a script, if it names a program, names one that is found outside of the workspace, without
+/// Returns `true` if the first line of a script, if it names a program, names one that is found outside of the workspace, without
 /// options: `#!/bin/sh`, `#!/usr/bin/env python3`.
 fn begins_plainly(file: &Path) -> bool {
     let mut start = [0; 128];

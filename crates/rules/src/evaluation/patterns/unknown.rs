@@ -19,7 +19,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::commands::{CommandClass, CommandClasses, is_bare, is_plain_name, with};
+use super::commands::{CommandClass, CommandClasses, example, is_bare, is_plain_name, with};
 use crate::calls::command::CommandView;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{is_executable, is_script};
@@ -141,10 +141,7 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
     let narrow = CommandClass {
         name: format!("program {} {command}{with}", if file.is_empty() { "-" } else { &file }),
         says: format!("any `{command}`{with} of plain names and files of the workspace, {is}"),
-        example: Some(match options.as_slice() {
-            [] => format!("{command} NAME docs/FILE"),
-            options => format!("{command} NAME {}", options.join(" ")),
-        }),
+        example: Some(example(&command, &options)),
         never: vec![
             format!("{command} -- PROGRAM"),
             format!("{command} ../FILE"),
