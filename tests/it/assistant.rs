@@ -446,9 +446,12 @@ fn hostile_names_are_escaped_on_the_terminal() {
 }
 
 #[cfg(unix)]
-/// The command of a server whose runs are lines of a file.
+/// The command of a server whose runs are lines of a file. Its words are split at blanks, and the folder of the tests may
+/// have one in its name, so that it names a link.
 fn server(log: &Path) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/server.py");
+    let script = log.with_file_name("server.py");
+    let linked = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/server.py");
+    std::os::unix::fs::symlink(linked, &script).unwrap();
     format!("python3 {} {{\"log\":\"{}\"}}", script.display(), log.display())
 }
 

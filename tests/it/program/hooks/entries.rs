@@ -20,7 +20,11 @@ const ENTRIES: [(&str, &str); 5] = [
 
 /// The command that a client runs before a call, by its entry.
 fn command(entry: &str, home: &Path) -> Command {
-    let program = crate::support::program("countersign");
+    // The entries were written without quotes, and the program may be below a folder with a blank in its name.
+    let program = home.join("countersign");
+    if !program.exists() {
+        std::os::unix::fs::symlink(crate::support::program("countersign"), &program).unwrap();
+    }
     let words = "const [PROGRAM, ...OPTIONS] = ";
     let plugin = entry.lines().find_map(|line| line.strip_prefix(words));
     let entry = plugin.unwrap_or(entry).replace("PROGRAM", program.to_str().unwrap());

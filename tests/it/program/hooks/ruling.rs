@@ -232,7 +232,7 @@ fn the_programs_own_files_are_protected_where_they_are() {
     std::fs::write(&config, format!("audit_key_file = '{}'\n", key.display())).unwrap();
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let hook = |place: &Path| {
-        let command = format!("touch {}", place.display());
+        let command = format!("touch '{}'", place.display());
         let call = Call { command: &command, ..CALL };
         let options = [
             "--config",
