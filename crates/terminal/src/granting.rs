@@ -74,7 +74,8 @@ impl GrantChoice {
         let says = format!("Always: {}.", show::escape(&offer.sentence()));
         let mut lines = show::wrap("", &says, width);
         lines.extend(example(offer, width));
-        lines.push("Such calls are approved without a question. As a rule:".to_owned());
+        let then = "Such calls are approved without a question. As a rule:";
+        lines.extend(show::wrap("", then, width));
         let rule = offer.grant().to_toml();
         lines.extend(rule.lines().flat_map(|line| show::wrap("  ", line, width)));
         lines
@@ -167,6 +168,14 @@ pub(super) mod tests {
         {
             assert!(!choice.until(text), "{text}");
         }
+    }
+
+    #[test]
+    fn no_row_of_a_grant_is_wider_than_a_narrow_terminal() {
+        let choice = GrantChoice::of(&of_mail(Some("any mail"))).unwrap();
+        let lines = choice.lines(40);
+        assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("Such calls are approved")), "{lines:?}");
     }
 
     /// The sentence stands first, and the rule last.
