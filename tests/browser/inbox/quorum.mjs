@@ -27,6 +27,10 @@ await scenario(async ({ person }) => {
   await progress(ann, "0 of 2 approvals");
   await progress(ann, "You asked for this: others have to approve it.");
   assert.ok(await button(card(ann, "transfer"), /^Approve /).isDisabled());
+  const order = await card(ann, "transfer").evaluate((it) =>
+    [...it.querySelectorAll(".runs, .quorum, .details, .actions")].map((part) => part.className.split(" ").at(-1)));
+  assert.deepEqual(order, ["runs", "quorum", "details", "actions"], "the votes stand above Details, and the buttons are the last");
+  checked("the parts have the order of every surface");
   await approve(bob, "transfer");
   await notice(bob, "your approval counts, 1 of 2").waitFor();
   for (const person of [ann, bob, carol]) await progress(person, "1 of 2 approvals");

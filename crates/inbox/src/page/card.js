@@ -49,15 +49,19 @@ function opener(show) {
     el("button", { type: "button", on: { click: () => show() } }, "Show everything"));
 }
 
-/** The call in the order of every surface: who wants what, why it is asked about, the change, the arguments, the details. */
-function call(ask, host, around, show) {
-  const { view } = ask;
+/** The exact JSON of the arguments, which is loaded when it is opened. */
+function exactly(ask, host) {
   const exact = el("pre", {});
   const json = el("details", { on: { toggle: async () => {
     if (!json.open || exact.firstChild) return;
     const whole = await host.whole(ask.id);
     if (whole) exact.replaceChildren(text(whole.args));
   } } }, el("summary", {}, "As JSON, with nothing masked or left out"), exact);
+  return json;
+}
+
+/** The call in the order of every surface: who wants what, why it is asked about, the change, the arguments. */
+function call({ view }, show) {
   const before = view.denied_before;
   const origins = view.origins ?? [];
   const from = (it) => el("li", { class: it.warning && "warned" }, el("b", {}, text(it.field)), " ", text(it.text));
@@ -71,7 +75,6 @@ function call(ask, host, around, show) {
     part("What will run", el("div", { class: "runs" }, args(view), show && view.left_out && opener(show))),
     origins.some((it) => !it.warning) && part("Where the values come from", el("ul", {}, origins.filter((it) => !it.warning).map(from))),
     el("i", { class: "end", "aria-hidden": "true" }),
-    details(ask, json, around),
   ].filter(Boolean);
 }
 
@@ -124,6 +127,8 @@ export function card(first, host) {
   const many = el("p", { class: "many", hidden: true }, "…", apart);
   const body = el("div", {});
   const votes = el("div", { class: "votes" });
+  /** What stands behind "Details": after the votes, and above the buttons, which stay at the lower edge. */
+  const rest = el("div", {});
   const more = el("div", { class: "more", hidden: true });
   const problem = el("p", { class: "problem", role: "alert", id: `problem-${id}` });
 
@@ -243,7 +248,7 @@ export function card(first, host) {
     talk.replaceChildren(status === 200 ? conversation(told.conversation) : el("p", { class: "problem" }, told?.message ?? "The server cannot be reached."));
   } } }, el("summary", {}, "The conversation around it"), talk);
   const foot = el("div", { class: "foot" }, actions, more, problem);
-  const inside = el("div", { class: "inside-card", hidden: !unfolded }, head, many, body, votes, foot);
+  const inside = el("div", { class: "inside-card", hidden: !unfolded }, head, many, body, votes, rest, foot);
   const root = el("article", { class: host.rows ? "card row-card" : "card", "aria-labelledby": title.id, "data-ask": id, "data-brief": first.brief },
     el("header", {}, choice, title, line, chip), meta, inside);
   /** The buttons, where they stay in sight while the call scrolls. */
@@ -257,11 +262,17 @@ export function card(first, host) {
     if (choice.checked) host.chose();
   };
 
+  /** Shows this text of the call. `show` opens what is left out of it. */
+  const fill = (now, show) => {
+    body.replaceChildren(...call(now, show));
+    rest.replaceChildren(details(now, exactly(now, host), around));
+  };
+
   /** The content of a row is made when it is opened. */
   function unfold(open) {
     unfolded = open;
     read ||= open;
-    if (open && !body.firstChild) body.replaceChildren(...call(ask, host, around, showAll));
+    if (open && !body.firstChild) fill(ask, showAll);
     inside.hidden = !open;
     fold.setAttribute("aria-expanded", String(open));
     root.classList.toggle("unfolded", open);
@@ -283,7 +294,7 @@ export function card(first, host) {
     opened = true;
     for (const member of members) host.opened.add(member.fingerprint);
     proposals = whole.proposals;
-    body.replaceChildren(...call(whole, host, around));
+    fill(whole);
     isThrough = false;
     look();
     update(ask);
