@@ -85,6 +85,7 @@ pub struct Hook {
     edits: Option<EditedFiles>,
     allowed: Option<AllowedCalls>,
     environment: Environment,
+    home: Option<PathBuf>,
     doubts: Vec<(&'static str, String)>,
     names: ToolNames,
 }
@@ -109,6 +110,7 @@ impl Hook {
             edits: None,
             allowed: None,
             environment: Environment::default(),
+            home: None,
             doubts: Vec::new(),
             names: ToolNames::default(),
         }
@@ -302,6 +304,32 @@ impl Hook {
         self
     }
 
+    /// Sets the home folder of the person, which the line about a call writes `~`. By default it is that of the account.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use countersign_cli::hook::{Client, Hook};
+    /// use countersign::ledger::{Ledger, MemoryStore};
+    /// use countersign::show::Limits;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let payload = br#"{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/u/ann/shop",
+    ///     "tool_use_id": "c", "tool_name": "Bash", "tool_input": {"command": "make"}}"#;
+    /// let store = async { Ok(ledger.clone()) };
+    /// let hook = Hook::new(Client::Codex).home("/u/ann");
+    /// assert!(hook.answer(payload, Instant::now(), store).await.is_denial());
+    /// let records = ledger.list(None, 1).await.unwrap().records;
+    /// let view = records[0].view(0, Limits::default());
+    /// assert_eq!(view.title, "Codex CLI wants to run `make` in `~/shop`");
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
     /// Adds a reason to ask about every call, even if the layers allow it, with the key of the question.
     #[must_use]
     pub fn doubt(mut self, key: &'static str, reason: impl Into<String>) -> Self {
@@ -379,6 +407,7 @@ impl Hook {
                     principal: self.principal.as_deref(),
                     allowed: self.allowed.as_ref(),
                     environment: &self.environment,
+                    home: self.home.as_deref(),
                     doubts: &self.doubts,
                     names: &self.names,
                 };
@@ -496,14 +525,14 @@ impl Hook {
         let mut normal = vocabulary::normal(call, &self.names);
         normal.doubts.extend(self.doubts.iter().cloned());
         self.judge_other_ways(call, &mut normal).await?;
-        let environment = &self.environment;
+        let (environment, home) = (&self.environment, self.home.as_deref());
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
         // Without a session a call joins no ask of an earlier one.
         let mut suspended = call.session.is_some().then(SuspendedCount::default);
         loop {
             let outer = self.stack.as_ref();
-            let stack = CallStack { outer, call, normal: &normal, environment, run: &run };
+            let stack = CallStack { outer, call, normal: &normal, environment, home, run: &run };
             let ruling = stack.decide(suspended.as_ref()).await;
             let uncounted = suspended.take().is_some_and(|it| it.was_used());
             let pending = match ruling {
@@ -551,7 +580,8 @@ impl Hook {
         for way in std::mem::take(&mut normal.ways) {
             let other = normal.by(&way);
             let (outer, environment) = (self.stack.as_ref(), &self.environment);
-            let stack = CallStack { outer, call, normal: &other, environment, run: "" };
+            let home = self.home.as_deref();
+            let stack = CallStack { outer, call, normal: &other, environment, home, run: "" };
             // A limit counts the call as what it is.
             if let StackRuling::Ask(pending) =
                 stack.decide(Some(&SuspendedCount::default())).await?

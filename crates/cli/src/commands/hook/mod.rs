@@ -99,7 +99,8 @@ fn decided(
     let file = config;
     let config = settings.config(&directories, file).map_err(|error| with_causes(&error))?;
     let url = settings.store().map_err(|error| with_causes(&error))?;
-    hook = hook.principal(config.principal()).noting_in(directories.state().join("allowed"));
+    hook = hook.principal(config.principal()).home(directories.home());
+    hook = hook.noting_in(directories.state().join("allowed"));
     hook = config.inbox_url(&directories).into_iter().fold(hook, Hook::inbox);
     let call = hook.directory(&payload);
     let root = match &answering.root {

@@ -14,6 +14,7 @@
 //!
 //! A late answer thereby is of use (the model calls again and finds it) and an approval is of use once.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -348,9 +349,10 @@ fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<
     };
     let normal = stack.normal;
     let is_own = normal.is_known && normal.server.is_none();
+    let home = stack.home.map(Path::to_path_buf).or_else(account::home);
     let caller = json!({
         "name": call.client.spec().title, "kind": is_own.then_some(&normal.tool),
-        "directory": call.directory, "home": account::home().map(|home| home.to_string_lossy().into_owned()), "agent": call.agent,
+        "directory": call.directory, "home": home.map(|home| home.to_string_lossy().into_owned()), "agent": call.agent,
     });
     let about = json!({
         "client": call.client.name(), "session": call.session, "agent": call.agent, "call": call.id,

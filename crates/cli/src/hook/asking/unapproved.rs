@@ -14,6 +14,7 @@
 //!
 //! Such a call is an ask that is closed and says so. Its next equal call is asked about anew.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ pub(crate) struct Reporting<'a> {
     pub(crate) principal: Option<&'a str>,
     pub(crate) allowed: Option<&'a AllowedCalls>,
     pub(crate) environment: &'a Environment,
+    pub(crate) home: Option<&'a Path>,
     pub(crate) names: &'a ToolNames,
     pub(crate) doubts: &'a [(&'static str, String)],
 }
@@ -77,7 +79,8 @@ impl EndedCall<'_> {
         }
         let run = key::new_run();
         let (outer, environment) = (self.hook.stack, self.hook.environment);
-        let stack = CallStack { outer, call: self.call, normal: &normal, environment, run: &run };
+        let (call, home) = (self.call, self.hook.home);
+        let stack = CallStack { outer, call, normal: &normal, environment, home, run: &run };
         let Some(why) = unallowed(stack).await else { return Ok(()) };
         let equal = |record: &&Record| self.is_equal(record, &normal);
         let here = |record: &&Record| {

@@ -4,7 +4,7 @@
 //! that holds for layers (their order, edits, questions and their coverage) holds here without being written again. The
 //! innermost layer asks about what the hook is not certain of, behind all others, where no rule can allow it away.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,6 +37,8 @@ pub(crate) struct CallStack<'a> {
     pub(crate) normal: &'a Normal,
     /// What the environment has that is a reason to ask.
     pub(crate) environment: &'a Environment,
+    /// The home folder of the person, where it is not that of the account.
+    pub(crate) home: Option<&'a Path>,
     /// The run of the turn. A limit that counts calls counts one for each run.
     pub(crate) run: &'a str,
 }
