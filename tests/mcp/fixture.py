@@ -110,10 +110,12 @@ def changes(params):
     """Announces that its lists and a resource have changed."""
     for kind in ("tools", "prompts", "resources"):
         send({"method": "notifications/%s/list_changed" % kind})
-    for uri in sorted(asked_for["uris"]) + ["test://never-asked-for"]:
+    # Read once, as another request may add one meanwhile.
+    uris = sorted(asked_for["uris"])
+    for uri in uris + ["test://never-asked-for"]:
         send({"method": "notifications/resources/updated", "params": {"uri": uri}})
         send({"method": "notifications/resources/updated", "params": {"uri": uri + "/below"}})
-    return [text(" ".join(sorted(asked_for["uris"])))]
+    return [text(" ".join(uris))]
 
 
 def elicitation(params):

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, forms, yes};
+use super::client::{Client, forms, told, yes};
 use super::process::{Desk, wait};
-use super::translating::before;
+use super::translating::{before, before_command, fixture};
 
 const ERA: &str = "2025-11-25";
 
@@ -189,25 +189,39 @@ async fn a_client_of_the_newest_revision_is_streamed_the_changes_it_wants() {
     }
 }
 
-// A client finds its subscriptions and its level of log messages again after the server was restarted.
+// A client finds its subscriptions and its level of log messages again after the server was restarted, also where the
+// first attempts to restart it have failed.
 #[tokio::test]
 async fn subscriptions_survive_a_restart_of_the_server() {
-    let desk = Desk::new();
-    let mut client = allowed(&desk).await;
-    client.ask("resources/subscribe", json!({"uri": "test://a"})).await;
-    client.ask("logging/setLevel", json!({"level": "info"})).await;
-    let before = client.call("test_process", json!({})).await;
-    let process = before["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-    std::process::Command::new("kill").args(["-9", &process]).status().unwrap();
-    wait("the server has ended", || !Path::new("/proc").join(&process).join("exe").exists()).await;
-    for _ in 0..400 {
-        let response = client.call("test_changes", json!({})).await;
-        if response["result"]["content"][0]["text"] == "test://a" {
-            break;
+    for failed_starts in [0, 1] {
+        let desk = Desk::new();
+        let broken = desk.user.home().join("broken");
+        let command = "test ! -e \"$0\" && exec python3 \"$1\" \"$2\"";
+        let command = ["sh", "-c", command, &broken.display().to_string(), &fixture(), ERA];
+        let mut client =
+            Client::earlier(before_command(&desk, &[], &command), ERA, json!({})).await;
+        client.ask("resources/subscribe", json!({"uri": "test://a"})).await;
+        client.ask("logging/setLevel", json!({"level": "info"})).await;
+        let before = client.call("test_process", json!({})).await;
+        let process = before["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        std::process::Command::new("kill").args(["-9", &process]).status().unwrap();
+        let exe = Path::new("/proc").join(&process).join("exe");
+        wait("the server has ended", || !exe.exists()).await;
+        for _ in 0..failed_starts {
+            std::fs::write(&broken, "").unwrap();
+            while !client
+                .call("test_changes", json!({}))
+                .await
+                .to_string()
+                .contains("does not answer")
+            {}
+            std::fs::remove_file(&broken).unwrap();
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        while told(&client.call("test_changes", json!({})).await).0 != "test://a" {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        until(&mut client, "resources/updated").await;
+        client.call("test_tool_with_logging", json!({})).await;
+        assert_eq!(notified(&client, "message").count(), 4, "{:?}", client.notified);
     }
-    until(&mut client, "resources/updated").await;
-    client.call("test_tool_with_logging", json!({})).await;
-    assert_eq!(notified(&client, "message").count(), 4, "{:?}", client.notified);
 }

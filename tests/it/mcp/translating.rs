@@ -19,12 +19,21 @@ use super::process::{Desk, wait};
 
 /// A guard that allows every call, before a server of this revision that asks its client back.
 pub(super) fn before(desk: &Desk, era: &str, more: &[&str]) -> Command {
+    before_command(desk, more, &["python3", &fixture(), era])
+}
+
+/// The program of the server, which takes the revision that it speaks.
+pub(super) fn fixture() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py").display().to_string()
+}
+
+/// A guard that allows every call, before a server that this command starts.
+pub(super) fn before_command(desk: &Desk, more: &[&str], server: &[&str]) -> Command {
     let rules = desk.user.home().join("rules.toml");
     std::fs::write(&rules, "version = 1\n[[rule]]\nid = 'all'\nallow = 'mcp:asking/*'\n").unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/fixture.py").display().to_string();
     let rules = rules.display().to_string();
     let options = ["--name", "asking", "--danger-accept-all-tools", "--rules", &rules];
-    desk.guard_before("ann", &[&options[..], more].concat(), &["python3", &script, era])
+    desk.guard_before("ann", &[&options[..], more].concat(), server)
 }
 
 // "A server's own question passes through under its own key, labelled with the server's name, and is no approval."

@@ -77,6 +77,8 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct State {
     running: Option<RunningService<RoleClient, ClientSide>>,
+    /// The server has run before: what clients asked of it is asked again.
+    has_run: bool,
     failures: u32,
     not_before: Option<Instant>,
 }
@@ -132,7 +134,7 @@ impl Connection {
         {
             return Ok(running.peer().clone());
         }
-        let was_running = live.running.take().is_some();
+        live.running = None;
         if let Some(at) = live.not_before.filter(|at| Instant::now() < *at) {
             let seconds = at.saturating_duration_since(Instant::now()).as_secs() + 1;
             return Err(McpError::Down { server: self.name.to_string(), seconds });
@@ -142,8 +144,9 @@ impl Connection {
         match started {
             Ok(running) => {
                 let peer = running.peer().clone();
-                *live = State { running: Some(running), failures: 0, not_before: None };
-                if was_running {
+                let has_run = live.has_run;
+                *live = State { running: Some(running), has_run: true, ..State::default() };
+                if has_run {
                     tracing::warn!(target: "countersign::mcp", server = &*self.name, "the server was started again");
                     self.renew(peer.clone());
                 }
