@@ -24,11 +24,12 @@ pub(crate) fn asked(question: &str) -> Result<String, CommandError> {
 
 /// Asks until the answer is yes or no; `None` where no person can be asked.
 pub(crate) fn yes_or_no(question: &str) -> Result<Option<bool>, CommandError> {
+    let mut question = format!("{question} (y/n):");
     while is_there() {
-        match asked(&format!("{question} (y/n):"))?.to_lowercase().as_str() {
+        match asked(&question)?.to_lowercase().as_str() {
             "y" | "yes" => return Ok(Some(true)),
             "n" | "no" => return Ok(Some(false)),
-            _ => {}
+            _ => "Type y for yes, or n for no:".clone_into(&mut question),
         }
     }
     Ok(None)
