@@ -37,6 +37,97 @@ fn decided(hook: &Hook, tool: &str, args: &Value) -> ToolDecision {
     }
 }
 
+/// The words of a section of the table of names that decide how a path is judged.
+fn names(section: &str) -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/shell/src/names.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    let after = text.split_once(&format!("[{section}]\n")).unwrap().1;
+    let words = after.split("\n\n").next().unwrap().split_whitespace();
+    words.map(str::to_owned).collect()
+}
+
+/// "A preset asks about a client's own reader where it asks about `cat`": both have one list of secret files.
+#[test]
+fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
+    let endings = names("secret endings");
+    let files =
+        names("secret files").into_iter().chain(endings.iter().map(|it| format!("prod{it}")));
+    let files: Vec<_> = files.collect();
+    assert!(files.len() > 80, "{files:?}");
+    for preset in [Preset::Developer, Preset::Reader] {
+        let rules = Rules::builder().lexical().root(ROOT).home("/home/user").preset(preset);
+        let rules = rules.load().unwrap();
+        let hook = Hook::new(Client::Claude).layered(rules.into_layer()).unknown_by_name(true);
+        for file in &files {
+            for place in [format!("{ROOT}/{file}"), format!("{ROOT}/a/{file}")] {
+                let read = json!({"file_path": place});
+                assert_eq!(decided(&hook, "Read", &read), ToolDecision::Ask, "{preset:?} {place}");
+                let cat = json!({"command": format!("cat {place}")});
+                assert_eq!(decided(&hook, "Bash", &cat), ToolDecision::Ask, "{preset:?} {place}");
+            }
+        }
+        let read = json!({"file_path": format!("{ROOT}/.env.example")});
+        assert_eq!(decided(&hook, "Read", &read), ToolDecision::Allow, "{preset:?}");
+    }
+}
+
+/// The programs and sub-commands of the table of programs, as a command begins with them.
+fn beginnings() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/shell/src/programs");
+    let mut found = std::collections::BTreeSet::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for header in text.lines().filter_map(|it| it.strip_prefix('[')?.strip_suffix(']')) {
+            let mut all = vec![String::new()];
+            for words in header.trim_start_matches('+').split(' ') {
+                let longer = |one: &String| {
+                    let one = one.clone();
+                    words.split('|').map(move |word| format!("{one}{word} ")).collect::<Vec<_>>()
+                };
+                all = all.iter().flat_map(longer).collect();
+            }
+            found.extend(all.into_iter().filter(|it| !it.contains(['@', '*', '\\'])));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// R5: a command that says that it rewrites a protected file is asked about, whatever program of the table it is.
+#[test]
+fn no_program_of_the_table_rewrites_a_protected_file_unasked() {
+    let of = |preset| {
+        let rules = Rules::builder().lexical().root(ROOT).home("/home/user").preset(preset);
+        rules.load().unwrap()
+    };
+    let (developer, reader) = (of(Preset::Developer), of(Preset::Reader));
+    let allows = |rules: &Rules, command: &str| {
+        let args = json!({"command": command, "workdir": ROOT});
+        let call = RuleCall::named("shell", args.as_object().unwrap());
+        rules.explain(&call).decision() == ToolDecision::Allow
+    };
+    let (mut wrong, mut tried) = (Vec::new(), 0);
+    for beginning in beginnings() {
+        let rewrites = |word: &str| ["fmt", "format", "fix", "write"].contains(&word);
+        let says_so = beginning.split(' ').any(rewrites);
+        let forms: &[&str] =
+            if says_so { &["", "--write ", "--fix "] } else { &["--write ", "--fix "] };
+        for form in forms {
+            let command = format!("{beginning}{form}.claude/settings.json");
+            tried += 1;
+            // What only reads takes these for texts, and three formatters print what they would write.
+            let prints = ["biome format ", "rome format ", "raco fmt "].contains(&&*beginning);
+            if !(prints && form.is_empty())
+                && allows(&developer, &command)
+                && !allows(&reader, &command)
+            {
+                wrong.push(command);
+            }
+        }
+    }
+    assert!(tried > 5_000, "{tried}");
+    assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
+}
+
 /// P6: "A preset decides in the hook as `rules explain --preset` says", over the whole corpus.
 #[test]
 fn a_preset_decides_about_every_command_of_the_corpus_as_it_explains() {

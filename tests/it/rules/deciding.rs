@@ -57,6 +57,17 @@ fn the_strictest_rule_wins_and_no_match_is_asked_about() {
     assert_eq!(run(&rules, "ls && ls src"), Allow);
 }
 
+/// R2: `[` and `[[` are names of programs, and no pattern for the name of another one.
+#[test]
+fn a_test_in_brackets_is_no_program_of_an_unknown_name() {
+    let rules = rules(FILE);
+    for test in ["[ -d src ] && ls src", "[[ -d src ]] && ls", "if [ -f a ]; then cat a; fi"] {
+        assert_eq!(run(&rules, test), Allow, "{test}");
+    }
+    assert_eq!(run(&rules, "[ -d src ] && git push"), Ask);
+    assert_eq!(run(&rules, "[a-z]it push"), Ask);
+}
+
 #[test]
 fn no_condition_that_cannot_be_evaluated_allows_or_silences_a_denial() {
     let rules = rules(

@@ -79,6 +79,11 @@ curl http://localhost:4040/api
 
 /// Forms that run code of the workspace, or talk to a service: a developer may, a reader is asked.
 const BUILDS: &str = "
+jest --help
+jest --version
+webpack --version
+turbo --version
+poetry --version
 cargo --version
 cargo --help
 cargo --list
@@ -199,7 +204,6 @@ scontrol show nodes
 
 /// Forms that load nothing of the workspace: none is asked about.
 const QUIET: &str = "
-jest --version
 vitest --version
 mocha --version
 eslint --version
@@ -207,10 +211,8 @@ stylelint --version
 prettier --version
 vite --version
 rollup --version
-webpack --version
 tsc --version
 esbuild --version
-turbo --version
 oxlint --version
 node --version
 black --version
@@ -221,7 +223,6 @@ coverage --version
 pylint --version
 isort --version
 nox --version
-poetry --version
 pdm --version
 hatch --version
 uv --version
@@ -236,7 +237,6 @@ gcc --version
 javac --version
 docker --version
 gh --version
-jest --help
 eslint --help
 prettier --help
 vite --help

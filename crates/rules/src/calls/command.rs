@@ -332,7 +332,8 @@ fn is_transparent(part: &Part) -> bool {
 fn strictly_runs(argv: &[String], pattern: &[String]) -> Truth {
     let Some((program, mut rest)) = argv.split_first() else { return Truth::No };
     let Some((wanted, wanted_rest)) = pattern.split_first() else { return Truth::No };
-    if may_expand(program) {
+    // `[` and `[[` are the names of programs, and match nothing else.
+    if may_expand(program) && !matches!(&program[..], "[" | "[[") {
         return Truth::Unknown("runs a program that is known only when it does");
     }
     let name = program_name(program);

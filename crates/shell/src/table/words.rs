@@ -49,14 +49,15 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
 
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
 /// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
-/// anything. With `@list`, a list of the words with commas is known, too.
+/// anything but control characters. With `@list`, a list of the words with commas is known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
         return text.split(',').all(|part| is_known_word(words, part));
     }
     let plain = |c: char| c.is_alphanumeric() || "-_./:,=+%~".contains(c);
     words.iter().any(|known| match known.split_once('*') {
-        Some((beginning, "*")) => text.starts_with(beginning),
+        // A line break in the header of a request would begin another one.
+        Some((beginning, "*")) => text.starts_with(beginning) && !text.contains(char::is_control),
         Some((_, "?")) => text.split_once('?').is_some_and(|(path, query)| {
             let without_query = known.trim_end_matches('?').to_owned();
             is_known_word(&[without_query], path) && query.chars().all(|c| plain(c) || c == '&')
