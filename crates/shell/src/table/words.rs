@@ -47,9 +47,37 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
     is_known_word(words, text)
 }
 
+/// The tasks of every day, whose names projects continue as they like: `test:unit`, `build-docs`.
+const TASKS: &[&str] = &[
+    "build",
+    "test",
+    "lint",
+    "check",
+    "types",
+    "typecheck",
+    "compile",
+    "format",
+    "fmt",
+    "unit",
+    "docs",
+    "bench",
+    "spec",
+];
+
+/// Returns `true` if the continuation of a task says that it sends something out or installs it: `build-and-push`,
+/// `lintPublish`, `test:deploy`.
+fn releases(beginning: &str, rest: &str) -> bool {
+    let task = beginning.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let rest = rest.to_lowercase();
+    let is_word = |word: &str| ["release", "migrate", "ship", "prod", "production"].contains(&word);
+    TASKS.contains(&task)
+        && (["deploy", "publish", "push", "upload", "install"].iter().any(|it| rest.contains(it))
+            || rest.split(|c: char| !c.is_alphanumeric()).any(is_word))
+}
+
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
 /// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
-/// anything but control characters. With `@list`, a list of the words with commas is known, too.
+/// anything but control characters. The name of an everyday task is not continued by words such as `deploy` and `publish`. With `@list`, a list of the words with commas is known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
         return text.split(',').all(|part| is_known_word(words, part));
@@ -65,9 +93,9 @@ pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
         Some((beginning, end)) => {
             // A continuation stays below what it continues.
             let stays = |rest: &str| rest.split('/').all(|part| part != "..");
-            text.strip_prefix(beginning)
-                .and_then(|rest| rest.strip_suffix(end))
-                .is_some_and(|rest| rest.chars().all(plain) && stays(rest))
+            text.strip_prefix(beginning).and_then(|rest| rest.strip_suffix(end)).is_some_and(
+                |rest| rest.chars().all(plain) && stays(rest) && !releases(beginning, rest),
+            )
         }
         None => known == text,
     })
