@@ -16,8 +16,12 @@ use crate::support::commands::rows;
 const ROOT: &str = "/home/user/project";
 
 fn rules() -> Rules {
+    rules_of(Preset::Developer)
+}
+
+fn rules_of(preset: Preset) -> Rules {
     let rules = Rules::builder().lexical().root(ROOT).home("/home/user");
-    rules.preset(Preset::Developer).load().unwrap()
+    rules.preset(preset).load().unwrap()
 }
 
 /// The decision of the hook about a call of Claude Code.
@@ -46,7 +50,7 @@ fn names(section: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// "A preset asks about a client's own reader where it asks about `cat`": both have one list of secret files.
+/// P6: "Each file that may hold secrets by its name is asked about by a client's own reader as by a command."
 #[test]
 fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
     let endings = names("secret endings");
@@ -55,9 +59,8 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
     let files: Vec<_> = files.collect();
     assert!(files.len() > 80, "{files:?}");
     for preset in [Preset::Developer, Preset::Reader] {
-        let rules = Rules::builder().lexical().root(ROOT).home("/home/user").preset(preset);
-        let rules = rules.load().unwrap();
-        let hook = Hook::new(Client::Claude).layered(rules.into_layer()).unknown_by_name(true);
+        let layer = rules_of(preset).into_layer();
+        let hook = Hook::new(Client::Claude).layered(layer).unknown_by_name(true);
         for file in &files {
             for place in [format!("{ROOT}/{file}"), format!("{ROOT}/a/{file}")] {
                 let read = json!({"file_path": place});
@@ -95,11 +98,7 @@ fn beginnings() -> Vec<String> {
 /// R5: a command that says that it rewrites a protected file is asked about, whatever program of the table it is.
 #[test]
 fn no_program_of_the_table_rewrites_a_protected_file_unasked() {
-    let of = |preset| {
-        let rules = Rules::builder().lexical().root(ROOT).home("/home/user").preset(preset);
-        rules.load().unwrap()
-    };
-    let (developer, reader) = (of(Preset::Developer), of(Preset::Reader));
+    let (developer, reader) = (rules_of(Preset::Developer), rules_of(Preset::Reader));
     let allows = |rules: &Rules, command: &str| {
         let args = json!({"command": command, "workdir": ROOT});
         let call = RuleCall::named("shell", args.as_object().unwrap());
@@ -114,7 +113,7 @@ fn no_program_of_the_table_rewrites_a_protected_file_unasked() {
         for form in forms {
             let command = format!("{beginning}{form}.claude/settings.json");
             tried += 1;
-            // What only reads takes these for texts, and three formatters print what they would write.
+            // A program that only reads takes these for texts, and three formatters print the text that they would write.
             let prints = ["biome format ", "rome format ", "raco fmt "].contains(&&*beginning);
             if !(prints && form.is_empty())
                 && allows(&developer, &command)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, forms, told, yes};
+use super::client::{Client, forms, yes};
 use super::process::{Desk, wait};
 use super::translating::{before, before_command, fixture};
 
@@ -189,6 +189,19 @@ async fn a_client_of_the_newest_revision_is_streamed_the_changes_it_wants() {
     }
 }
 
+/// Calls the tool that announces changes until its response has this text.
+async fn until_changes_say(client: &mut Client, text: &str) {
+    let mut response = Value::Null;
+    for _ in 0..1_500 {
+        response = client.call("test_changes", json!({})).await;
+        if response.to_string().contains(text) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("no {text}: {response}")
+}
+
 // A client finds its subscriptions and its level of log messages again after the server was restarted, also where the
 // first attempts to restart it have failed.
 #[tokio::test]
@@ -209,17 +222,10 @@ async fn subscriptions_survive_a_restart_of_the_server() {
         wait("the server has ended", || !exe.exists()).await;
         for _ in 0..failed_starts {
             std::fs::write(&broken, "").unwrap();
-            while !client
-                .call("test_changes", json!({}))
-                .await
-                .to_string()
-                .contains("does not answer")
-            {}
+            until_changes_say(&mut client, "does not answer").await;
             std::fs::remove_file(&broken).unwrap();
         }
-        while told(&client.call("test_changes", json!({})).await).0 != "test://a" {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        until_changes_say(&mut client, r#""text":"test://a""#).await;
         until(&mut client, "resources/updated").await;
         client.call("test_tool_with_logging", json!({})).await;
         assert_eq!(notified(&client, "message").count(), 4, "{:?}", client.notified);

@@ -58,7 +58,7 @@ impl<T> ProgressTransport<T> {
         }
     }
 
-    /// Whether this is the answer to a handshake in whose place another one was asked for.
+    /// Returns `true` for the answer to a handshake in whose place another one was asked for.
     fn is_late(&mut self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
         let id = match message {
             JsonRpcMessage::Response(response) => &response.id,

@@ -15,6 +15,8 @@
 //! They are not parsers of those languages. Each looks for what could do harm, in a way that errs on the side of
 //! refusing: where it is not certain that a `|` of `awk` is in a string or a pattern, it is refused.
 
+use crate::table::{SENDS_OUT, parts};
+
 pub(crate) fn sed(script: &str) -> Result<(), String> {
     Sed { rest: script }.script()
 }
@@ -434,15 +436,11 @@ pub(crate) fn graphql(field: &str) -> Result<(), String> {
     }
 }
 
-/// Words by which something leaves the workspace, or code is run that is no task of it.
-const NEVER_EVERYDAY: &[&str] =
-    &["deploy", "release", "publish", "push", "upload", "migrate", "exec", "eval"];
-
 /// Checks an argument of a task of the workspace: a plain word, none of whose parts sends something out or runs code.
 pub(crate) fn argument(word: &str) -> Result<(), String> {
     name(word)?;
-    let mut parts = word.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
-    match parts.find(|part| NEVER_EVERYDAY.contains(&part.as_str())) {
+    let word = word.to_ascii_lowercase();
+    match parts(&word).find(|part| SENDS_OUT.contains(part) || matches!(*part, "exec" | "eval")) {
         Some(part) => Err(format!("`{part}` does more than a build")),
         None => Ok(()),
     }

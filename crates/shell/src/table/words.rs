@@ -47,6 +47,15 @@ pub(super) fn is_one_of(kind: &Kind, word: &Word) -> bool {
     is_known_word(words, text)
 }
 
+/// Words by which something leaves the workspace.
+pub(crate) const SENDS_OUT: &[&str] =
+    &["deploy", "release", "publish", "push", "upload", "migrate"];
+
+/// The parts of a name: `build-and-push` has three.
+pub(crate) fn parts(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_alphanumeric())
+}
+
 /// The tasks of every day, whose names projects continue as they like: `test:unit`, `build-docs`.
 const TASKS: &[&str] = &[
     "build",
@@ -69,15 +78,16 @@ const TASKS: &[&str] = &[
 fn releases(beginning: &str, rest: &str) -> bool {
     let task = beginning.trim_end_matches(|c: char| !c.is_alphanumeric());
     let rest = rest.to_lowercase();
-    let is_word = |word: &str| ["release", "migrate", "ship", "prod", "production"].contains(&word);
+    let is_word = |word: &str| ["ship", "prod", "production"].contains(&word);
     TASKS.contains(&task)
         && (["deploy", "publish", "push", "upload", "install"].iter().any(|it| rest.contains(it))
-            || rest.split(|c: char| !c.is_alphanumeric()).any(is_word))
+            || parts(&rest).any(|part| SENDS_OUT.contains(&part) || is_word(part)))
 }
 
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
 /// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
-/// anything but control characters. The name of an everyday task is not continued by words such as `deploy` and `publish`. With `@list`, a list of the words with commas is known, too.
+/// anything but control characters. The name of an everyday task is not continued by words such as `deploy` and
+/// `publish`. With `@list`, a list of the words with commas is known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
         return text.split(',').all(|part| is_known_word(words, part));
