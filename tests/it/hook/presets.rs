@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::commands::rows;
+use crate::support::one_row_of;
 
 const ROOT: &str = "/home/user/project";
 
@@ -71,6 +72,11 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
         }
         let read = json!({"file_path": format!("{ROOT}/.env.example")});
         assert_eq!(decided(&hook, "Read", &read), ToolDecision::Allow, "{preset:?}");
+        let search = |path: &str| json!({"path": path, "pattern": "KEY", "output_mode": "content"});
+        let example = search(&format!("{ROOT}/.env.example"));
+        assert_eq!(decided(&hook, "Grep", &example), ToolDecision::Allow, "{preset:?}");
+        let own = search(&format!("{ROOT}/.env"));
+        assert_eq!(decided(&hook, "Grep", &own), ToolDecision::Ask, "{preset:?}");
     }
 }
 
@@ -142,14 +148,16 @@ fn a_preset_decides_about_every_command_of_the_corpus_as_it_explains() {
     for name in lists {
         let rows = rows(&name);
         let mut asked = 0;
-        for row in &rows {
+        for (number, row) in rows.iter().enumerate() {
             let args = json!({"command": row.cmd, "workdir": ROOT});
             let explained = rules.explain(&RuleCall::named("shell", args.as_object().unwrap()));
-            let found = decided(&hook, "Bash", &json!({"command": row.cmd}));
-            asked += usize::from(found != ToolDecision::Allow);
-            if found != explained.decision() {
-                let explained = explained.decision();
-                others.push(format!("{name} {}: {found}, explained {explained}", row.cmd));
+            let explained = explained.decision();
+            asked += usize::from(explained != ToolDecision::Allow);
+            if number % one_row_of() == 0 {
+                let found = decided(&hook, "Bash", &json!({"command": row.cmd}));
+                if found != explained {
+                    others.push(format!("{name} {}: {found}, explained {explained}", row.cmd));
+                }
             }
         }
         let share = asked as f64 / rows.len() as f64;

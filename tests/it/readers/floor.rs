@@ -9,6 +9,7 @@ use super::desk::Desk;
 use super::places::{self, Place, any_place, as_a_word, as_an_argument, as_an_odd_argument};
 use super::vehicles::{self, INTO_FOLDERS, OUTPUTS, PROGRAMS, REDIRECTIONS, SCRIPTS, TOOLS};
 use super::{Door, EVERYTHING, List, Policy, counted, shell_of};
+use crate::support::one_row_of;
 
 const DEFAULT_ALLOW: Policy = Policy::Text("version = 1\ndanger_default_allow = true\n");
 
@@ -171,13 +172,14 @@ pub(super) fn rows(list: &mut List, desk: &Rc<Desk>) {
 fn no_rule_allows_what_the_floor_asks_about() {
     let desk = Rc::new(Desk::new());
     let mut list = List::new(0x2545_F491_4F6C_DD1D, &desk);
-    commands(&mut list, &desk, Door::Library, 24);
+    let rounds = |all: usize| all.div_ceil(one_row_of());
+    commands(&mut list, &desk, Door::Library, rounds(24));
     for client in Client::ALL {
-        commands(&mut list, &desk, Door::Hook(client), 3);
+        commands(&mut list, &desk, Door::Hook(client), rounds(3));
     }
-    tools(&mut list, &desk, Door::Library, 60);
-    tools(&mut list, &desk, Door::Guard, 60);
-    clients(&mut list, &desk, 40);
+    tools(&mut list, &desk, Door::Library, rounds(60));
+    tools(&mut list, &desk, Door::Guard, rounds(60));
+    clients(&mut list, &desk, rounds(40));
     let (kinds, allowed) = counted(&list.rows);
     println!("{}: {kinds:#?}", list.rows.len());
     let wrong: Vec<_> = allowed

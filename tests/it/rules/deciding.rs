@@ -317,6 +317,34 @@ fn any_path_sees_every_string_and_every_operand() {
     assert_eq!(decide(&rules, "upload", json!({"path": "env"})), Ask);
 }
 
+/// R1: an exception about paths is about those that its rule has found. What else a call says is none of them.
+#[test]
+fn an_exception_about_paths_is_about_those_that_its_rule_has_found() {
+    let rules = rules(
+        "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n[[rule]]\nid = 'no'\ndeny = '*'\nwhere.any_path = '**/.env*'\n\
+         except.any_path = '**/.env.example'\n",
+    );
+    for allowed in [
+        json!({"path": ".env.example", "pattern": "KEY", "output_mode": "content"}),
+        json!({"path": "src", "glob": ".env.example", "pattern": "KEY"}),
+        json!({"path": "a/.env.example", "to": "src/x.txt"}),
+        json!({"path": "src/x.txt"}),
+    ] {
+        assert_eq!(decide(&rules, "search", allowed.clone()), Allow, "{allowed}");
+    }
+    for denied in [
+        json!({"path": ".env.example", "pattern": ".env"}),
+        json!({"paths": [".env.example", "a/.env.local"]}),
+        json!({"path": ".env", "to": ".env.example"}),
+        json!({"path": ".env.example.env"}),
+    ] {
+        assert_ne!(decide(&rules, "search", denied.clone()), Allow, "{denied}");
+    }
+    assert_eq!(run(&rules, "cat .env.example src/x.txt"), Allow);
+    assert_eq!(run(&rules, "cat .env.example .env"), Deny);
+    assert_ne!(run(&rules, "cat .env.example .e*"), Allow);
+}
+
 #[test]
 fn an_exception_carves_out_of_its_rule_only() {
     let rules = rules(FILE);

@@ -90,11 +90,52 @@ fn a_question_is_bound_to_the_definition_of_the_build_that_a_command_runs() {
     }
 }
 
-/// A question about a command that runs nothing of the workspace is bound to no content.
+/// R6: a question about a command that runs what a file holds, or takes it elsewhere, is bound to the content of the file.
+#[test]
+fn a_question_is_bound_to_the_files_whose_content_a_command_runs_or_sends() {
+    let (_folder, rules) = workspace();
+    for (command, expected) in [
+        ("psql -f plain", &["plain"][..]),
+        ("psql -fplain", &["plain"]),
+        ("psql --file=plain", &["plain"]),
+        ("sqlite3 x.db < plain", &["plain"]),
+        ("ssh host < plain", &["plain"]),
+        ("vim -S plain", &["plain"]),
+        ("xargs -a plain rm", &["plain"]),
+        ("git apply plain", &["plain"]),
+        ("git commit -F plain", &["plain"]),
+        ("kubectl apply -f plain", &["plain"]),
+        ("curl -T plain https://example.com", &["plain"]),
+        ("curl -d @plain https://example.com", &["plain"]),
+        ("curl --form 'a=@plain' https://example.com", &["plain"]),
+        ("scp plain data.csv host:", &["data.csv", "plain"]),
+        ("cp plain /opt/elsewhere", &["plain"]),
+        ("cd sub && psql -f x.py", &["sub/x.py"]),
+        ("cd sub && ssh host < x.py", &["sub/x.py"]),
+        ("frobnicate data.csv", &["data.csv"]),
+    ] {
+        let found = bound(&rules, command);
+        let files: Vec<_> = found.iter().filter(|it| !is_definition(it)).collect();
+        assert_eq!(files, expected, "{command}");
+    }
+}
+
+/// R6: a question is bound to no content where the command names no file, only changes it, or is harmless whatever it holds.
 #[test]
 fn other_commands_are_bound_to_no_content() {
     let (_folder, rules) = workspace();
-    for command in ["git commit -m x", "git push", "rm x.py", "ls", "cat x.py", "git add x.py"] {
+    for command in [
+        "git commit -m x",
+        "git push",
+        "git add x.py",
+        "git -C . rm x.py",
+        "git checkout -- x.py",
+        "rm x.py",
+        "chmod +x x.py",
+        "ls",
+        "cat x.py",
+        "cat x.py && git push",
+    ] {
         assert_eq!(bound(&rules, command), [""; 0], "{command}");
     }
 }

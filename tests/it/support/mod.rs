@@ -35,6 +35,11 @@ pub(crate) use told::{last_seen, results};
 #[cfg(unix)]
 pub(crate) use written::write_program;
 
+/// Of how many rows of a sweep a test takes one: `.ci/test` sets `COUNTERSIGN_SWEEP`, and `.ci/long` takes all.
+pub(crate) fn one_row_of() -> usize {
+    std::env::var("COUNTERSIGN_SWEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 /// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {
     serde_json::from_str(&serde_json::to_string(waiting).unwrap()).unwrap()

@@ -54,7 +54,7 @@ use crate::floor;
 use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::format::rule_set::RuleSet;
-use crate::matching::condition::{Condition, FieldPath};
+use crate::matching::condition::{Condition, FieldPath, excepting};
 use crate::matching::seen::Seen;
 use countersign::decision::ToolDecision;
 use countersign_shell::says_unknown;
@@ -343,11 +343,15 @@ impl Evaluation<'_> {
 
     fn strict(&mut self, file: &RuleFile, rule: &Rule) {
         let (mut whole, at) = self.whole(rule, Reading::Strict);
-        if whole == Truth::No {
+        let excepted = excepting(&rule.exceptions, &rule.whole, &self.seen);
+        if whole == Truth::No || excepted.is_some() {
             self.below = below::speaks(rule, &self.seen);
             let Some(below) = &self.below else {
                 let condition = at.and_then(|at| rule.whole.get(at));
-                return self.missed(file, rule, None, || reason::failed(condition, whole));
+                return self.missed(file, rule, None, || match excepted {
+                    Some(it) if whole != Truth::No => format!("the exception {} applies", it.text),
+                    _ => reason::failed(condition, whole),
+                });
             };
             whole = Truth::Unknown(below.why());
         }

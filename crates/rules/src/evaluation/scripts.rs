@@ -1,7 +1,7 @@
-//! The scripts that commands run, to whose content the questions about them are bound (rule R6).
+//! The files whose content decides what a command does, to which the questions about it are bound (rule R6).
 //!
-//! `python3 x.py` says nothing about what happens: the file does. So an approval, also one in advance, is for the file
-//! as it was: after a change a person is asked again.
+//! `python3 x.py` says nothing about what happens, and `psql -f x.sql` as little: the file does. So an approval, also one in
+//! advance, is for the file as it was: after a change a person is asked again.
 //!
 //! | command | bound to |
 //! |---|---|
@@ -9,21 +9,24 @@
 //! | `python3 -m pkg.tool` | `pkg/tool.py` or `pkg/tool/__main__.py` |
 //! | `npm run deploy`, `make x`, `make -C sub x` | the definitions of builds, such as `package.json` and `Makefile`, in the folders that it works in and names, and in those above them in the workspace |
 //! | `cargo test && git push` | the same, for the first command |
-//! | `git commit`, `rm x.py` | nothing |
+//! | `psql -f x.sql`, `ssh host < x.sh`, `curl -d @x.json`, `scp x.txt host:` | the files that it names: it runs them, or sends them |
+//! | `git commit`, `rm x.py`, `cat x.py` | nothing: it names no file, only changes it, or is harmless whatever the file holds |
 //!
-//! Nothing that a script reads, imports or starts is looked at. `eval` and `trap` have no answer in advance. A program
-//! that is not known may run every script that it names. In a workspace whose files are not looked at nothing is bound.
+//! Nothing that a script reads, imports or starts is looked at, and nothing below a folder that a command names. `eval` and
+//! `trap` have no answer in advance. A program that is not known may run every script that it names. In a workspace whose
+//! files are not looked at nothing is bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::calls::command::CommandView;
+use crate::calls::git_words::GitWords;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
 use countersign_shell::{Effect, Part};
 
-/// The largest script that a question is bound to, in bytes. It is read with each question.
+/// The largest file that a question is bound to, in bytes. It is read with each question.
 pub(super) const MAX_SIZE: u64 = 8 << 20;
 
 /// To how many files questions are bound.
@@ -35,7 +38,7 @@ const MAX_WORDS: usize = 1000;
 /// Commands of a shell that run a text which is not looked at here, and with it scripts that the text names.
 const EVALUATORS: &[&str] = &["eval", "trap"];
 
-/// The scripts that the commands run, each with the digest of its content. `None` where one cannot be read or told, or
+/// The files whose content decides what the commands do, each with its digest. `None` where one cannot be read or told, or
 /// is too large, so that nothing can be bound to it.
 pub(crate) fn contents(
     seen: &Seen<'_>,
@@ -59,6 +62,10 @@ pub(crate) fn contents(
             definitions(part, seen, &mut files)?;
         }
     }
+    for part in parts().filter(|part| !part.reasons().is_empty() && !only_changes(part)) {
+        let scripts = named(part, seen).scripts(part);
+        files.extend(if scripts.is_empty() { taken(part, seen) } else { scripts });
+    }
     if files.len() > MAX_FILES {
         return None;
     }
@@ -76,6 +83,34 @@ fn may_run(part: &Part) -> bool {
     let runs = |effect: &Effect| matches!(effect, Effect::Runs(_) | Effect::RunsWorkspace);
     let is_unknown = part.effects().is_empty() && !part.reasons().is_empty();
     is_unknown || is_interpreter(part) || part.effects().iter().any(runs)
+}
+
+/// Programs that delete the files that they are given, or say who may use them, whatever these hold.
+const CHANGERS: &[&str] =
+    &["chgrp", "chmod", "chown", "rm", "rmdir", "touch", "truncate", "unlink"];
+
+/// Commands of git about files of the working tree as they are then.
+const OF_WORKING_TREE: &[&str] =
+    &["add", "checkout", "mv", "reset", "restore", "rm", "stage", "stash"];
+
+/// Returns `true` if a command does to the files that it names what it says, whatever they hold.
+fn only_changes(part: &Part) -> bool {
+    let sub = || GitWords::of(part).sub.is_some_and(|sub| OF_WORKING_TREE.contains(&sub));
+    let name = part.program_name();
+    CHANGERS.contains(&name) || (name == "git" && sub())
+}
+
+/// The files that a command names, but for those that it writes: it runs what they hold, or takes it elsewhere.
+fn taken(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+    let named = named(part, seen);
+    // Of `-fx.sql`, `-d @x.json` and `--form a=@x.json` the file is a part of the word.
+    let names = words(part).into_iter().skip(1).flat_map(|word| {
+        let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
+        [Some(word), attached, word.split_once('@').map(|(_, file)| file)]
+    });
+    let files = names.flatten().flat_map(|name| named.places(name).collect::<Vec<_>>());
+    let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
+    files.filter(|file| file.is_file() && !is_written(file)).collect()
 }
 
 /// Returns `true` if the program of a command runs every file that it is given.

@@ -52,6 +52,8 @@ fn writes_settings(words: &GitWords<'_>) -> bool {
                     .any(|it| it.starts_with("--set-up") || it.starts_with("--track="))
         }
         Some("sparse-checkout") => !has(&["list", "check-rules"]),
+        // It asks the remote, and changes nothing here.
+        Some("remote") if words.rest.first().is_some_and(|it| it == "show") => false,
         Some(sub) => GIT_SETTINGS.contains(&sub) && !has(GIT_GETS),
         None => false,
     }

@@ -183,18 +183,50 @@ impl Condition {
     }
 }
 
+/// The exception that holds for every path that these conditions of a strict rule have found in the call, or may have. What
+/// else the call says is no path of the rule: `grep {path: ".env.example", pattern: "KEY"}`.
+pub(crate) fn excepting<'r>(
+    exceptions: &'r [Vec<Condition>],
+    finding: &[Condition],
+    seen: &Seen<'_>,
+) -> Option<&'r Condition> {
+    let of_all = |it: &&Condition| it.field == FieldPath::AnyPath;
+    let only = |exception: &'r Vec<Condition>| match exception.as_slice() {
+        [only] => Some(only).filter(of_all),
+        _ => None,
+    };
+    let mut exceptions = exceptions.iter().filter_map(only).peekable();
+    exceptions.peek()?;
+    let is_found = |text: &&TextPlaces| {
+        let one = std::slice::from_ref(*text);
+        let mut finding = finding.iter().filter(of_all);
+        finding.any(|it| paths(&it.test, one, seen, Reading::Strict) != Truth::No)
+    };
+    let found: Vec<_> = seen.any_paths().iter().filter(is_found).collect();
+    let holds = |exception: &&Condition| {
+        let one = |it: &&TextPlaces| one_text(&exception.test, it, seen, Reading::Allowing);
+        !found.is_empty() && found.iter().all(|it| one(it) == Truth::Yes)
+    };
+    exceptions.find(holds)
+}
+
+/// Whether a test of paths holds for one reading of a text, whatever that reading is worth.
+fn one_text(test: &Test, text: &TextPlaces, seen: &Seen<'_>, reading: Reading) -> Truth {
+    match &text.places {
+        Ok(places) => {
+            let each = places.iter().map(|place| at(test, place, seen, reading, text.is_pattern));
+            reading.over(each)
+        }
+        Err(why) => Truth::Unknown(why),
+    }
+}
+
 /// Whether a test of paths holds for these readings of texts.
 ///
 /// A rule that allows has to match every reading that a consumer may make. A strict one speaks about one that is certain,
 /// and asks about one that is only possible (rule X2).
 fn paths(test: &Test, all: &[TextPlaces], seen: &Seen<'_>, reading: Reading) -> Truth {
-    let holds = |it: &TextPlaces| match &it.places {
-        Ok(places) => {
-            let each = places.iter().map(|place| at(test, place, seen, reading, it.is_pattern));
-            reading.over(each)
-        }
-        Err(why) => Truth::Unknown(why),
-    };
+    let holds = |it: &TextPlaces| one_text(test, it, seen, reading);
     if reading.allows() {
         let counts =
             |it: &&TextPlaces| it.sight != Sight::Strict && it.likelihood != Likelihood::Loose;

@@ -10,6 +10,7 @@
 //! | `python3 test.py`, `python3 --version` | not asked |
 //! | `bc <<< 1+2`, `echo 1+2 \| bc`, `command -v node` | not asked: the input is there already, and nothing is started |
 //! | `bash -i -c ls` | `-i` reads input as well |
+//! | `timeout 9 which bash` | is none: it says where the program is |
 //! | `sudo -u ann bash` | the program among the operands of a wrapper is judged, too |
 //! | `ls; sh` | each simple command of the text is judged |
 //! | `eval "$(cat x"` | it cannot be read |
@@ -37,6 +38,9 @@ const WRAPPERS: &[&str] = &[
     "busybox", "command", "doas", "env", "exec", "nice", "nohup", "script", "setsid", "stdbuf",
     "sudo", "time", "timeout", "unbuffer", "xargs",
 ];
+
+/// Programs that say where a program is, or what it is, and start none.
+const NAMERS: &[&str] = &["man", "type", "whereis", "which"];
 
 /// Why a command may open a shell that text can be typed into, and the key of that question. `types_unasked` says that the
 /// client types into an open command without asking a hook.
@@ -106,7 +110,13 @@ fn opens(command: &SimpleCommand, is_fed: bool) -> Option<String> {
             rest = others;
             continue;
         }
-        let is_first = rest.len() == words.len();
+        // Behind an option it may be the value: `env -C which bash`.
+        let at = words.len() - rest.len();
+        let before = at.checked_sub(1).and_then(|before| words.get(before));
+        if NAMERS.contains(&name) && before.is_some_and(|it| !it.starts_with('-')) {
+            return None;
+        }
+        let is_first = at == 0;
         // A program that only the shell knows may be any.
         if is_reader || (is_first && *program == UNKNOWN) {
             let interactive = others.iter().any(|word| is_interactive(word));
@@ -200,6 +210,7 @@ mod tests {
             "python3 < /proc/self/fd/0",
             "env A=b bash",
             "sudo -u ann zsh",
+            "env -C which bash",
             "script -q /dev/null bash",
             "FOO=1 node",
             "(true; sqlite3)",
@@ -231,6 +242,7 @@ mod tests {
             "node --version",
             "node --test",
             "command -v node",
+            "timeout 120 which python3",
             "bc <<< '1+2'",
             "php -m",
             "screen -ls",
