@@ -80,6 +80,31 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
     }
 }
 
+/// P6: edits in the workspace run unasked "but for protected files and definitions of builds", which are those of the judge.
+#[test]
+fn each_definition_of_a_build_is_asked_about_where_edits_are_not() {
+    let rules = Rules::builder().lexical().root(ROOT).home("/home/user");
+    let text = "version = 2\npreset = 'developer'\nedits = 'workspace'\n";
+    let rules = rules.text("rules.toml", text).load().unwrap();
+    let hook = Hook::new(Client::Claude).layered(rules.into_layer());
+    let write = |path: &str| {
+        let args = json!({"file_path": format!("{ROOT}/{path}"), "content": "x"});
+        decided(&hook, "Write", &args)
+    };
+    let endings = names("build definition endings").into_iter().map(|it| format!("a{it}"));
+    for name in names("build definitions").into_iter().chain(endings) {
+        assert_eq!(write(&format!("bin/{name}")), ToolDecision::Ask, "{name}");
+    }
+    for path in
+        ["node_modules/typescript/bin/tsc", ".venv/lib/x.pth", "buildSrc/x.kts", "vendor/bin/x"]
+    {
+        assert_eq!(write(path), ToolDecision::Ask, "{path}");
+    }
+    for path in ["src/main.rs", "docs/a.md", "app/tasks.py", "lib/rails/x.rb", "package.md"] {
+        assert_eq!(write(path), ToolDecision::Allow, "{path}");
+    }
+}
+
 /// The programs and sub-commands of the table of programs, as a command begins with them.
 fn beginnings() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/shell/src/programs");

@@ -113,6 +113,20 @@ fn a_question_is_bound_to_the_files_whose_content_a_command_runs_or_sends() {
         ("cd sub && psql -f x.py", &["sub/x.py"]),
         ("cd sub && ssh host < x.py", &["sub/x.py"]),
         ("frobnicate data.csv", &["data.csv"]),
+        ("eval ./x.sh", &["x.sh"]),
+        ("env -C sub ./x.py", &["sub/x.py", "x.py"]),
+        ("PATH=sub:$PATH x.py", &["sub/x.py", "x.py"]),
+        ("pushd sub && python3 x.py", &["sub/x.py", "x.py"]),
+        ("$(pwd)/x.sh", &["x.sh"]),
+        ("bash -c \"$(<x.sh)\"", &["x.sh"]),
+        ("./x.s*", &["x.sh"]),
+        ("./{x,tool}.sh", &["tool", "x.sh"]),
+        ("BASH_ENV=x.sh bash -c ls", &["x.sh"]),
+        ("git -c alias.x=!./x.sh x", &["x.sh"]),
+        ("git rebase -x ./x.sh main", &["x.sh"]),
+        ("ruby -r./x.py -e 1", &["x.py"]),
+        ("vim -c 'so x.py'", &["x.py"]),
+        ("su -c ./x.sh ann", &["x.sh"]),
     ] {
         let found = bound(&rules, command);
         let files: Vec<_> = found.iter().filter(|it| !is_definition(it)).collect();

@@ -562,7 +562,7 @@ impl Evaluation<'_> {
             if self.ruling.winners().all(|spoke| spoke.grantable && !spoke.every_time) {
                 self.ruling.patterns = self.patterns();
             }
-            self.bind_to_scripts();
+            self.bind_to_contents();
         }
         self.ruling.sort();
     }

@@ -22,15 +22,14 @@ impl Evaluation<'_> {
         patterns::patterns(&self.seen, &self.views, &commands.collect::<Vec<_>>())
     }
 
-    /// Binds the questions to the content of the scripts that the commands run, in which calls of a class may differ. Where
-    /// that is not possible, no answer in advance may answer them.
-    pub(super) fn bind_to_scripts(&mut self) {
-        match scripts::contents(&self.seen, &self.views) {
-            Some(contents) => self.ruling.pins.extend(contents),
-            None => {
-                self.ruling.patterns.clear();
-                self.ruling.spoke.iter_mut().for_each(|spoke| spoke.grantable = false);
-            }
+    /// Binds the questions to the content of the files that decide what the commands do, in which calls of a class may
+    /// differ. Where there may be more of them, no answer in advance may answer the questions.
+    pub(super) fn bind_to_contents(&mut self) {
+        let found = scripts::contents(&self.seen, &self.views);
+        self.ruling.pins.extend(found.pins);
+        if found.is_open {
+            self.ruling.patterns.clear();
+            self.ruling.spoke.iter_mut().for_each(|spoke| spoke.grantable = false);
         }
     }
 }

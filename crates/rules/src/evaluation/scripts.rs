@@ -10,13 +10,14 @@
 //! | `npm run deploy`, `make x`, `make -C sub x` | the definitions of builds, such as `package.json` and `Makefile`, in the folders that it works in and names, and in those above them in the workspace |
 //! | `cargo test && git push` | the same, for the first command |
 //! | `psql -f x.sql`, `ssh host < x.sh`, `curl -d @x.json`, `scp x.txt host:` | the files that it names: it runs them, or sends them |
+//! | `eval ./x.sh`, `env -C tools ./x.sh`, `$(pwd)/x.sh` | each file that its text mentions, as it is not known which it runs |
 //! | `git commit`, `rm x.py`, `cat x.py` | nothing: it names no file, only changes it, or is harmless whatever the file holds |
 //!
 //! Nothing that a script reads, imports or starts is looked at, and nothing below a folder that a command names. `eval` and
 //! `trap` have no answer in advance. A program that is not known may run every script that it names. In a workspace whose
 //! files are not looked at nothing is bound.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -24,7 +25,7 @@ use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
-use countersign_shell::{Effect, Part};
+use countersign_shell::{Effect, Part, lexically_normal};
 
 /// The largest file that a question is bound to, in bytes. It is read with each question.
 pub(super) const MAX_SIZE: u64 = 8 << 20;
@@ -38,44 +39,73 @@ const MAX_WORDS: usize = 1000;
 /// Commands of a shell that run a text which is not looked at here, and with it scripts that the text names.
 const EVALUATORS: &[&str] = &["eval", "trap"];
 
-/// The files whose content decides what the commands do, each with its digest. `None` where one cannot be read or told, or
-/// is too large, so that nothing can be bound to it.
-pub(crate) fn contents(
-    seen: &Seen<'_>,
-    views: &[(Vec<String>, Rc<CommandView>)],
-) -> Option<Vec<(String, String)>> {
+/// What the questions about a call are bound to.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// The files whose content decides what the commands do, each with its digest.
+    pub(crate) pins: Vec<(String, String)>,
+    /// `true` if there may be more of them, or one that is too large, so that no answer in advance is bound to all.
+    pub(crate) is_open: bool,
+}
+
+/// The files whose content decides what the commands do.
+pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]) -> Contents {
+    let mut found = Contents::default();
     if !seen.places().looks() {
-        return Some(Vec::new());
+        return found;
     }
     let mut files = BTreeSet::new();
-    let parts = || views.iter().flat_map(|(_, view)| view.parts());
-    let is_open =
-        |part: &Part| EVALUATORS.contains(&part.written_program()) || part.argv().len() > MAX_WORDS;
-    if parts().any(is_open) {
-        return None;
+    for (_, view) in views {
+        found.is_open |= of_view(view, seen, &mut files).is_none();
     }
-    if parts().any(may_run) {
-        for part in parts() {
-            files.extend(named(part, seen).scripts(part));
-        }
-        for part in parts().filter(|part| may_run(part)) {
-            definitions(part, seen, &mut files)?;
-        }
-    }
-    for part in parts().filter(|part| !part.reasons().is_empty() && !only_changes(part)) {
-        let scripts = named(part, seen).scripts(part);
-        files.extend(if scripts.is_empty() { taken(part, seen) } else { scripts });
-    }
-    if files.len() > MAX_FILES {
-        return None;
-    }
+    found.is_open |= files.len() > MAX_FILES;
     let root = seen.places().root();
     let name = |file: &Path| file.strip_prefix(root).unwrap_or(file).display().to_string();
-    let pin = |file: &PathBuf| {
-        Some((format!("content of {}", name(file)), digest_of(file, MAX_SIZE).ok()??))
-    };
-    let pins: Option<BTreeMap<_, _>> = files.iter().map(pin).collect();
-    Some(pins?.into_iter().collect())
+    for file in files.iter().take(MAX_FILES) {
+        match digest_of(file, MAX_SIZE) {
+            Ok(Some(digest)) => found.pins.push((format!("content of {}", name(file)), digest)),
+            Ok(None) | Err(_) => found.is_open = true,
+        }
+    }
+    found.pins.sort();
+    found
+}
+
+/// Adds the files of the commands of one text. `None` where a command may run others, too.
+fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
+    let parts = view.parts();
+    let mut all_known = Some(());
+    if parts.iter().any(may_run) {
+        for part in parts {
+            files.extend(named(part, seen).scripts(part));
+        }
+        for part in parts.iter().filter(|part| may_run(part)) {
+            all_known = all_known.and(definitions(part, seen, files));
+        }
+    }
+    let is_asked = |part: &Part| !part.reasons().is_empty() && !only_changes(part);
+    let asked = parts.iter().enumerate().filter(|(_, part)| is_asked(part));
+    for (number, (at, part)) in asked.enumerate() {
+        if number > MAX_FILES {
+            return None;
+        }
+        let scripts = named(part, seen).scripts(part);
+        // As it is written, and as the shell reads it.
+        let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
+        let mut all = mentioned(&text, &view.text, part.directories(), seen);
+        // What stands beside a script is its data, and what the command writes is not what it runs.
+        let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
+        let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
+        all.retain(|file| is_script(file) && !is_written(file));
+        files.extend(all.into_iter().chain(scripts));
+    }
+    if view.refused.is_some() {
+        files.extend(mentioned(&view.text, &view.text, seen.directories(), seen));
+        return None;
+    }
+    let is_open =
+        |part: &Part| EVALUATORS.contains(&part.written_program()) || part.argv().len() > MAX_WORDS;
+    all_known.filter(|()| !parts.iter().any(is_open))
 }
 
 /// Returns `true` if a command runs code that it names or that the workspace holds, or is not known.
@@ -100,17 +130,60 @@ fn only_changes(part: &Part) -> bool {
     CHANGERS.contains(&name) || (name == "git" && sub())
 }
 
-/// The files that a command names, but for those that it writes: it runs what they hold, or takes it elsewhere.
-fn taken(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
-    let named = named(part, seen);
-    // Of `-fx.sql`, `-d @x.json` and `--form a=@x.json` the file is a part of the word.
-    let names = words(part).into_iter().skip(1).flat_map(|word| {
+/// The files that a piece of a text mentions in any way: a command runs what they hold, or takes it elsewhere. Where it is not
+/// known well enough to say which word is its script, each of them may be.
+///
+/// | in the text | a file |
+/// |---|---|
+/// | `psql -fx.sql`, `curl -d @x.json`, `BASH_ENV=x.sh` | `x.sql`, `x.json`, `x.sh` |
+/// | `$(pwd)/x.sh`, `"$(<x.sh)"`, `git -c alias.x=!./x.sh` | `x.sh` |
+/// | `env -C tools ./x.sh`, `PATH=tools:$PATH x.sh` | `tools/x.sh` |
+/// | `./x.s*`, `./{x,y}.sh` | those that are there |
+fn mentioned(
+    text: &str,
+    whole: &str,
+    directories: &[PathBuf],
+    seen: &Seen<'_>,
+) -> BTreeSet<PathBuf> {
+    let places = |directories: &[PathBuf], word: &str| {
+        let named = NamedFiles { directories, home: seen.places().home() };
+        named.places(word).collect::<Vec<_>>()
+    };
+    // `pushd tools && ./x.sh` runs `tools/x.sh`, too.
+    let folders = path_words(whole).into_iter().flat_map(|word| places(directories, word));
+    let folders = folders.filter(|it| it.is_dir() && it.starts_with(seen.places().root()));
+    let bases: BTreeSet<PathBuf> = folders.chain(directories.iter().cloned()).collect();
+    let bases: Vec<PathBuf> = bases.into_iter().take(MAX_FILES).collect();
+    let wide = braces_as_stars(text);
+    let words = path_words(text).into_iter().chain(path_words(&wide));
+    let workspace = seen.places().workspace();
+    let of = |word: &str| match word.contains(['*', '?', '[']) {
+        true => bases.iter().filter_map(|it| workspace.matches(word, it)).flatten().collect(),
+        false => places(&bases, word),
+    };
+    let files = words.flat_map(of).map(|file| lexically_normal(&file));
+    files.filter(|file| file.is_file()).take(MAX_FILES + 1).collect()
+}
+
+/// A text with `*` in place of each `{…}`, which matches at least what the shell makes of the braces.
+fn braces_as_stars(text: &str) -> String {
+    let mut pieces = text.split('{');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |found, piece| match piece.split_once('}') {
+        Some((_, rest)) => found + "*" + rest,
+        None => found + "{" + piece,
+    })
+}
+
+/// The pieces of a text that may be paths or patterns for them.
+fn path_words(text: &str) -> BTreeSet<&str> {
+    let is_of_path = |c: char| c.is_alphanumeric() || "_-./+%~*?[]".contains(c);
+    let words = text.split(|c: char| !is_of_path(c)).flat_map(|word| {
+        // A value may stand behind the letter of its option, and a path behind the value of a variable.
         let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
-        [Some(word), attached, word.split_once('@').map(|(_, file)| file)]
+        [Some(word), attached, word.strip_prefix('/')]
     });
-    let files = names.flatten().flat_map(|name| named.places(name).collect::<Vec<_>>());
-    let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
-    files.filter(|file| file.is_file() && !is_written(file)).collect()
+    words.flatten().filter(|word| !word.is_empty()).take(MAX_WORDS).collect()
 }
 
 /// Returns `true` if the program of a command runs every file that it is given.

@@ -23,7 +23,7 @@ use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
 use super::unmatched::Unmatched;
-use super::words::{is_like_option, is_one_of, is_plain, may_be_option};
+use super::words::{is_known_word, is_like_option, is_one_of, is_plain, may_be_option};
 use crate::syntax::commands::{Word, WordKind};
 
 /// The arguments of a program, matched.
@@ -279,7 +279,10 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let Some(slot) = entry.operands.get(self.next) else {
             return Err(Unmatched::Operand(word.text.clone()));
         };
-        if is_no_operand(entry, &slot.kind, word, self.had_operand) {
+        let before = self.operands.iter().filter_map(|one| one.word.literal());
+        if is_no_operand(entry, &slot.kind, word, self.had_operand)
+            || before.into_iter().any(|text| is_known_word(&entry.last, text))
+        {
             return Err(Unmatched::Operand(word.text.clone()));
         }
         if slot.kind == Kind::Assignment && !word.text.contains('=') {

@@ -206,6 +206,8 @@ pub(crate) struct OperandSlot {
 pub(crate) struct ProgramEntry {
     pub(super) does: Does,
     pub(super) operands: Vec<OperandSlot>,
+    /// Operands behind which there is none.
+    pub(super) last: Vec<String>,
     pub(super) options: HashMap<String, OptionForm>,
     /// Prefixes of options (`--color*`), longest first.
     pub(super) beginnings: Vec<(String, OptionForm)>,

@@ -3,6 +3,7 @@
 //! ```text
 //! [grep|egrep|fgrep]              one entry for several names
 //! operands: text read...          the first is the pattern, the others are files that are read
+//! last: build build:*             operands behind which there is none
 //! flags: -inv --color             three letters and a long option, without values
 //! values: -e|--regexp=text^       a value that takes the place of the first operand
 //! values: -f=read --color?=text   a file; an optional value in the same word
@@ -104,6 +105,7 @@ impl Reader<'_> {
             "does" => self.entry.does = does(value)?,
             "parser" => self.entry.parser = parser(value)?,
             "operands" => self.operands(value)?,
+            "last" => self.entry.last.extend(options(value)),
             "flags" => self.all_flags(value, &OptionForm::Flag)?,
             "formats" => self.all_flags(value, &OptionForm::Formats)?,
             "refuses" => self.all_flags(value, &OptionForm::Refused)?,
@@ -206,6 +208,7 @@ impl Reader<'_> {
         if self.entry.operands.is_empty() {
             self.entry.shares_operands = value.starts_with('@') || other.shares_operands;
             self.entry.operands = other.operands;
+            self.entry.last = other.last;
         }
         if self.entry.parser == OptionParser::Unsaid {
             self.entry.parser = other.parser;
