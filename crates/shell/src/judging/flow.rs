@@ -275,6 +275,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         file: None,
         digest: None,
         shares_operands: false,
+        script: false,
         effects: Vec::new(),
         reasons: Vec::new(),
     }
