@@ -1,8 +1,8 @@
 //! The settings of a classifier: the preset, the table of programs, and the places of the workspace and of programs.
 
-use super::table::Programs;
+use super::table::{ProgramMark, Programs};
 use crate::places::paths::Workspace;
-use crate::places::search_path::SearchPath;
+use crate::places::search_path::{ProgramFile, SearchPath};
 
 /// Which commands are allowed without a person's approval.
 ///
@@ -25,4 +25,16 @@ pub(super) struct ClassifierSettings {
     pub(super) workspace: Workspace,
     pub(super) preset: Preset,
     pub(super) search_path: SearchPath,
+}
+
+impl ClassifierSettings {
+    /// Whether a word is the name of a program that others can start: of the table, or of a file in the folders that are searched.
+    pub(super) fn names_program(&self, word: &str) -> bool {
+        let found = || self.search_path.find(word, &self.workspace);
+        let known = self.programs.get(word);
+        !word.is_empty()
+            && !word.contains('/')
+            && (known.is_some_and(|entry| !entry.is(ProgramMark::Builtin))
+                || !matches!(found(), ProgramFile::Nothing))
+    }
 }

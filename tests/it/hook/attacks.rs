@@ -3,6 +3,7 @@
 use countersign::ToolMiddlewareExt as _;
 use countersign_cli::hook::{Client, Hook};
 use countersign_rules::Rules;
+use countersign_shell::Preset;
 use serde_json::{Value, json};
 
 use crate::support::clients::forms;
@@ -156,6 +157,43 @@ fn a_pattern_that_leads_out_of_its_directory_is_asked_about() {
     ] {
         desk.runs(client, tool, &json!({"pattern": "/etc/..", name: "*.{rs,md}"}));
         desk.does_not_run(client, tool, &json!({"pattern": "x", name: "/etc/*"}));
+    }
+}
+
+/// C1: "A script … is a build … if its bytes are those of the index and of `HEAD`": an agent may edit it unasked, and is asked
+/// about running it then.
+#[test]
+fn a_script_that_an_agent_has_edited_is_asked_about() {
+    let desk = Desk::new();
+    let root = desk.root.path();
+    let write = |text: &str| std::fs::write(root.join("sub/test.sh"), text).unwrap();
+    write("echo x\n");
+    for args in ["init -q", "add -A", "commit -qm x"] {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
+        assert!(git.args(args.split(' ')).current_dir(root).status().unwrap().success());
+    }
+    for tools in all_tools() {
+        let status = |tool: &str, args: &Value| {
+            let rules = Rules::builder().root(root).preset(Preset::Developer);
+            let rules = rules.edits_in_workspace().load().unwrap();
+            let text = desk.in_this_directory(&payload(tools.client, tool, args));
+            let hook = Hook::new(tools.client).layered(rules.into_layer()).unknown_by_name(true);
+            answered(&hook, text.as_bytes()).status()
+        };
+        for command in ["bash sub/test.sh", "./sub/test.sh unit 2>&1 | tail -5"] {
+            let run = json!({ "command": command });
+            assert_eq!(status(tools.shell, &run), 0, "{}: {command}", tools.client);
+            write("rm -r ~\n");
+            assert_eq!(status(tools.shell, &run), 2, "{}: {command}", tools.client);
+            write("echo x\n");
+        }
+        if let Some((tool, name, content)) = tools.write {
+            let edit = json!({ name: "sub/test.sh", content: "rm -r ~\n" });
+            assert_eq!(status(tool, &edit), 0, "{}", tools.client);
+        }
+        let both = json!({"command": "git add sub/test.sh && bash sub/test.sh"});
+        assert_eq!(status(tools.shell, &both), 2, "{}", tools.client);
     }
 }
 

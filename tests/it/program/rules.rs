@@ -97,6 +97,17 @@ fn calls_are_explained_as_they_are_written_in_a_test() {
     assert!(broken.status == 2 && broken.err.contains("`tool: {name: value"), "{broken:?}");
 }
 
+/// C1: "A variable in capitals that a text sets has that value, if the environment does not have the name": a shell exports
+/// what was exported to it.
+#[test]
+fn a_variable_that_the_environment_has_is_asked_about_where_a_text_sets_it() {
+    let user = User::new();
+    let words = ["rules", "explain", "--preset", "developer", "shell: SHOP=src; ls $SHOP"];
+    assert!(user.run(&words).out.starts_with("allow"), "{:?}", user.run(&words));
+    let asked = ended(&user.command(&words).env("SHOP", "").output().unwrap());
+    assert!(asked.out.starts_with("ask") && asked.out.contains("sets `SHOP`"), "{asked:?}");
+}
+
 /// R9: "The question says … what that is worth", and so does a check of the file, which is no finding.
 #[test]
 fn a_check_says_what_names_are_worth_on_a_store_of_one_account() {

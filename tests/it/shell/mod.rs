@@ -1,6 +1,8 @@
 //! Commands of a shell: read strictly, judged by what they do (rule C1).
 
 mod claims;
+#[cfg(unix)]
+mod committed;
 mod compounds;
 mod corpus;
 mod expansions;

@@ -135,3 +135,111 @@ fn an_assignment_that_may_be_set_changes_nothing_in_the_environment() {
         assert!(judged.decision() != countersign::decision::ToolDecision::Allow, "{name}");
     }
 }
+
+/// A classifier that looks at files, and at the environment.
+fn judged_here(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let classifier = Classifier::new(Workspace::new(folder.path()), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    classifier.judge(text, Dialect::Bash).to_string()
+}
+
+/// C1: "A variable in capitals that a text sets has that value".
+#[test]
+fn a_name_in_capitals_that_only_the_text_sets_has_its_value() {
+    for text in [
+        "SP=src; cat $SP/a.rs",
+        "SP=src && cat \"${SP}/a.rs\"",
+        "PR_NUMBER=$(git rev-parse HEAD); echo \"PR $PR_NUMBER\"",
+        "for FX in a b; do cat $FX.rs; done",
+        "A_B2=x; D_C=$A_B2/y; ls \"$D_C\"",
+    ] {
+        assert_eq!(judged_here(text), "allow", "{text}");
+        // Without a look at this machine, its environment is not known.
+        super::asks(text);
+    }
+    for text in [
+        "SP=..; cat $SP/a.rs",
+        "SP=~/.ssh; cat $SP/id_rsa",
+        "SP=.env; cat $SP",
+        "SP=rm; $SP x",
+        "SP='-delete'; find . $SP",
+        "SP=$(cat list); cat $SP",
+        "SP=$(rm x); ls",
+        "SP=$GITHUB_TOKEN; echo $SP",
+        "if true; then SP=src; fi; cat $SP/a.rs",
+        "SP=src; for i in 1 2; do cat $SP/a.rs; SP=..; done",
+        // What stands in front of a command is exported to it, and so is what the text exports.
+        "SP=src ls",
+        "SP=src; export SP; ls",
+        "export SP=src",
+        "set -a; SP=src; ls",
+        "declare -x SP=src",
+        "export DEBUG=1; DEBUG=./x; cargo test",
+    ] {
+        assert!(judged_here(text).starts_with("ask"), "{text}");
+    }
+}
+
+/// C1: "no shell, no program of the table of variables … gives the name a meaning".
+#[test]
+fn a_variable_with_a_meaning_is_asked_about_wherever_it_is_set() {
+    let bash = std::process::Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", "compgen -v"])
+        .env_clear()
+        .output()
+        .unwrap();
+    let own = String::from_utf8(bash.stdout).unwrap();
+    assert!(own.lines().any(|name| name == "BASH_VERSINFO") && own.lines().count() > 20, "{own}");
+    let others = [
+        "PATH",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "BASH_XTRACEFD",
+        "GLOBIGNORE",
+        "HISTFILE",
+        "LC_ALL",
+        "LANG",
+        "LANGUAGE",
+        "TEXTDOMAINDIR",
+        "TMOUT",
+        "TMPDIR",
+        "TZ",
+        "PS4",
+        "PROMPT_COMMAND",
+        "POSIXLY_CORRECT",
+        "FUNCNEST",
+        "CDPATH",
+        "READNULLCMD",
+        "NULLCMD",
+        "ZDOTDIR",
+        "FPATH",
+        "MODULE_PATH",
+        "ARGV0",
+        "STTY",
+        "USERNAME",
+        "TIMEFMT",
+        "KSH_VERSION",
+        "REPLY",
+        "OPTIND",
+        "GIT_DIR",
+        "GIT_SSH",
+        "LD_PRELOAD",
+        "HTTP_PROXY",
+        "NODE_OPTIONS",
+        "NPM_CONFIG_REGISTRY",
+        "PYTHONPATH",
+        "CARGO_HOME",
+        "EDITOR",
+        "PAGER",
+        "DEBUG",
+        "CI",
+    ];
+    let capitals = |name: &&str| name.starts_with(|c: char| c.is_ascii_uppercase());
+    for name in own.lines().filter(capitals).chain(others) {
+        for text in [format!("{name}=./x; ls"), format!("for {name} in ./x; do ls; done")] {
+            assert!(judged_here(&text).starts_with("ask"), "{text}");
+        }
+    }
+}

@@ -17,8 +17,14 @@
 //! A name is bound once at a time, and the binding ends with the loop or the list: setting it again inside is asked about,
 //! since whether that happens is known only when it runs. Names that programs or shells give a meaning to (`PATH`,
 //! `HOME`, `path`, `http_proxy`) are asked about, too: the environment may have them, and then programs see the value.
+//!
+//! Other names in capitals are free where the environment of this process does not have them, as then the shell does not
+//! export them: `SP=src; cat $SP/a.rs`. Where no file of this machine is looked at, its environment says nothing.
 
+use super::daily::is_named;
+use super::environment::{self, ActingVariable};
 use crate::names::lists::names;
+use crate::places::paths::Workspace;
 use crate::syntax::commands::Word;
 
 /// The value of a variable.
@@ -41,8 +47,26 @@ pub(super) struct Binding {
     pub(crate) used: bool,
 }
 
-/// Returns `true` if no program and no shell gives a meaning to a variable of this name.
-pub(super) fn is_free_name(name: &str) -> bool {
+/// Returns `true` if no program and no shell gives a meaning to a variable of this name, or if none but the shell sees it.
+pub(super) fn is_free_name(name: &str, workspace: &Workspace) -> bool {
+    is_meaningless(name)
+        || workspace.looks() && is_unknown(name) && std::env::var_os(name).is_none()
+}
+
+/// Returns `true` if no program and no shell is known to give a meaning to a name in capitals, and no command of a text may
+/// export it.
+fn is_unknown(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let of_shells = names("variables of shells in capitals");
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(plain)
+        && !of_shells.iter().any(|pattern| is_named(pattern, name))
+        && !environment::is_settable(name)
+        && ActingVariable::find(name, "./x").is_none()
+}
+
+/// Returns `true` if programs and shells give no meaning to variables of such names.
+fn is_meaningless(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = [
         "npm_", "yarn_", "pnpm_", "bun_", "uv_", "ac_", "am_", "lt_", "zsh_", "dis_", "zcurses_",

@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
+use super::everyday::{MAX_SCRIPTS, ask_about_changes};
 use super::judgement::{Judgement, Part};
 use super::simple::Judging;
 use crate::places::links::MAX_ENTRIES;
@@ -159,12 +160,7 @@ impl Classifier {
     /// ```
     #[must_use]
     pub fn names_program(&self, word: &str) -> bool {
-        let found = || self.settings.search_path.find(word, &self.settings.workspace);
-        let known = self.settings.programs.get(word);
-        !word.is_empty()
-            && !word.contains('/')
-            && (known.is_some_and(|entry| !entry.is(ProgramMark::Builtin))
-                || !matches!(found(), ProgramFile::Nothing))
+        self.settings.names_program(word)
     }
 
     /// The files that a pattern of a shell, such as `src/*.rs`, matches now, from a directory. Empty in a
@@ -300,12 +296,14 @@ impl Classifier {
             activated: Vec::new(),
             visited: Vec::new(),
             entries_left: Cell::new(MAX_ENTRIES),
+            scripts_left: Cell::new(MAX_SCRIPTS),
         };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.
             return Judgement::default();
         }
+        ask_about_changes(&mut judging.parts);
         Judgement { parts: judging.parts, refused: None }
     }
 }

@@ -14,10 +14,12 @@ use super::judgement::Effect;
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::places::index::is_tracked;
+use crate::places::lexical::is_in;
 use crate::places::links::lead_out;
 use crate::places::paths::{PathClass, is_secret};
 use crate::places::remotes::fetches_more;
 use crate::places::repository::{runs_programs, worktree_runs_programs};
+use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Kind, Matched, ProgramMark};
@@ -165,6 +167,34 @@ impl Simple<'_> {
         if let Some(why) = fetches_more(&judging.settings.workspace, remote, &self.here) {
             self.ask(format!("`git fetch` may do more than fetch: {why}"));
         }
+    }
+
+    /// The file that the name of a program resolves to. Asks if tools may write it, or put another one in its place.
+    pub(super) fn file_of(&mut self, judging: &Judging<'_>, name: &str) -> Option<PathBuf> {
+        match judging.settings.search_path.find(name, &judging.settings.workspace) {
+            ProgramFile::File(file) => Some(file),
+            ProgramFile::Nothing => None,
+            ProgramFile::Problem(problem) => {
+                self.ask(problem);
+                None
+            }
+        }
+    }
+
+    /// Notes that a program runs code of the workspace.
+    pub(super) fn launches(&mut self, judging: &Judging<'_>, name: &str, why: &str) {
+        self.effects.push(Effect::RunsWorkspace);
+        if judging.settings.preset == Preset::Reader {
+            self.ask(format!("`{name}` runs code of the workspace{why}"));
+        } else if self.works_outside(judging) {
+            self.ask(format!("`{name}` runs outside of the workspace"));
+        }
+    }
+
+    /// Whether a command may run in a directory outside of the root.
+    pub(super) fn works_outside(&self, judging: &Judging<'_>) -> bool {
+        let root = judging.settings.workspace.root();
+        self.here.iter().any(|directory| !is_in(directory, root))
     }
 
     /// Asks about a program that may write where it works, in a folder that decides what runs or what is allowed.

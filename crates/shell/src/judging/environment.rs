@@ -26,11 +26,12 @@ pub(super) fn may_be_set(name: &str, value: &str) -> bool {
     };
     let path = value.starts_with(['/', '~', '.']) || value.contains("../") || value.contains("/.");
     let zone = name == "TZ" && value.starts_with(':');
+    is_settable(name) && value.len() <= 200 && value.chars().all(plain) && !path && !zone
+}
+
+/// Returns `true` if a command may run with a variable of this name, or export it, with a plain value.
+pub(super) fn is_settable(name: &str) -> bool {
     names("settable variables").contains(&name)
-        && value.len() <= 200
-        && value.chars().all(plain)
-        && !path
-        && !zone
 }
 
 /// Returns `true` if a variable names places of the workspace in which a build finds code: `PYTHONPATH=src`. A build

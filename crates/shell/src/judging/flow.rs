@@ -145,7 +145,7 @@ impl Judging<'_> {
         };
         let free = |name: &str| {
             let outside = self.bindings.iter().take(bound).any(|binding| binding.name == name);
-            is_free_name(name) && !outside
+            is_free_name(name, &self.settings.workspace) && !outside
         };
         if !command.words.is_empty()
             || !command.redirections.is_empty()
@@ -177,7 +177,7 @@ impl Judging<'_> {
 
     /// Returns `true` if a variable may be bound here; asks if not.
     fn may_bind(&mut self, compound: &Compound, name: &str, here: &[PathBuf]) -> bool {
-        let why = if !is_free_name(name) {
+        let why = if !is_free_name(name, &self.settings.workspace) {
             format!("sets `{name}`, which may change what programs do")
         } else if self.bindings.iter().any(|binding| binding.name == name) {
             format!("sets `{name}` again, so that its value is known only when it runs")
@@ -275,6 +275,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         file: None,
         digest: None,
         shares_operands: false,
+        script: false,
         effects: Vec::new(),
         reasons: Vec::new(),
     }

@@ -208,6 +208,8 @@ pub struct Part {
     pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Option<Arc<str>>,
     pub(crate) shares_operands: bool,
+    /// `true` for a script of the workspace that counts as a build.
+    pub(super) script: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) reasons: Vec<Reason>,
 }

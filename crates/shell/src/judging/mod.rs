@@ -7,6 +7,7 @@ pub(super) mod conditions;
 mod daily;
 pub(super) mod directories;
 pub(super) mod environment;
+mod everyday;
 pub(super) mod flow;
 pub(super) mod judgement;
 pub(super) mod lists;

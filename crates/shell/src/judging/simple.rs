@@ -32,9 +32,8 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use crate::places::lexical::is_in;
 use crate::places::registries::names_host;
-use crate::places::search_path::{ProgramFile, activated_name, installed_name, project_name};
+use crate::places::search_path::{activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind,
@@ -71,7 +70,11 @@ pub(crate) struct Simple<'a> {
     /// Whether the program shows no content of its operands.
     pub(crate) hides_content: bool,
     /// A variable that names places in which the program finds code of the workspace.
-    code_in: Option<String>,
+    pub(super) code_in: Option<String>,
+    /// Whether such a variable stands in front of a program that runs this one.
+    pub(super) code_around: bool,
+    /// Whether it is a script of the workspace that counts as a build.
+    pub(super) script: bool,
     program: Option<Program>,
 }
 
@@ -134,6 +137,8 @@ impl<'a> Simple<'a> {
             shares_operands: false,
             hides_content: false,
             code_in: None,
+            code_around: false,
+            script: false,
             program: None,
         }
     }
@@ -235,6 +240,7 @@ impl<'a> Simple<'a> {
             file,
             digest,
             shares_operands: self.shares_operands,
+            script: self.script,
             effects: self.effects,
             reasons: self.reasons,
         }
@@ -296,6 +302,7 @@ impl<'a> Simple<'a> {
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
+            None if self.runs_everyday_script(judging, self.words) => return,
             None => return self.not_installed(given),
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.
@@ -304,18 +311,8 @@ impl<'a> Simple<'a> {
             self.effects.push(Effect::Runs(name.to_owned()));
             return self.ask(format!("`{name}` is not known"));
         };
-        let found = match entry.is(ProgramMark::Builtin) || ours.is_some() {
-            true => ProgramFile::Nothing,
-            false => judging.settings.search_path.find(name, &judging.settings.workspace),
-        };
-        let file = match found {
-            ProgramFile::File(file) => Some(file),
-            ProgramFile::Nothing => None,
-            ProgramFile::Problem(problem) => {
-                self.ask(problem);
-                None
-            }
-        };
+        let has_file = !entry.is(ProgramMark::Builtin) && ours.is_none();
+        let file = if has_file { self.file_of(judging, name) } else { None };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
         if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args)
@@ -334,6 +331,7 @@ impl<'a> Simple<'a> {
             }
             Ok(matched) if matched.help => self.does(judging, name, &matched, false),
             Ok(matched) => self.matched(judging, name, &matched, left),
+            Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
             Err((unmatched, described)) => {
                 self.unmatched(name, described, &unmatched, args);
                 if entry.is(ProgramMark::Wraps) || EVALUATORS.contains(&name) {
@@ -466,14 +464,13 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         formats: bool,
     ) {
-        let reader = judging.settings.preset == Preset::Reader;
-        let outside =
-            self.here.iter().any(|directory| !is_in(directory, judging.settings.workspace.root()));
         let launches = matched.always.launches || *matched.does == Does::Builds;
         if formats || launches {
             self.writes_here(judging, name);
         }
         if formats {
+            let reader = judging.settings.preset == Preset::Reader;
+            let outside = self.works_outside(judging);
             self.effects.push(Effect::Writes(self.here.first().cloned().unwrap_or_default()));
             if reader {
                 self.ask(format!("`{name}` rewrites files"));
@@ -483,13 +480,8 @@ impl<'a> Simple<'a> {
         }
         let in_git = matched.entry.is(ProgramMark::Repository) && self.repository(judging);
         if launches || in_git {
-            self.effects.push(Effect::RunsWorkspace);
-            if reader {
-                let why = if launches { "" } else { ", which `.git/config` names" };
-                self.ask(format!("`{name}` runs code of the workspace{why}"));
-            } else if outside {
-                self.ask(format!("`{name}` runs outside of the workspace"));
-            }
+            let why = if launches { "" } else { ", which `.git/config` names" };
+            self.launches(judging, name, why);
         }
         if let Some(who) = matched.always.talks {
             self.queries(judging, name, who, matched.always.registry);
@@ -579,6 +571,8 @@ pub(crate) struct Judging<'a> {
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.
     pub(super) entries_left: Cell<usize>,
+    /// How many scripts may still be compared with what was committed, over all commands of the text.
+    pub(super) scripts_left: Cell<usize>,
 }
 
 /// Commands of a shell that run a text of their words.

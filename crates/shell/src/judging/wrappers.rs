@@ -12,8 +12,11 @@
 //! A program that is given code as its input may run it (`echo CODE | tsx`). So only one that the table calls a reader of
 //! text may follow a pipe, or have a here-document or a file as its input.
 //!
+//! A script of the workspace may be a build, by itself and as the operand of an interpreter (`everyday`).
+//!
 //! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
+use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
 use super::simple::{Judging, Left, Lines, Simple};
 use crate::syntax::commands::{Commands, Word};
@@ -70,6 +73,47 @@ impl Simple<'_> {
         self.inner(judging, name, kind, &words, left);
     }
 
+    /// Judges a script and its operands as a build, if it is one. Returns whether it is.
+    pub(super) fn runs_everyday_script(
+        &mut self,
+        judging: &mut Judging<'_>,
+        words: &[Word],
+    ) -> bool {
+        let Some((script, operands)) = words.split_first() else { return false };
+        let places = ScriptPlaces {
+            settings: judging.settings,
+            here: &self.here,
+            left: &judging.scripts_left,
+        };
+        if self.fed || self.appended || self.names_code() || !places.is_everyday_call(words) {
+            return false;
+        }
+        self.builds = true;
+        self.script = true;
+        let is_path = |word: &&Word| !word.text.starts_with('-') && word.text.contains(['/', '.']);
+        for word in operands.iter().filter(is_path) {
+            self.path(judging, word, &Kind::Read);
+        }
+        self.writes_here(judging, &script.text);
+        self.launches(judging, &script.text, "");
+        true
+    }
+
+    /// Judges the script that an interpreter is given in the same way.
+    pub(super) fn interprets_everyday_script(
+        &mut self,
+        judging: &mut Judging<'_>,
+        entry: &ProgramEntry,
+        args: &[Word],
+    ) -> bool {
+        script_words(entry, args).is_some_and(|words| self.runs_everyday_script(judging, words))
+    }
+
+    /// Whether a variable in front of the command, or of one that runs it, names places in which the program finds code.
+    fn names_code(&self) -> bool {
+        self.code_in.is_some() || self.code_around
+    }
+
     /// Asks about a program that gets input and may do what it says.
     pub(crate) fn input(&mut self, name: &str, matched: &Matched<'_, '_>) {
         // A program that runs another hands its input on, and that one is judged by itself.
@@ -121,6 +165,7 @@ impl Simple<'_> {
         // `xargs` has read its input already.
         inner.fed = self.fed && *kind != Kind::RunAppended;
         inner.wrapped_by = Some(name.to_owned());
+        inner.code_around = self.names_code();
         // Substitutions in these words were judged with the outer command.
         judging.depth += 1;
         let inner = inner.judge(judging);

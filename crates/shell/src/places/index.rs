@@ -15,9 +15,13 @@ use std::fs;
 use std::path::{Component, Path};
 
 use super::files::{bounded, git_folder};
+use super::objects::HASH;
 
 /// The longest index that is read. That of the Linux kernel has nine megabytes.
 const MAX_INDEX: u64 = 64 << 20;
+
+/// The modes of plain files, as the index and folders write them.
+pub(super) const PLAIN_FILES: &[u32] = &[0o100_644, 0o100_755];
 
 /// Returns `true` if git tracks a path, or anything below it.
 pub(crate) fn is_tracked(path: &Path) -> bool {
@@ -41,9 +45,26 @@ fn is_tracked_in(dot: &Path, inner: &str) -> Option<bool> {
         None => Some(false),
         Some(index) => {
             let mut found = false;
-            each(&index, |name, _| found |= is_at(name, inner.as_bytes()))?;
+            each(&index, |entry| found |= is_at(entry.name, inner.as_bytes()))?;
             Some(found)
         }
+    }
+}
+
+/// The hash of a plain file in the index of a repository's folder. `None` if git does not track it, if it has several
+/// versions to be merged, and if that cannot be known.
+pub(super) fn hash_in_index(folder: &Path, inner: &str) -> Option<Vec<u8>> {
+    let index = bounded(&folder.join("index"), MAX_INDEX).ok()??;
+    let mut found = Vec::new();
+    let mut wanted = |entry: &IndexEntry<'_>| {
+        if entry.name == inner.as_bytes() {
+            found.push((entry.mode, entry.is_merged, entry.hash.to_vec()));
+        }
+    };
+    each_with(&index, HASH, &mut wanted)?;
+    match found.as_slice() {
+        [(mode, true, hash)] if PLAIN_FILES.contains(mode) => Some(hash.clone()),
+        _ => None,
     }
 }
 
@@ -52,12 +73,12 @@ fn is_tracked_in(dot: &Path, inner: &str) -> Option<bool> {
 pub(super) fn has_others_within(folder: &Path) -> Option<bool> {
     let Some(index) = bounded(&folder.join("index"), MAX_INDEX).ok()? else { return Some(false) };
     let mut found = false;
-    each(&index, |_, mode| found |= mode & 0o170_000 == 0o160_000)?;
+    each(&index, |entry| found |= entry.mode & 0o170_000 == 0o160_000)?;
     Some(found)
 }
 
 /// A path as the index writes it.
-fn plain(path: &Path) -> Option<String> {
+pub(super) fn plain(path: &Path) -> Option<String> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => name.to_str().map(str::to_owned),
         _ => None,
@@ -65,13 +86,22 @@ fn plain(path: &Path) -> Option<String> {
     path.components().map(part).collect::<Option<Vec<_>>>().map(|parts| parts.join("/"))
 }
 
-/// Gives the name and the mode of each entry of an index. `None` for what is no index.
-fn each(index: &[u8], mut entry: impl FnMut(&[u8], u32)) -> Option<()> {
-    // Which hashes a repository uses stands in its configuration. With the wrong length, nothing fits.
-    each_with(index, 20, &mut entry).or_else(|| each_with(index, 32, &mut entry))
+/// What an index says about a file.
+struct IndexEntry<'i> {
+    name: &'i [u8],
+    mode: u32,
+    hash: &'i [u8],
+    /// `false` for one of several versions of a file that are still to be merged.
+    is_merged: bool,
 }
 
-fn each_with(index: &[u8], hash: usize, each: &mut impl FnMut(&[u8], u32)) -> Option<()> {
+/// Gives each entry of an index. `None` for what is no index.
+fn each(index: &[u8], mut entry: impl FnMut(&IndexEntry<'_>)) -> Option<()> {
+    // Which hashes a repository uses stands in its configuration. With the wrong length, nothing fits.
+    each_with(index, HASH, &mut entry).or_else(|| each_with(index, 32, &mut entry))
+}
+
+fn each_with(index: &[u8], hash: usize, each: &mut impl FnMut(&IndexEntry<'_>)) -> Option<()> {
     let mut rest = index.get(..index.len().checked_sub(hash)?)?.strip_prefix(b"DIRC")?;
     let version = number(&mut rest)?;
     let count = number(&mut rest)?;
@@ -80,8 +110,8 @@ fn each_with(index: &[u8], hash: usize, each: &mut impl FnMut(&[u8], u32)) -> Op
     }
     let mut name = Vec::new();
     for _ in 0..count {
-        let mode = entry(&mut rest, version, hash, &mut name)?;
-        each(&name, mode);
+        let (mode, hash, is_merged) = entry(&mut rest, version, hash, &mut name)?;
+        each(&IndexEntry { name: &name, mode, hash, is_merged });
     }
     while !rest.is_empty() {
         let signature = take(&mut rest, 4)?;
@@ -96,13 +126,20 @@ fn each_with(index: &[u8], hash: usize, each: &mut impl FnMut(&[u8], u32)) -> Op
     Some(())
 }
 
-/// Reads one entry, and gives its mode. `name` has the name of the entry before, and then that of this one.
-fn entry(rest: &mut &[u8], version: u32, hash: usize, name: &mut Vec<u8>) -> Option<u32> {
+/// Reads one entry, and gives its mode, its hash and whether it is merged. `name` has the name of the entry before, and then
+/// that of this one.
+fn entry<'i>(
+    rest: &mut &'i [u8],
+    version: u32,
+    hash: usize,
+    name: &mut Vec<u8>,
+) -> Option<(u32, &'i [u8], bool)> {
     let start = *rest;
     // Ten numbers about the file, of which the seventh is its mode, and its hash.
     take(rest, 24)?;
     let mode = number(rest)?;
-    take(rest, 12 + hash)?;
+    take(rest, 12)?;
+    let hash = take(rest, hash)?;
     let flags = u16::from_be_bytes(take(rest, 2)?.try_into().ok()?);
     if flags & 0x4000 != 0 {
         if version < 3 {
@@ -124,7 +161,7 @@ fn entry(rest: &mut &[u8], version: u32, hash: usize, name: &mut Vec<u8>) -> Opt
     let length = usize::from(flags & 0x0fff);
     let fits = name.len() == length || length == 0x0fff && name.len() > length;
     let padded = take(rest, padding)?.iter().all(|byte| *byte == 0);
-    (padded && fits && !name.is_empty()).then_some(mode)
+    (padded && fits && !name.is_empty()).then_some((mode, hash, flags & 0x3000 == 0))
 }
 
 /// Returns `true` if a path is the one of an entry, above or below it. Letters are compared without regard to their

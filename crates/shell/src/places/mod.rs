@@ -1,9 +1,11 @@
 //! Places on disk that commands lead to: paths, links, repositories and programs.
 
+pub(super) mod committed;
 pub(super) mod files;
 pub(super) mod index;
 pub(super) mod lexical;
 pub(super) mod links;
+pub(super) mod objects;
 pub(super) mod paths;
 pub(super) mod registries;
 pub(super) mod remotes;

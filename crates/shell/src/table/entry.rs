@@ -251,6 +251,8 @@ pub(crate) struct Forms {
     pub(super) registry: Vec<String>,
     /// Options with which a program that rewrites files only says what it would change, and what it does then.
     pub(super) checks: Option<(Does, Vec<String>)>,
+    /// For an interpreter, the options that may stand in front of a script of the workspace. `None` for any other program.
+    pub(super) scripts: Option<Vec<String>>,
     /// Options with which it follows links that it finds below its operands.
     pub(super) follows: Vec<String>,
     /// Options with values by which it prints the paths of plain files only (`-type=f`), options that take this back
@@ -413,6 +415,19 @@ impl ProgramEntry {
     /// Returns `true` if it fetches from a remote of the repository, which its first operand names.
     pub(crate) fn fetches(&self) -> bool {
         self.operands.iter().any(|slot| slot.kind == Kind::Remote)
+    }
+
+    /// The options that may stand in front of a script of the workspace, for an interpreter.
+    pub(crate) fn options_of_scripts(&self) -> Option<&[String]> {
+        self.forms.scripts.as_deref()
+    }
+
+    /// The words that the first operand may be; none where it may be more.
+    pub(crate) fn tasks(&self) -> &[String] {
+        match self.operands.first().map(|slot| &slot.kind) {
+            Some(Kind::OneOf(words)) => words,
+            _ => &[],
+        }
     }
 
     /// Returns `true` if the content of the operands stays unseen: a wrong operand shows no more than numbers and

@@ -98,6 +98,7 @@ impl Reader<'_> {
             "stdin" => return Err(format!("`{value}` is not what a program takes its input for")),
             "help" => self.help(value)?,
             "checks" => self.checks(value)?,
+            "scripts" => self.entry.forms.scripts = Some(options(value).collect()),
             "talks" => self.entry.forms.talks = Some(value.to_owned()),
             "registry" => self.entry.forms.registry.extend(options(value)),
             "follows" => self.entry.forms.follows.extend(options(value)),
