@@ -284,15 +284,15 @@ fn functions_are_short() {
 
 #[test]
 fn no_test_is_forgotten() {
-    let list = read("tests/it/main.rs");
+    let roots = ["main", "doors"];
+    let lists = roots.map(|root| read(format!("tests/it/{root}.rs")));
     for entry in fs::read_dir(root().join("tests/it")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if name != "main" {
-            assert!(
-                list.contains(&format!("mod {name};")),
-                "tests/it/main.rs does not list `{name}`"
-            );
+        if !roots.contains(&&*name) {
+            let count = lists.iter().filter(|list| list.contains(&format!("mod {name};"))).count();
+            let expected = if name == "support" { 2 } else { 1 };
+            assert_eq!(count, expected, "tests/it/main.rs and doors.rs list `{name}`");
         }
     }
     for path in files("tests/it", &["mod.rs"]) {
@@ -309,11 +309,12 @@ fn no_test_is_forgotten() {
 }
 
 /// Test modules about more than one module or crate. The table in `tests/it/main.rs` says what each is for.
-const ACROSS_MODULES: [&str; 13] = [
+const ACROSS_MODULES: [&str; 14] = [
     "agents",
     "assistant",
     "conformance",
     "corpus",
+    "doors",
     "examples",
     "main",
     "program",
@@ -1015,8 +1016,12 @@ fn each_test_binary_is_run_by_one_script() {
                 .windows(2)
                 .any(|it| it == ["--test", &name])
         };
-        // `it` is divided by `.ci/long-tests`.
-        let expected = if name == "it" { (true, true) } else { (runs(&test), !runs(&test)) };
+        // These two are divided by `.ci/long-tests`.
+        let expected = if ["it", "doors"].contains(&&*name) {
+            (true, true)
+        } else {
+            (runs(&test), !runs(&test))
+        };
         assert_eq!((runs(&test), runs(&long)), expected, "{name}");
     }
     assert_eq!(

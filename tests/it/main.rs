@@ -1,4 +1,5 @@
-//! The integration tests: one binary, through the public API. `tests/house.rs` fails when a file is missing here.
+//! The integration tests, through the public API. The modules about what stands in front of a call are in `doors.rs`, the
+//! others here. `tests/house.rs` fails when a file is in neither.
 //!
 //! Where a test for a change goes:
 //!
@@ -7,14 +8,14 @@
 //! | a module of `src` | the module of the same name here |
 //! | a rule that says "never" | [`properties`], over random stacks, answers and clients |
 //! | the inbox, the chat page, several servers | `tests/browser`, in a real browser |
-//! | the shell's tables and rule files | [`shell`], [`rules`], and the commands in `tests/data` |
-//! | how texts, paths and hosts are read, at any door | [`readers`], over hostile calls and daily work |
-//! | what every place where people decide has to do | [`surfaces`], which is played at each of them |
+//! | the shell's tables and rule files | `shell`, `rules`, and the commands in `tests/data` |
+//! | how texts, paths and hosts are read, at any door | `readers`, over hostile calls and daily work |
+//! | what every place where people decide has to do | `surfaces`, which is played at each of them |
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |
 //! | a stored form | [`corpus`], and the files in `tests/corpus` |
-//! | the program `countersign` | [`program`]; the hooks of coding agents also in [`hook`] |
+//! | the program `countersign` | `program`; the hooks of coding agents also in `hook` |
 //! | what two modules have to agree on: logs, examples, sentences of the first proposals | [`secrecy`], [`examples`], [`assistant`], [`proposals`] |
-//! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or [`pydantic`]; `tests/conformance/rows.tsv` names the test |
+//! | a behaviour that PydanticAI has too | [`conformance`] with a scenario, or `pydantic`; `tests/conformance/rows.tsv` names the test |
 //! | the JSON of requests, answers and histories | `pydantic::other_end`, with PydanticAI at the other end |
 //! | an example with servers of its own | its package: `examples/servers/*/tests` |
 //! | what must not compile | `tests/ui` |
@@ -25,8 +26,6 @@
 mod support;
 
 mod agent;
-mod agents;
-mod ai_sdk;
 mod args;
 mod assistant;
 mod call;
@@ -36,28 +35,19 @@ mod decision;
 mod deferred;
 mod examples;
 mod genai;
-mod hook;
 mod inbox;
 mod layer;
 mod ledger;
-mod mcp;
 mod middleware;
 mod model;
 mod origin;
 mod outcome;
 mod postgres;
-mod program;
 mod properties;
 mod proposals;
-mod pydantic;
-mod readers;
-mod rules;
 mod seal;
 mod secrecy;
-mod shell;
 mod show;
-mod surfaces;
-mod terminal;
 mod testing;
 mod tools;
 mod toolset;

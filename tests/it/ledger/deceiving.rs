@@ -11,7 +11,7 @@ use countersign::ledger::{
 };
 use serde_json::{Value, json};
 
-use super::keys::{Place, no, park, yes};
+use crate::support::place::{Place, no, park, yes};
 use crate::support::{Dice, one_row_of};
 
 const KEY: &[u8] = b"the key that the attacker lacks";

@@ -11,7 +11,7 @@ use countersign::ledger::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::keys::{Place, no, park, yes};
+use crate::support::place::{Place, no, park, yes};
 
 const KEY: &[u8] = b"the key that the attacker lacks";
 const NEXT: &[u8] = b"the key that comes after it";

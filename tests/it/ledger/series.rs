@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::ledger::{Ask, AskSeries, Claimed, Ledger, MemoryStore, NextAsk, Record};
 use serde_json::json;
 
-use super::keys::{no, yes};
+use crate::support::place::{no, yes};
 
 const MINUTE: i64 = 60_000;
 const HOUR: Duration = Duration::from_secs(3600);

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use serde_json::json;
 
 use super::User;
-use crate::ledger::keys::{Place, written_with_and_without};
+use crate::support::place::{Place, written_with_and_without};
 
 impl User {
     /// What `asks rekey` says on a terminal, where a person types this.

@@ -1,5 +1,11 @@
 //! Shared test helpers: a recording toolset, and shorthands for calls and turns.
 
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each of the two binaries of tests uses a part of them"
+)]
+
 pub(crate) mod clients;
 pub(crate) mod commands;
 mod dice;
@@ -8,6 +14,7 @@ pub(crate) mod foreign;
 mod kinds;
 mod layers;
 mod logs;
+pub(crate) mod place;
 pub(crate) mod postgres;
 pub(crate) mod program;
 mod told;
