@@ -28,7 +28,7 @@ use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::format::rule_set::RuleSet;
 use crate::matching::condition::{Condition, FieldPath};
-use crate::readings::tools::{common_names, is_common};
+use crate::readings::tools::{client_of, common_names, is_common};
 use countersign::decision::ToolDecision;
 
 /// The names of arguments that the tools of the common vocabulary have.
@@ -55,7 +55,8 @@ pub(super) fn findings<'a>(file: &'a RuleFile, tests: &Engine) -> Vec<CoverageFi
         text,
     };
     for rule in &file.rules {
-        if !file.examples.is_empty() && !spoken.contains(&rule.id) {
+        let is_tested = spoken.contains(&rule.id) || asks_alone(file, rule);
+        if !file.examples.is_empty() && !is_tested {
             let text = "no test makes this rule speak: add a call to `[test]` that it is about";
             found.push(of_rule(rule, "untested", text.to_owned()));
         }
@@ -65,6 +66,22 @@ pub(super) fn findings<'a>(file: &'a RuleFile, tests: &Engine) -> Vec<CoverageFi
         found.extend(of_servers(file, rule).map(|text| of_rule(rule, "no-server", text)));
     }
     found
+}
+
+/// Tells whether a rule asks about whole names of tools of servers, without a condition, in a file in which no pattern allows
+/// such a tool: it is asked about without the rule, too, and a test would show nothing.
+pub(super) fn asks_alone(file: &RuleFile, rule: &Rule) -> bool {
+    let is_whole = |it: &ToolPattern| it.of_server().is_some() && it.is_literal();
+    let has_condition = !rule.whole.is_empty() || !rule.commands.is_empty();
+    let demands = rule.people.is_some() || rule.at_most.is_some() || rule.every_time;
+    let mut allowing = file.rules.iter().filter(|it| it.effect == ToolDecision::Allow);
+    rule.effect == ToolDecision::Ask
+        && !has_condition
+        && !demands
+        && rule.exceptions.is_empty()
+        && rule.tools.iter().all(is_whole)
+        && !file.default_allow
+        && allowing.all(|it| it.tools.iter().all(ToolPattern::is_literal))
 }
 
 /// The rules that some test makes speak. Tests that pass by the default alone are found on the way.
@@ -206,6 +223,19 @@ fn misspelt_sources(file: &RuleFile, rule: &Rule, is_tested: bool) -> Vec<String
             "the vocabulary of coding agents has no tool `{name}`{}",
             meant.unwrap_or_default()
         ));
+    }
+    // A test by the same name says that it is meant.
+    for (client, name) in rule.tools.iter().filter_map(ToolPattern::of_client) {
+        let Some(tools) = client_of(client).filter(|tools| !is_tested && !tools.knows(name)) else {
+            continue;
+        };
+        if let Some(meant) = near(tools.names(), name) {
+            let form = match tools.get(meant) {
+                Some((kind, _)) => kind.name().to_owned(),
+                None => format!("{client}:{meant}"),
+            };
+            found.push(format!("{} has no tool `{name}`: is `{form}` meant?", tools.client));
+        }
     }
     let others = || {
         let rules = file.rules.iter().filter(|other| other.id != rule.id);

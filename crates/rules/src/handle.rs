@@ -259,6 +259,11 @@ impl Rules {
         self.shared.engine.places.root()
     }
 
+    /// Whether paths are resolved by the file system.
+    pub(crate) fn looks_at_files(&self) -> bool {
+        self.shared.engine.places.looks()
+    }
+
     /// The rules that mean something else in another root, each with its file and line: those with a path that begins
     /// there, such as `.` or `src/**`, or with a condition on commands. Where the root is not certain to be a project,
     /// such rules may be about the whole disk.

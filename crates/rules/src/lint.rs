@@ -152,7 +152,8 @@ impl Linting<'_> {
         if file.default_allow {
             self.add(file, None, "over-wide", "every call that no rule speaks about is allowed");
         }
-        if file.examples.is_empty() && !file.rules.is_empty() {
+        let does_more = |rule: &Rule| !coverage::asks_alone(file, rule);
+        if file.examples.is_empty() && file.rules.iter().any(does_more) {
             self.add(
                 file,
                 None,
@@ -166,7 +167,9 @@ impl Linting<'_> {
                 path.strip_prefix(rules.root()).is_ok_and(|path| !is_protected(path))
             })
         };
-        if file.layer == Layer::User && file.path.as_ref().is_some_and(inside) {
+        // Where no file is looked at, as in a job of CI, the working tree is not where agents work.
+        let is_looked_at = file.layer == Layer::User && rules.looks_at_files();
+        if is_looked_at && file.path.as_ref().is_some_and(inside) {
             self.add(file, None, "writable", "the file is in the workspace, where tools may write: move it to the configuration directory");
         }
         let own = |rule: &Rule| file.rules.iter().any(|it| it.id == rule.id);

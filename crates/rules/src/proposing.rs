@@ -44,6 +44,9 @@ const MAX_VALUES: usize = 8;
 /// A text that is longer is content, and no rule compares it.
 const MAX_TEXT: usize = 200;
 
+/// The most words of a command that a rule names.
+const MAX_WORDS: usize = 6;
+
 /// The most other calls that a proposal shows.
 const MAX_SHOWN: usize = 5;
 
@@ -188,7 +191,7 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
             Some(words) if words.is_empty() => {
                 Err("the command does not begin with plain words".into())
             }
-            Some(words) => self.by_words(calls, &words.join(" ")),
+            Some(words) => self.by_common_words(calls, &words),
             None => self.by_arguments(calls),
         };
         self.add(calls, tried);
@@ -227,8 +230,12 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         }
         let tool = quoted(&literal(entry)?);
         let rule = format!("[[rule]]\nid = \"{ID}\"\nallow = {tool}\n{}", conditions.join("\n"));
-        let rules =
-            (self.with)(&format!("{NOTHING}{rule}\n")).map_err(|error| error.to_string())?;
+        // The place of a problem is one of a text that no person sees.
+        let problem = |error: RulesError| {
+            let problems: Vec<&str> = error.problems().iter().map(|it| it.text()).collect();
+            problems.join("; ")
+        };
+        let rules = (self.with)(&format!("{NOTHING}{rule}\n")).map_err(problem)?;
         for entry in all() {
             let ruling = rules.decide(&entry.call());
             if ruling.decision() != ToolDecision::Allow {
@@ -236,6 +243,22 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
             }
         }
         Ok((rule, rules))
+    }
+
+    /// A rule about the most words that commands begin with. If there is none about the first words, a longer one is not
+    /// tried: what they run is in their arguments.
+    fn by_common_words(
+        &self,
+        calls: &[&ApprovedCall<'_>],
+        first: &[&str],
+    ) -> Result<TriedRule, String> {
+        let widest = self.by_words(calls, &first.join(" "))?;
+        let common = common_words(calls);
+        let longer = (first.len() + 1..=common.len()).rev();
+        let narrower = longer
+            .filter_map(|count| self.by_words(calls, &common.get(..count)?.join(" ")).ok())
+            .next();
+        Ok(narrower.unwrap_or(widest))
     }
 
     /// A rule about the first words of commands, with the fewest classes.
@@ -461,6 +484,19 @@ fn first_words(command: &str) -> Vec<&str> {
         [program, ..] if plain_words(&[*program]) => vec![*program],
         _ => Vec::new(),
     }
+}
+
+/// The plain words that all of these commands begin with.
+fn common_words<'e>(calls: &[&ApprovedCall<'e>]) -> Vec<&'e str> {
+    let words = |call: &&ApprovedCall<'e>| {
+        let words = command(call.entry).unwrap_or_default().split_whitespace();
+        words.take(MAX_WORDS).take_while(|word| plain_words(&[*word])).collect::<Vec<_>>()
+    };
+    let all = calls.iter().map(words).reduce(|one, other| {
+        let same = one.into_iter().zip(other).take_while(|(a, b)| a == b);
+        same.map(|(word, _)| word).collect()
+    });
+    all.unwrap_or_default()
 }
 
 /// The common part of calls that one rule may be about: the tool, and the words of a command or the names of arguments.

@@ -4,7 +4,10 @@
 //! decides about real calls, and count nothing. Paths are resolved *now*: a recorded call whose file is gone by then
 //! may be decided differently under the same rules, and is then listed as a change.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
+use serde_json::json;
 
 use super::handle::Rules;
 use super::journal::JournalEntry;
@@ -84,7 +87,8 @@ impl Replayed {
     }
 }
 
-/// Decides about the calls of a [journal](super::DecisionJournal) again, under these rules. Nothing is counted.
+/// Decides about the calls of a [journal](super::DecisionJournal) again, under these rules. Nothing is counted. The pass after
+/// an approval is none of its own, unless its arguments were edited.
 ///
 /// ```
 /// use countersign_rules::{DecisionJournal, RuleCall, Rules, replay};
@@ -103,8 +107,12 @@ impl Replayed {
 /// ```
 #[must_use]
 pub fn replay<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>, rules: &Rules) -> Replayed {
-    let mut replayed = Replayed::default();
+    let (mut replayed, mut seen) = (Replayed::default(), HashSet::new());
     for entry in entries {
+        let is_new = seen.insert((&entry.run, &entry.call, json!(entry.args).to_string()));
+        if entry.approved && !entry.run.is_empty() && !is_new {
+            continue;
+        }
         // An entry with another word for its decision is compared as if it had been denied: any other result is shown.
         let from = entry.decision().unwrap_or(ToolDecision::Deny);
         replayed.add(&entry.call(), from, rules);

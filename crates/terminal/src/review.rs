@@ -3,10 +3,12 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use countersign::deferred::{Answer, ToolApproval};
 use countersign::error::BoxError;
-use countersign::ledger::{GrantOffer, Offers, Record};
+use countersign::ledger::{GrantOffer, Millis, Offers, Record};
+use countersign::show::counted;
 use futures::future::{Either, select};
 use tokio::runtime::Handle;
 
@@ -79,7 +81,7 @@ impl TerminalHandler {
         let abandoned = Arc::clone(&waiting.0);
         let offers = Offers::of(&record.ask);
         let offers = if offers.is_empty() { None } else { Some((call, offers)) };
-        let who = record.ask.principal().unwrap_or_default().to_owned();
+        let who = asking(record.ask.principal(), record.parked_at, SystemTime::now());
         let this = self.clone();
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
@@ -103,6 +105,22 @@ impl TerminalHandler {
     }
 }
 
+/// Who asks, and how long ago where it is longer than a minute: an ask of a session that is long gone looks like one that is
+/// waited for otherwise.
+fn asking(who: Option<&str>, parked_at: Millis, now: SystemTime) -> String {
+    let who = who.filter(|who| !who.is_empty());
+    let parked = Duration::from_millis(u64::try_from(parked_at).unwrap_or_default());
+    let age = now.duration_since(SystemTime::UNIX_EPOCH + parked).unwrap_or_default();
+    let minutes = usize::try_from(age.as_secs() / 60).unwrap_or(usize::MAX);
+    let ago = match minutes {
+        0 => return who.unwrap_or_default().to_owned(),
+        1..120 => counted(minutes, "minute"),
+        120..2880 => counted(minutes / 60, "hour"),
+        _ => counted(minutes / 1440, "day"),
+    };
+    format!("{} ({ago} ago)", who.unwrap_or("The agent"))
+}
+
 /// The answer of a dialogue about one call, and the grant that was chosen with it.
 type DialogueAnswer = (Option<ToolApproval>, Option<GrantOffer>);
 
@@ -115,5 +133,33 @@ fn reviewed(decided: Result<DialogueAnswer, Gone>) -> Review {
         Err(Gone::Skipped) => Review::Skipped,
         Err(Gone::Abandoned) => Review::Withdrawn,
         Err(_) => Review::Stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S16: "An ask that waits for longer than a minute says for how long."
+    #[test]
+    fn an_ask_that_waits_long_says_since_when() {
+        let after = |seconds: u64| {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + seconds);
+            asking(Some("ann"), 1_000_000, now)
+        };
+        for (seconds, says) in [
+            (0, "ann"),
+            (59, "ann"),
+            (60, "ann (1 minute ago)"),
+            (7_199, "ann (119 minutes ago)"),
+            (7_200, "ann (2 hours ago)"),
+            (172_800, "ann (2 days ago)"),
+        ] {
+            assert_eq!(after(seconds), says, "{seconds}");
+        }
+        let late = SystemTime::UNIX_EPOCH + Duration::from_secs(180);
+        assert_eq!(asking(None, 0, late), "The agent (3 minutes ago)");
+        // A clock that was set back.
+        assert_eq!(asking(None, 1_000_000, SystemTime::UNIX_EPOCH), "");
     }
 }

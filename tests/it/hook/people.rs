@@ -76,3 +76,38 @@ async fn the_clients_own_question_is_not_for_certain_people() {
         assert!(told.contains(r#""permissionDecision":"deny""#), "{people}: {told}");
     }
 }
+
+/// R9: "in the hook", also where the name of a tool only may be that of the rule: no one but its people approves it.
+#[tokio::test]
+async fn a_call_that_may_be_one_for_certain_people_waits_for_them() {
+    let rules = "version = 2\n[[rule]]\nid = 'pay'\nask = 'mcp:bank/pay'\npeople = 2\napprovers = ['ann', 'bob']";
+    let rules = Rules::builder().lexical().text("mine.toml", rules).load().unwrap();
+    // The client's configuration has no server `bank`.
+    let hook = Hook::new(Client::Claude).servers(Some(Vec::new())).principal("carl");
+    let hook = hook.layered(rules.into_layer()).unknown_by_name(true);
+    let ledger = Ledger::new(MemoryStore::new());
+    let payload = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c",
+        "tool_name": "mcp__bank__pay", "tool_input": {"amount": 5000},
+    })
+    .to_string();
+    let calls = async || {
+        let until = Instant::now() + Duration::from_millis(5);
+        let reply = hook.answer(payload.as_bytes(), until, async { Ok(ledger.clone()) }).await;
+        reply.stderr().to_owned()
+    };
+    assert!(calls().await.contains("waits for approval"));
+    let pending = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
+    for (by, made) in [
+        ("mallory", Decided::NotAllowed),
+        ("ann", Decided::Recorded { approvals: 1, needed: 2, again: false }),
+    ] {
+        let yes = Answer::Approve { args: None };
+        let decided = ledger.decide(pending.ask.id(), &pending.fingerprint, by, yes).await.unwrap();
+        assert_eq!(decided, made, "{by}");
+        assert!(calls().await.contains("waits for approval"), "{by}");
+    }
+    let yes = Answer::Approve { args: None };
+    ledger.decide(pending.ask.id(), &pending.fingerprint, "bob", yes).await.unwrap();
+    assert_eq!(calls().await, "", "the call may run");
+}

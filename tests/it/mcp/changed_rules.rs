@@ -94,3 +94,37 @@ async fn a_running_guard_decides_by_its_files_as_they_are() {
     deny_all(called("write", 7).await);
     assert_eq!(desk.runs().len(), 5);
 }
+
+/// R3: "a guard that began without rules takes its usual file once it is there": what asks and denies counts at once, and what
+/// allows when a person has accepted it.
+#[tokio::test]
+async fn a_running_guard_takes_its_first_file_of_rules() {
+    let desk = Desk::new();
+    let object = json!({"type": "object"});
+    let mut server = desk.told();
+    server["tools"] =
+        json!([{"name": "read", "inputSchema": object}, {"name": "write", "inputSchema": object}]);
+    let options = ["--name", "files", "--wait", "0", "--danger-accept-all-tools"];
+    let command = desk.guard_of("ann", &options, &server);
+    let mut client = Client::earlier(command, "2025-11-25", json!({})).await;
+    let mut called = async |tool: &str, n: u32| told(&client.call(tool, json!({"n": n})).await);
+    let (text, is_error) = called("read", 0).await;
+    assert!(is_error && text.contains("waits for an approval"), "{text}");
+    assert!(text.contains("on a terminal with `countersign asks review`"), "{text}");
+
+    let file = desk.user.home().join(".config/countersign/guard/files.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let deny = "[[rule]]\nid = 'b'\ndeny = 'mcp:files/write'\nreason = 'nothing is written'\n";
+    std::fs::write(&file, format!("version = 1\n{deny}")).unwrap();
+    let (text, is_error) = called("write", 1).await;
+    assert!(is_error && text.contains("nothing is written"), "{text}");
+    assert!(called("read", 1).await.0.contains("waits for an approval"));
+
+    let wide = format!("version = 1\n{deny}[[rule]]\nid = 'a'\nallow = 'mcp:files/*'\n");
+    std::fs::write(&file, &wide).unwrap();
+    assert!(called("read", 2).await.0.contains("waits for an approval"));
+    AcceptedRules::at(desk.user.state("rules")).accept(&file, Some(&wide)).unwrap();
+    assert!(!called("read", 3).await.1);
+    assert!(called("write", 3).await.1);
+    assert_eq!(desk.runs().len(), 1);
+}

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::hooks::{CALL, Call};
 use super::{Ended, User};
+use crate::support::program;
+use crate::terminal::lines::Session;
 
 const ALL: [&str; 11] = [
     "init",
@@ -197,11 +199,33 @@ fn the_servers_of_a_client_are_guarded_without_an_agent() {
     let nothing = run(&["init", "--yes"]);
     assert!(nothing.status == 3 && nothing.out.contains("--guard on"), "{nothing:?}");
     assert_eq!(user.text(DESKTOP), SERVERS);
+    let journal = run(&["init", "--yes", "--journal", "on"]);
+    assert!(journal.status == 0 && journal.out.contains("No agent and no server was chosen"));
+    assert!(journal.out.contains("--guard on") && !journal.out.contains("waits for you"));
+    assert_eq!(run(&["init", "--undo"]).status, 0);
     let guarded = run(&["init", "--yes", "--guard", "on"]);
     assert_eq!(guarded.status, 0, "{guarded:?}");
     assert!(user.text(DESKTOP).contains("\"guard\""));
     assert!(!user.home().join(".config/countersign/rules.toml").exists());
     assert_eq!(run(&["init", "--undo"]).status, 0);
+    assert_eq!(user.text(DESKTOP), SERVERS);
+}
+
+/// A person who wants no guard, and has no agent, is asked nothing more.
+#[test]
+fn without_anything_to_protect_nothing_more_is_asked() {
+    let user = User::new();
+    user.put(DESKTOP, SERVERS);
+    let command = pty_process::blocking::Command::new(program("countersign"))
+        .arg("init")
+        .env_clear()
+        .env("HOME", user.home())
+        .env("PATH", "/nowhere");
+    let mut session = Session::of(command);
+    session.until("Put a guard in front of the MCP servers of Claude Desktop?", 1).send("n\r");
+    session.until("Nothing was chosen, so nothing was changed.", 1);
+    assert_eq!(session.ended(), Some(3), "{}", session.shown());
+    assert!(!session.shown().contains("journal"), "{}", session.shown());
     assert_eq!(user.text(DESKTOP), SERVERS);
 }
 

@@ -86,10 +86,15 @@ fn a_hostile_call_cannot_write_lines_of_the_ledger_and_nothing_is_left_out_in_si
             "{text}"
         );
     }
-    let store = user.state("asks.db").display().to_string();
-    let left_out =
-        format!("\n  left out: see `countersign asks show {id} --store sqlite:{store}`\n");
+    let left_out = format!("\n  left out: see `countersign asks show {id}`\n");
     assert!(listed.contains(&left_out), "{listed}");
+    // A store that is not the usual one is in the command.
+    let store = format!("sqlite:{}", user.state("asks.db").display());
+    let by_variable =
+        user.command(&["asks", "list", "--text"]).env("COUNTERSIGN_STORE", &store).output();
+    let by_variable = String::from_utf8(by_variable.unwrap().stdout).unwrap();
+    let left_out = format!("\n  left out: see `countersign asks show {id} --store {store}`\n");
+    assert!(by_variable.contains(&left_out), "{by_variable}");
     assert!(!shown.contains("\n  left out: "), "{shown}");
     assert!(
         shown.replace("\n      : ", "").contains(&format!("\n      long: \"{long}\"\n")),
@@ -200,7 +205,7 @@ fn where_there_is_nothing_the_way_on_is_said() {
     for (words, ways) in [
         (
             &["asks", "list", "--state", "pending", "--text"][..],
-            &["asks list --store", "asks review"][..],
+            &["`countersign asks list`", "`countersign asks review`"][..],
         ),
         (&["asks", "list", "--text"], &["hook install CLIENT", "countersign guard"]),
         (&["grants", "list"], &["asks review", "grants make"]),

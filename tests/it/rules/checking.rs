@@ -112,6 +112,41 @@ fn a_misspelt_server_and_a_misspelt_tool_of_the_vocabulary_are_found() {
     assert!(!texts(&file("client:todo", "client:todo: {}")).contains("misspelt"));
 }
 
+/// R7: a tool of a client by a name that is near to one that it has.
+#[test]
+fn a_misspelt_tool_of_a_client_is_found() {
+    let rule = |tool: &str| format!("version = 1\n[[rule]]\nid = 'a'\nallow = '{tool}'\n");
+    for (tool, says) in [
+        ("claude:Skil", "Claude Code has no tool `Skil`: is `claude:Skill` meant?"),
+        ("claude:WebFech", "Claude Code has no tool `WebFech`: is `fetch` meant?"),
+    ] {
+        let said = texts(&rule(tool));
+        assert!(said.contains(says), "{tool}: {said}");
+        let tested = format!("{}[test]\nallow = '{tool}: {{}}'\n", rule(tool));
+        assert!(!texts(&tested).contains("misspelt"), "{}", texts(&tested));
+    }
+    for tool in ["claude:Skill", "claude:Workflow", "cursor:Skil"] {
+        assert!(!texts(&rule(tool)).contains("misspelt"), "{tool}: {}", texts(&rule(tool)));
+    }
+}
+
+/// A rule that asks about a tool of a server, and does nothing else, needs no test, unless a pattern allows the tool.
+#[test]
+fn a_rule_that_only_asks_about_a_tool_of_a_server_needs_no_test() {
+    let asks = "version = 2\n[[rule]]\nid = 'a'\nask = 'mcp:git/git_push'\nreason = 'why'\n";
+    assert_eq!(found(asks), []);
+    let allows = format!("{asks}[[rule]]\nid = 'b'\nallow = 'mcp:git/git_log'\n");
+    assert_eq!(found(&allows), [("untested", String::new(), 1)]);
+    let tested = format!("{allows}[test]\nallow = 'mcp:git/git_log: {{}}'\n");
+    assert_eq!(found(&tested), []);
+    let wide = tested.replace("'mcp:git/git_log'", "'mcp:git/*'");
+    assert!(found(&wide).contains(&("untested", "a".to_owned(), 2)));
+    for more in ["people = 2\n", "every_time = true\n", "where.force = true\n"] {
+        let found = found(&format!("{asks}{more}"));
+        assert_eq!(found, [("untested", String::new(), 1)], "{more}");
+    }
+}
+
 /// R1: "A tool of a coding agent … by the agent's own name for it": another word in front of it is an error that says so.
 #[test]
 fn a_tool_of_a_client_that_is_not_known_is_an_error_that_names_the_forms() {

@@ -361,3 +361,27 @@ proptest! {
         });
     }
 }
+
+/// The policy for a team on the page about rules loads with the members of its group, and its tests hold.
+#[test]
+fn the_policy_of_the_page_for_a_team_is_one() {
+    let page = include_str!("../../../docs/guide/rules.md");
+    let (_, section) = page.split_once("# A policy for a team").unwrap();
+    let text = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let load = |members: &[&str]| {
+        let members: Vec<String> = members.iter().map(|it| (*it).to_owned()).collect();
+        let rules = Rules::builder().lexical().groups([("finance", members)]);
+        rules.text("team.toml", text).load()
+    };
+    let rules = load(&["ann", "bob"]).unwrap();
+    assert_eq!(countersign_rules::lint(&rules, None), []);
+    let call = rules.written_call("mcp:bank/pay: {amount: 5000}").unwrap();
+    let said = rules.explain(&call.call()).to_string();
+    assert!(
+        said.contains("2 people of group:finance have to approve, and not the requester"),
+        "{said}"
+    );
+    // One person cannot be two.
+    let error = load(&["ann"]).unwrap_err().to_string();
+    assert!(error.contains("2 people have to approve"), "{error}");
+}

@@ -117,6 +117,32 @@ fn calls_of_one_kind_get_the_fewest_classes_and_what_they_would_also_have_allowe
     with(&text).expect("what is printed is a file of rules");
 }
 
+/// R7: "the narrowest rules": all the words that the commands have in common, and not only those of the program's command.
+#[test]
+fn a_rule_about_commands_names_all_the_words_that_they_begin_with() {
+    let found = proposed(&commands(&[
+        ("gh pr create --title 'one'", true),
+        ("gh pr create --title 'two'", true),
+        ("gh pr create --body 'three'", true),
+        ("gh pr merge 7", false),
+    ]));
+    let [one] = &found.rules[..] else { panic!("{found}") };
+    assert!(one.rule.contains("where.command.runs = \"gh pr create\""), "{found}");
+    assert!(one.also.is_empty(), "{found}");
+}
+
+/// The reason why there is no rule names no place: the text that was tried is no file of the person.
+#[test]
+fn a_program_that_runs_its_arguments_gets_no_rule_about_its_first_words() {
+    let run = |day| (format!("python3 scripts/report.py --day {day}"), true);
+    let all = [run(1), run(2), run(3)];
+    let all: Vec<_> = all.iter().map(|(text, approved)| (text.as_str(), *approved)).collect();
+    let found = proposed(&commands(&all));
+    assert!(found.rules.is_empty(), "{found}");
+    let why = &found.uncovered[0].why;
+    assert!(why.starts_with("`python3` runs the program in its arguments"), "{why}");
+}
+
 /// R2: a rule that allows is no help against one that asks, which is said.
 #[test]
 fn what_a_stricter_rule_asks_about_is_not_covered() {

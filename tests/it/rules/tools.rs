@@ -2,7 +2,9 @@
 
 use countersign::ToolDefinition;
 use countersign::decision::ToolDecision;
-use countersign_rules::{DecisionJournal, RuleCall, import_claude, import_codex, lint, replay};
+use countersign_rules::{
+    DecisionJournal, JournalEntry, RuleCall, import_claude, import_codex, lint, replay,
+};
 use serde_json::json;
 
 use super::{args, builder, rules, run};
@@ -86,6 +88,16 @@ fn a_replay_under_the_same_rules_changes_nothing_and_reports_widening() {
     assert_eq!(replayed.changes[0].args["command"], "cargo test");
     let narrow = builder("version = 1").load().unwrap();
     assert!(!replay(&entries, &narrow).widens());
+    // The pass after an approval is of the call that was asked about, unless its arguments were edited.
+    let of_run = |mut entry: JournalEntry, approved| {
+        (entry.run, entry.call) = ("run".into(), "c1".into());
+        entry.of_approved(approved)
+    };
+    let (asked, edited) = (entries[2].clone(), entries[1].clone());
+    let both = [of_run(asked.clone(), false), of_run(asked, true)];
+    assert_eq!(replay(&both, &wide).calls, 1);
+    let both = [both[0].clone(), of_run(edited, true)];
+    assert_eq!(replay(&both, &wide).calls, 2);
     assert_eq!(journal.prune().unwrap(), 0);
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(journal.keep_days(0).prune().unwrap(), 3);

@@ -145,8 +145,7 @@ impl SourceArgs {
             None if self.files.is_empty() => match configured.rules() {
                 Some(file) => builder = builder.file(file),
                 None => {
-                    let problem = "name `--rules FILE` or `--preset NAME`, as there is no `rules.toml` of yours: `countersign init` writes one";
-                    return Err(CommandError::Usage(problem.into()));
+                    return Err(CommandError::Usage(configured.without_rules()));
                 }
             },
             None => {}
@@ -182,6 +181,25 @@ impl Configured {
     fn rules(&self) -> Option<PathBuf> {
         let (directories, _) = self.0.as_ref()?;
         Some(directories.config().join("rules.toml")).filter(|file| file.exists())
+    }
+
+    /// What to do where this user has no file of rules. Guards have files of their own.
+    fn without_rules(&self) -> String {
+        let mut text = "name `--rules FILE` or `--preset NAME`, as there is no `rules.toml` of yours: `countersign init` writes one"
+            .to_owned();
+        let folder = self.0.as_ref().map(|(directories, _)| directories.config().join("guard"));
+        let entries =
+            folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<_> =
+            files.filter(|file| file.extension().is_some_and(|it| it == "toml")).collect();
+        files.sort();
+        if !files.is_empty() {
+            let files: Vec<_> =
+                files.iter().map(|file| format!("`--rules {}`", file.display())).collect();
+            text += &format!("; the rules of your guards are {}", files.join(", "));
+        }
+        text
     }
 
     /// The named journal, or that of the configuration, with its entries and the number of lines that cannot be read.

@@ -1,11 +1,12 @@
 //! The store that a command has used, and the commands that its texts give.
 //!
 //! A client starts the guard with an environment of its own, and a person reads the guard's log in a shell with another
-//! one. So a command that a text gives names its store, always: without it, the same words may look into another one.
+//! one. So a command that a text gives names its store: without it, the same words may look into another one. A command that a
+//! person runs in a shell leaves it out where the store is the usual one of this user.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use countersign_cli::config::StoreUrl;
+use countersign_cli::config::{Config, Directories, StoreUrl};
 
 use crate::Context;
 use crate::paths::{absolute, sqlite_url};
@@ -15,6 +16,18 @@ pub(crate) struct UsedStore {
     url: StoreUrl,
     name: String,
     config: Option<PathBuf>,
+    /// `true` if the same words without the store find it in any shell of this user.
+    is_usual: bool,
+}
+
+/// The store of this user where no option and no variable names one.
+fn usual(config: Option<&Path>) -> Option<StoreUrl> {
+    if std::env::var_os("COUNTERSIGN_STORE").is_some() {
+        return None;
+    }
+    let directories = Directories::of_user().ok()?;
+    let config = Config::load(&directories, config).ok()?;
+    Some(config.store_url(&directories, None))
 }
 
 impl UsedStore {
@@ -24,7 +37,14 @@ impl UsedStore {
             StoreUrl::Sqlite(path) => sqlite_url(path).unwrap_or_else(|_| url.to_string()),
             other => other.to_string(),
         };
-        Self { url, name, config: context.config_file.clone() }
+        Self { url, name, config: context.config_file.clone(), is_usual: false }
+    }
+
+    /// The store of a command that a person runs in a shell.
+    pub(crate) fn here(context: &Context, given: Option<&StoreUrl>) -> Self {
+        let used = Self::new(context, given);
+        let is_usual = usual(used.config.as_deref()).is_some_and(|url| url == used.url);
+        Self { is_usual, ..used }
     }
 
     /// The URL, without a password.
@@ -59,7 +79,10 @@ impl UsedStore {
             let file = absolute(file).unwrap_or_else(|_| file.display().to_string());
             command += &format!(" --config {}", quoted(&file));
         }
-        command + &format!(" --store {}", quoted(&self.name))
+        match self.is_usual {
+            true => command,
+            false => command + &format!(" --store {}", quoted(&self.name)),
+        }
     }
 }
 
@@ -78,7 +101,7 @@ mod tests {
 
     fn used(url: &str) -> UsedStore {
         let url: StoreUrl = url.parse().unwrap_or(StoreUrl::Memory);
-        UsedStore { name: url.to_string(), url, config: None }
+        UsedStore { name: url.to_string(), url, config: None, is_usual: false }
     }
 
     #[test]

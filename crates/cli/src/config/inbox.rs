@@ -11,6 +11,21 @@ use serde::Deserialize;
 
 use super::{Config, ConfigError, Directories, key, private};
 
+/// Where a person answers an ask, as a model is told it: no link decides.
+///
+/// ```
+/// use countersign_cli::config::answering;
+///
+/// assert!(answering("").contains("`countersign asks review`"));
+/// assert!(answering(" at http://127.0.0.1:8788/").contains("inbox` at http://127.0.0.1:8788/, or"));
+/// ```
+#[must_use]
+pub fn answering(place: &str) -> String {
+    format!(
+        "A person answers it in `countersign inbox`{place}, or on a terminal with `countersign asks review`: tell them so."
+    )
+}
+
 /// The table `[inbox]` of a configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

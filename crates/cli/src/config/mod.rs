@@ -48,7 +48,7 @@ pub use private::{replace_file, write as write_private};
 pub use countersign_stores::StoreUrl;
 pub use directories::Directories;
 pub use error::ConfigError;
-pub use inbox::{InboxConfig, WebhookConfig};
+pub use inbox::{InboxConfig, WebhookConfig, answering};
 pub use journal::JournalConfig;
 pub use lasting::LastingProgram;
 pub use linked::linked_places;

@@ -574,8 +574,8 @@ impl Hook {
     }
 
     /// Decides a call also as one of the other servers' tools that its name may be the name of. A denial of one of them is
-    /// the error; a question is a doubt about the call, unless it is only that no rule allows a tool of a server that
-    /// the client does not have.
+    /// the error; a question is one about the call, with the people whom it demands, unless it is only that no rule allows a
+    /// tool of a server that the client does not have.
     async fn judge_other_ways(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
         for way in std::mem::take(&mut normal.ways) {
             let other = normal.by(&way);
@@ -589,12 +589,9 @@ impl Hook {
                 let asked = pending.requests();
                 let of_rules = |question: &&Question| question.key() != "default";
                 let questions = asked.questions(ID).iter();
-                let counted = questions.filter(|it| way.is_configured || of_rules(it));
-                let reasons: Vec<&str> = counted.map(Question::reason).collect();
-                if !reasons.is_empty() && self.stack.is_some() {
-                    let (shown, why) = (way.shown(), reasons.join("; "));
-                    normal
-                        .doubt("mcp-name", format!("it may be `{}`: {why}", shown.escape_debug()));
+                if self.stack.is_some() {
+                    let counted = questions.filter(|it| way.is_configured || of_rules(it));
+                    normal.doubt_as(&way, counted);
                 }
             }
         }

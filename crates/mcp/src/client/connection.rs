@@ -239,7 +239,10 @@ impl Connection {
         };
         let running = match tokio::time::timeout(self.launch.start_timeout, all).await {
             Ok(started) => started?,
-            Err(_) => return Err(self.handshake("it did not answer in time")),
+            Err(_) => {
+                let seconds = self.launch.start_timeout.as_secs_f32();
+                return Err(self.handshake(&format!("it did not answer within {seconds} seconds")));
+            }
         };
         // The library takes any text for a revision, and would read messages of an unknown one as those it knows.
         match running.peer().peer_info().map(|info| info.protocol_version.clone()) {

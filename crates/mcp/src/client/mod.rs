@@ -3,6 +3,7 @@
 pub(crate) mod announcements;
 pub(crate) mod child;
 pub(crate) mod connection;
+mod handshakes;
 pub(crate) mod hello;
 pub(crate) mod hints;
 pub(crate) mod launch;

@@ -343,12 +343,13 @@ pub(crate) fn closed() -> Reply {
     Reply::Result(Box::new(result::failed(text)))
 }
 
-/// The result for a client that was not answered in time: nothing but the id of the ask.
-pub(crate) fn waits(record: &Record, closed: bool) -> Reply {
+/// The result for a client that was not answered in time: the id of the ask, and where a person answers.
+pub(crate) fn waits(record: &Record, closed: bool, hint: &str) -> Reply {
     let id = record.ask.id();
+    let place = if hint.is_empty() { String::new() } else { format!(" {hint}") };
     let why = if closed { " Its form was closed without an answer." } else { "" };
     let text = format!(
-        "Not run yet: this call waits for an approval, under ask {id}.{why} Once it is approved, call the tool again \
+        "Not run yet: this call waits for an approval, under ask {id}.{why}{place} Once it is approved, call the tool again \
          with exactly the same arguments. Nothing has run."
     );
     Reply::Result(Box::new(result::failed(text)))

@@ -63,6 +63,7 @@ pub fn serve(tools: impl Into<Tools>) -> Server {
         keys: None,
         wait: Duration::from_secs(45),
         inbox: None,
+        answer_hint: String::new(),
         forms: true,
         principal: "mcp client".to_owned(),
         policy: Arc::new(|_, ask| ask),
@@ -104,6 +105,7 @@ pub struct Server {
     keys: Option<SealKeys>,
     wait: Duration,
     inbox: Option<Arc<InboxPlace>>,
+    answer_hint: String,
     forms: bool,
     principal: String,
     policy: Arc<AskPolicy>,
@@ -176,6 +178,21 @@ impl Server {
         place: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.inbox = Some(Arc::new(place));
+        self
+    }
+
+    /// Sets where a person answers, as a client is told it with the id of an ask that waits.
+    ///
+    /// ```
+    /// use countersign::FunctionToolset;
+    /// use countersign_mcp as mcp;
+    ///
+    /// let hint = "A person answers it at the desk of operations: tell them so.";
+    /// let server = mcp::serve(FunctionToolset::new()).answer_hint(hint);
+    /// # let _ = server;
+    /// ```
+    pub fn answer_hint(mut self, hint: impl Into<String>) -> Self {
+        self.answer_hint = hint.into();
         self
     }
 
@@ -389,6 +406,7 @@ impl Server {
             keys,
             wait: self.wait,
             inbox: self.inbox.clone(),
+            answer_hint: self.answer_hint.clone(),
             forms: self.forms,
             principal: self.principal.clone(),
             upstream,

@@ -205,7 +205,7 @@ impl Shared {
         closed: bool,
     ) -> Result<Reply, BoxError> {
         if client.returns {
-            return Ok(asker::waits(record, closed));
+            return Ok(asker::waits(record, closed, &self.answer_hint));
         }
         let why = "countersign: its client cannot come back for the decision";
         self.asks.ledger.cancel(record.ask.id(), why).await?;

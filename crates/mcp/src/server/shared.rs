@@ -113,6 +113,8 @@ pub(crate) struct Shared {
     pub(crate) keys: SealKeys,
     pub(crate) wait: Duration,
     pub(crate) inbox: Option<Arc<InboxPlace>>,
+    /// Where a person answers, for clients whose call waits.
+    pub(crate) answer_hint: String,
     /// Whether people may answer in forms of their clients.
     pub(crate) forms: bool,
     pub(crate) principal: String,

@@ -85,8 +85,8 @@ impl RulePeople {
                     None => {
                         is_known = false;
                         let text = format!(
-                            "there is no group `{group}`: name its members in `[groups]` of the configuration, or with \
-                             `RulesBuilder::groups`"
+                            "there is no group `{group}`: name its members in the configuration file (`config.toml`), \
+                             with `{group} = [\"ann\", \"bob\"]` below `[groups]`, or with `RulesBuilder::groups`"
                         );
                         source.problem(&self.span, text);
                     }

@@ -107,12 +107,31 @@ impl ClientTools {
         found.map(|(_, kind, renames)| (*kind, *renames))
     }
 
+    /// The client's names of all tools that are known, also of those that have no place in the vocabulary.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let rows = self.rows.iter().flat_map(|(names, ..)| names.iter().copied());
+        rows.chain(LITERAL.iter().filter(|(client, _)| *client == self.name).map(|(_, name)| *name))
+    }
+
+    /// Tells whether the client has a tool of this name, as far as is known.
+    pub(crate) fn knows(&self, tool: &str) -> bool {
+        self.names().any(|name| name == tool)
+    }
+
     /// The client's names of the tools of this kind.
     pub(crate) fn of_kind(&self, kind: CommonTool) -> impl Iterator<Item = &'static str> {
         let rows = self.rows.iter().filter(move |(_, own, _)| *own == kind);
         rows.flat_map(|(names, ..)| names.iter().copied())
     }
 }
+
+/// Tools that have no place in the vocabulary, as what they do depends on the machine: each is named literally in rules.
+const LITERAL: &[(&str, &str)] = &[
+    ("claude", "Skill"),
+    ("claude", "SlashCommand"),
+    ("claude", "ListMcpResourcesTool"),
+    ("claude", "ReadMcpResourceTool"),
+];
 
 /// The client of this name in patterns.
 pub(crate) fn client_of(name: &str) -> Option<&'static ClientTools> {

@@ -51,12 +51,12 @@ impl AsksArgs {
                 config.unopened_existing_store(&context.directories, url.as_ref()).await?
             }
             ParsedCommand::Other(AsksCommand::Review { .. }) => {
-                review::needs_terminal(&UsedStore::new(context, url.as_ref()))?;
+                review::needs_terminal(&UsedStore::here(context, url.as_ref()))?;
                 config.open_existing_store(&context.directories, url.as_ref()).await?
             }
             _ => config.open_existing_store(&context.directories, url.as_ref()).await?,
         };
-        let store = UsedStore::new(context, url.as_ref());
+        let store = UsedStore::here(context, url.as_ref());
         match job {
             ParsedCommand::Other(AsksCommand::Each) => each(&ledger, &store).await,
             ParsedCommand::Other(AsksCommand::Rekey { new_key_file }) => {

@@ -77,7 +77,7 @@ impl GuardInit {
         let project = project::root(self.project.as_deref(), context)?;
         places::refuse_in_project(context, url.as_ref(), &project)?;
         let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
-        let (name, store) = (self.server.named(), UsedStore::new(context, url.as_ref()));
+        let (name, store) = (self.server.named(), UsedStore::here(context, url.as_ref()));
         let principal = context.config.principal();
         // A client's guard has this name too, so that what is accepted here is accepted there.
         let guard = Guard::new(&*name, self.server.launch(context)?, ledger)
@@ -285,7 +285,8 @@ fn rules(server: &str, tools: &[OfferedTool], file: &Path) -> String {
          #   countersign rules accept\n\
          version = 1\n"
     );
-    for tool in tools.iter().filter(|it| it.standing() == ToolStanding::Accepted) {
+    let accepted = || tools.iter().filter(|it| it.standing() == ToolStanding::Accepted);
+    for tool in accepted() {
         let (id, pattern) = (json!(tool.name()), json!(format!("mcp:{server}/{}", tool.name())));
         let first = tool.description().lines().map(str::trim).find(|line| !line.is_empty());
         let first: String = show::escape(first.unwrap_or_default()).chars().take(100).collect();
@@ -302,6 +303,12 @@ fn rules(server: &str, tools: &[OfferedTool], file: &Path) -> String {
         };
         text +=
             &format!("[[rule]]\nid = {id}\nask = {pattern}\n{allow}reason = {}\n", json!(reason));
+    }
+    if let Some(tool) = accepted().find(|it| it.is_called_reading()) {
+        let call = json!(format!("mcp:{server}/{}: {{}}", tool.name()));
+        text += &format!(
+            "\n# A rule that allows has a test, which `countersign rules check` runs:\n# [test]\n# allow = [{call}]\n"
+        );
     }
     text
 }
@@ -360,11 +367,13 @@ impl PrintedEntries<'_> {
             "server": self.name, "accepted": accepted, "denied": denied, "called_reading": reading, "rules": file,
             "rules_written": is_new, "clients": entries.collect::<Vec<_>>(),
         });
-        let mut text = self.decided(tools, is_new, &reading);
+        // What is to do stands last, where it is on the screen.
+        let mut text = String::new();
         for (client, entry) in &clients {
             let entry = entry.replace('\n', "\n  ");
-            text += &format!("\n{} ({}):\n  {entry}\n", client.name, client.file);
+            text += &format!("{} ({}):\n  {entry}\n\n", client.name, client.file);
         }
+        text += &self.decided(tools, is_new, &reading);
         let review = store.command("asks review");
         text += &format!(
             "\nYou answer in a form of your client, or on a terminal: {review}{}",
@@ -397,11 +406,12 @@ impl PrintedEntries<'_> {
             );
         }
         text += &match self.started.as_slice() {
-            [] => "\nPut this into the configuration of your client, in place of the server, and start the client again.\n"
+            [] => "\nPut the entry of your client, which stands above, into its configuration in place of the server, and start the \
+                   client again.\n"
                 .to_owned(),
             started => format!(
-                "\nA guard of this name is in the configuration of {} already: start the client again. For another client, put \
-                 its entry in place of the server.\n",
+                "\nA guard of this name is in the configuration of {} already: start the client again. The entries above are for \
+                 other clients.\n",
                 started.join(" and ")
             ),
         };

@@ -20,7 +20,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use countersign::error::with_causes;
 use countersign::ledger::Ledger;
 use countersign::{ToolMiddlewareExt as _, Tools, ToolsExt as _};
-use countersign_cli::config::StoreUrl;
+use countersign_cli::config::{StoreUrl, answering};
 use countersign_mcp::{AskByHints, Guard};
 use countersign_rules::{Rules, RulesBuilder};
 
@@ -35,7 +35,7 @@ use ending::told_to_end;
 use http::HttpArgs;
 use init::GuardInit;
 use log::{accepting, log};
-use rules::CurrentRules;
+use rules::{CurrentRules, RulesToCome};
 use server_args::ServerArgs;
 
 /// The end of `--help`.
@@ -168,7 +168,8 @@ impl GuardArgs {
         guard = self.dangerous(guard);
         let told = told_to_end();
         let wait = Duration::from_secs(self.wait);
-        let mut server = guard.server().seal_keys(keys).wait(wait).shutdown(told.clone());
+        let server = guard.server().seal_keys(keys).wait(wait).shutdown(told.clone());
+        let mut server = server.answer_hint(answering(""));
         if let Some(rules) = labels {
             server = server.record_origins(move |tool| rules.label_of_tool(tool));
         }
@@ -214,15 +215,21 @@ impl GuardArgs {
         let home = context.directories.home();
         let rules = Rules::builder().counts(ledger.clone()).root(project).home(home);
         let rules = context.config.for_rules(rules, &context.directories, url);
-        let rules = rules.accepted(accepted_rules(&context.directories));
+        let accepted = accepted_rules(&context.directories);
+        let rules = rules.accepted(accepted.clone());
         let rules = own.iter().fold(rules, |rules, place| rules.protect(place));
         let secrets = self.http.token_file.iter().chain(&self.server.upstream_header_file);
         let rules = secrets.fold(rules, |rules, file| rules.protect(file));
-        let rules = self.files(context)?.into_iter().fold(rules, RulesBuilder::file);
+        let (files, server) = (self.files(context)?, self.server.named());
+        let to_come = files.is_empty().then(|| {
+            let file = places::usual_rules(context, &server);
+            RulesToCome::new(file, accepted, rules.clone())
+        });
+        let rules = files.into_iter().fold(rules, RulesBuilder::file);
         let rules = rules.load().map_err(|error| CommandError::Usage(with_causes(&error)))?;
         let undecided_root = self.project.is_none().then_some(project);
         let one_account = !context.config.is_shared(&context.directories, url);
-        CurrentRules::new(rules, self.server.named(), undecided_root, one_account)
+        CurrentRules::new((rules, to_come), server, undecided_root, one_account)
     }
 
     /// The files of rules: those that are named, or else the one that `guard init` has written for the server.

@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use countersign::error::with_causes;
 use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
-use countersign_rules::Rules;
+use countersign_rules::{AcceptedRules, Rules, RulesBuilder, RulesError};
 
 use crate::output::CommandError;
 use crate::project;
@@ -18,6 +19,7 @@ use crate::project;
 #[derive(Clone)]
 pub(super) struct CurrentRules {
     rules: Rules,
+    to_come: Option<RulesToCome>,
     server: String,
     /// The working directory, where no project was given.
     undecided_root: Option<PathBuf>,
@@ -25,19 +27,48 @@ pub(super) struct CurrentRules {
     one_account: bool,
 }
 
+/// The usual file of a guard that has begun without rules, which a person may write while it runs.
+#[derive(Clone)]
+pub(super) struct RulesToCome {
+    file: PathBuf,
+    accepted: AcceptedRules,
+    /// The rules without the file.
+    builder: Box<RulesBuilder>,
+    found: Arc<OnceLock<Rules>>,
+}
+
+impl RulesToCome {
+    pub(super) fn new(file: PathBuf, accepted: AcceptedRules, builder: RulesBuilder) -> Self {
+        Self { file, accepted, builder: Box::new(builder), found: Arc::default() }
+    }
+
+    /// The rules with the file, once it is there, and whether it was not there before. It was recorded that there was none,
+    /// so that a file which allows something is a change that a person accepts.
+    fn rules(&self) -> Result<Option<(&Rules, bool)>, RulesError> {
+        if let Some(found) = self.found.get() {
+            return Ok(Some((found, false)));
+        }
+        if !self.accepted.is_there(&self.file)? {
+            return Ok(None);
+        }
+        let rules = RulesBuilder::clone(&self.builder).file(&self.file).load()?;
+        Ok(Some((self.found.get_or_init(|| rules), true)))
+    }
+}
+
 impl CurrentRules {
     /// # Errors
     /// [`CommandError`] where the rules are about a project, and there is none.
     pub(super) fn new(
-        rules: Rules,
+        (rules, to_come): (Rules, Option<RulesToCome>),
         server: String,
         undecided_root: Option<&Path>,
         one_account: bool,
     ) -> Result<Self, CommandError> {
         let undecided_root = undecided_root.map(Path::to_owned);
-        let current = Self { rules, server, undecided_root, one_account };
-        current.check()?;
-        current.tell();
+        let current = Self { rules, to_come, server, undecided_root, one_account };
+        current.check(&current.rules)?;
+        current.tell(&current.rules);
         Ok(current)
     }
 
@@ -46,32 +77,37 @@ impl CurrentRules {
         Some(self.rules.clone()).filter(Rules::asks_for_origins)
     }
 
-    fn check(&self) -> Result<(), CommandError> {
-        self.undecided_root.as_ref().map_or(Ok(()), |root| project::check(&self.rules, root))
+    fn check(&self, rules: &Rules) -> Result<(), CommandError> {
+        self.undecided_root.as_ref().map_or(Ok(()), |root| project::check(rules, root))
     }
 
     /// Says in the log which rules can never be about this server, and what demands for certain people are worth on a store
     /// of one account.
-    fn tell(&self) {
+    fn tell(&self, rules: &Rules) {
         let server = &*self.server;
-        let silent = self.rules.never_about_server(server);
+        let silent = rules.never_about_server(server);
         if !silent.is_empty() {
             let silent = silent.join(", ");
             tracing::warn!(target: "countersign::rules", server, rules = silent, "some rules can never be about this server: a rule that allows names its tools as `mcp:SERVER/TOOL`");
         }
-        let of_people = self.rules.of_people();
+        let of_people = rules.of_people();
         if self.one_account && !of_people.is_empty() {
-            let rules = of_people.join(", ");
-            tracing::warn!(target: "countersign::rules", rules, "the store belongs to one account, which can answer in any name: `people`, `not_the_requester` and `approvers` protect from mistakes, not from this account");
+            let named = of_people.join(", ");
+            tracing::warn!(target: "countersign::rules", rules = named, "the store belongs to one account, which can answer in any name: `people`, `not_the_requester` and `approvers` protect from mistakes, not from this account");
         }
     }
 
-    /// Takes what has changed in the files; otherwise why nothing can be allowed.
-    fn look(&self) -> Result<(), String> {
-        let has_changed = self.rules.look().map_err(|error| with_causes(&error))?;
-        if has_changed {
+    /// The rules with what has changed in the files; otherwise why nothing can be allowed.
+    fn look(&self) -> Result<&Rules, String> {
+        let problem = |error: RulesError| with_causes(&error);
+        let found = match &self.to_come {
+            Some(to_come) => to_come.rules().map_err(problem)?,
+            None => None,
+        };
+        let (rules, is_new) = found.unwrap_or((&self.rules, false));
+        if rules.look().map_err(problem)? || is_new {
             let server = &*self.server;
-            match self.rules.needs_accepting() {
+            match rules.needs_accepting() {
                 true => {
                     tracing::warn!(target: "countersign::rules", server, "the rules were changed: the stricter of both decides until `countersign rules accept` is run on a terminal");
                 }
@@ -79,11 +115,15 @@ impl CurrentRules {
                     tracing::info!(target: "countersign::rules", server, "the rules were changed, and count from now on");
                 }
             }
-            self.tell();
+            if is_new && rules.asks_for_origins() {
+                tracing::warn!(target: "countersign::rules", server, "the rules are about the origins of values, which are not recorded yet: start the client again");
+            }
+            self.tell(rules);
         }
-        self.check().map_err(|error| match error {
+        self.check(rules).map_err(|error| match error {
             CommandError::Usage(problem) | CommandError::Store(problem) => problem,
-        })
+        })?;
+        Ok(rules)
     }
 }
 
@@ -94,7 +134,7 @@ impl ToolMiddleware for CurrentRules {
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match self.look() {
-            Ok(()) => self.rules.before_tool_call(cx, call).await,
+            Ok(rules) => rules.before_tool_call(cx, call).await,
             Err(problem) => {
                 tracing::error!(target: "countersign::rules", server = &*self.server, problem, "no call is allowed, as the rules cannot be used");
                 Decision::deny(format!(

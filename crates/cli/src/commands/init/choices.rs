@@ -72,26 +72,29 @@ impl Choices {
         }
         let edits = edits(args, asks, &rules, file.as_ref())?;
         let is_switched = |switch: Option<Switch>| switch.map(|it| it == Switch::On);
+        let allow = match args.allow {
+            None if asks => allow(&clients)?,
+            given => given,
+        };
+        let guards = match is_switched(args.guard) {
+            Some(on) => on,
+            None if asks && found.mcp.iter().any(|it| !it.open.is_empty()) => {
+                terminal::yes_or_no(&guard(found))?.unwrap_or_default()
+            }
+            None => false,
+        };
+        // Where nothing is protected there is nothing to write down, and nothing to answer.
+        let asks = asks && (guards || !clients.is_empty());
         let asked = |given: Option<Switch>, is_now: bool, question: &str| match is_switched(given) {
             Some(on) => Ok(on),
             None if is_now || !asks => Ok(is_now),
             None => terminal::yes_or_no(question).map(Option::unwrap_or_default),
         };
-        let allow = match args.allow {
-            None if asks => allow(&clients)?,
-            given => given,
-        };
         Ok(Self {
             allow,
             has_journal: asked(args.journal, context.config.journal.enabled, JOURNAL)?,
             has_inbox: asked(args.inbox, context.config.inbox.listen.is_some(), INBOX)?,
-            guards: match is_switched(args.guard) {
-                Some(on) => on,
-                None if asks && found.mcp.iter().any(|it| !it.open.is_empty()) => {
-                    terminal::yes_or_no(&guard(found))?.unwrap_or_default()
-                }
-                None => false,
-            },
+            guards,
             names_preset: args.preset.is_some(),
             clients,
             rules,

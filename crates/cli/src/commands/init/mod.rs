@@ -77,7 +77,10 @@ impl InitArgs {
         context.config.open_store(&context.directories, None).await?;
         let mut text: Vec<_> = steps.iter().map(|step| step.done(context)).collect();
         text.push(unwritten.trim_start().to_owned());
-        text.push(next(&steps, context));
+        text.push(match choices.clients.is_empty() && !choices.guards {
+            true => format!("No agent and no server was chosen. {}", ways(&found)),
+            false => next(&steps, context),
+        });
         text.retain(|it| !it.is_empty());
         Ok(CommandOutput::of(0, lines(&steps)).for_people(text.join("\n")))
     }
@@ -126,8 +129,8 @@ fn unwritten(found: &InitFindings, context: &Context) -> String {
     found.mcp.iter().filter(|file| file.has_more).map(line).collect()
 }
 
-/// Says how what was found is protected, where nothing of it was chosen.
-fn nothing_chosen(found: &InitFindings) -> CommandOutput {
+/// Says how what was found is protected.
+fn ways(found: &InitFindings) -> String {
     let mut ways: Vec<String> = Vec::new();
     for agent in &found.agents {
         let client = agent.client;
@@ -141,7 +144,11 @@ fn nothing_chosen(found: &InitFindings) -> CommandOutput {
         );
         ways.push(way);
     }
-    let text = format!("Nothing was chosen, so nothing was changed. {}", ways.join("; "));
+    ways.join("; ")
+}
+
+fn nothing_chosen(found: &InitFindings) -> CommandOutput {
+    let text = format!("Nothing was chosen, so nothing was changed. {}", ways(found));
     CommandOutput::of(3, Vec::new()).for_people(text)
 }
 

@@ -56,7 +56,7 @@ impl PinsArgs {
     pub(crate) async fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let ledger = context.config.open_existing_store(&context.directories, url.as_ref()).await?;
-        let store = UsedStore::new(context, url.as_ref());
+        let store = UsedStore::here(context, url.as_ref());
         let proposals = Proposal::list(&ledger).await?;
         if let PinsCommand::Accept { ask: None, all: _, who } = self.command {
             let who = who.unwrap_or_else(|| context.config.principal());

@@ -23,7 +23,7 @@ use super::allowed::AllowedCalls;
 use super::in_client;
 use super::key::{self, CallKey, HOOK};
 use super::reasons::{is_of_previews, reasons};
-use crate::config::account;
+use crate::config::{account, answering};
 use crate::hook::judging::edits::EditedFiles;
 use crate::hook::judging::stack::{CallStack, ID, StackRuling};
 use crate::hook::judging::vocabulary::Normal;
@@ -296,9 +296,9 @@ impl Asking<'_> {
         }
         let place = self.inbox.map(|url| format!(" at {url}#ask={id}")).unwrap_or_default();
         Ok(AskResult::Denied(format!(
-            "this call waits for approval {id} ({reasons}). A person answers it in `countersign inbox`{place}, or on a \
-             terminal with `countersign asks review`: tell them so. Go on with work that does not need it, and call again with the same \
-             arguments when they have approved it"
+            "this call waits for approval {id} ({reasons}). {} Go on with work that does not need it, and call again with the same \
+             arguments when they have approved it",
+            answering(&place)
         )))
     }
 

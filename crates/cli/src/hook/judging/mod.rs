@@ -6,6 +6,7 @@ mod change;
 pub(super) mod edits;
 pub(super) mod environment;
 mod file_text;
+mod other_ways;
 mod patterns;
 mod prompts;
 mod shells;

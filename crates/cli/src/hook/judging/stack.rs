@@ -130,7 +130,7 @@ impl CallStack<'_> {
                     .named("no rules"),
             ),
         };
-        let doubts = self.normal.doubts.clone();
+        let (doubts, demands) = (self.normal.doubts.clone(), self.normal.demands.clone());
         // A tool of a server runs in the environment of that server.
         let environment = match server {
             Some(_) => Environment::default(),
@@ -140,7 +140,8 @@ impl CallStack<'_> {
         let types_unasked = self.call.client.spec().tools.types_unasked;
         let doubt = decide_fn(move |_, call: &ToolCall| {
             let found = environment.doubt(call.name(), call.args(), &directory);
-            doubt(call, &doubts, found, types_unasked)
+            let doubted = doubt(call, &doubts, found, types_unasked);
+            demands.iter().cloned().fold(doubted, Decision::and)
         });
         let doubt = doubt.named("hook");
         (Turn::new(tools.layered(doubt)).of_run(self.run, 0), permitted)

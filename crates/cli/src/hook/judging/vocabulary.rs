@@ -23,6 +23,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{patterns, shells};
+use countersign::Decision;
 use countersign::args::Args;
 use countersign_rules::readings::argument::{self, Likelihood, TextReading, readings};
 use countersign_rules::readings::patch;
@@ -45,6 +46,8 @@ pub(crate) struct Normal {
     pub(crate) args: Args,
     /// Why the call has to be asked about even if the rules allow it: a key, and the reason.
     pub(crate) doubts: Vec<(&'static str, String)>,
+    /// Questions about the call that each need an answer as their rule wants it: by certain people, or every time.
+    pub(crate) demands: Vec<Decision>,
     /// The client's names of arguments that have another one here.
     renamed: Vec<(&'static str, &'static str)>,
     /// Arguments in which the model tells people what the call is about. They have no effect on it.
@@ -81,6 +84,7 @@ impl Normal {
         (this.server, this.tool) = (Some(way.server.clone()), way.tool.clone());
         this.is_known = true;
         this.doubts.clear();
+        this.demands.clear();
         this.ways.clear();
         this
     }
@@ -288,20 +292,26 @@ pub(crate) struct ToolNames {
     pub(crate) unknown_by_name: bool,
 }
 
-/// Translates a call into the common vocabulary.
-pub(crate) fn normal(call: &HookCall, names: &ToolNames) -> Normal {
-    let mut this = Normal {
+/// The call in the client's own words.
+fn untranslated(call: &HookCall) -> Normal {
+    Normal {
         tool: call.tool.clone(),
         server: None,
         is_known: true,
         args: Args::from(call.args.clone()),
         doubts: Vec::new(),
+        demands: Vec::new(),
         renamed: Vec::new(),
         for_people: &[],
         added: Vec::new(),
         paths: Vec::new(),
         ways: Vec::new(),
-    };
+    }
+}
+
+/// Translates a call into the common vocabulary.
+pub(crate) fn normal(call: &HookCall, names: &ToolNames) -> Normal {
+    let mut this = untranslated(call);
     let Some((kind, renames)) = known(call) else {
         mcp(call, names, &mut this);
         return this;
