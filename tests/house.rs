@@ -951,6 +951,20 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
     assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
 }
 
+/// The folder at the bottom of a crate: the configuration of a user below the hook, and the one reader of texts below the
+/// rest of the rules. Other doors use them alone.
+const LOWEST: &[(&str, &str)] = &[("crates/cli/src", "config"), ("crates/rules/src", "readings")];
+
+#[test]
+fn the_lowest_folder_of_a_crate_uses_no_other_of_it() {
+    for (folder, lowest) in LOWEST {
+        let graph = imports_within(folder);
+        assert!(graph.values().any(|uses| uses.contains(*lowest)), "who uses {folder}/{lowest}?");
+        let uses = graph.get(*lowest).cloned().unwrap_or_default();
+        assert_eq!(uses, BTreeSet::new(), "{folder}/{lowest} uses what is above it");
+    }
+}
+
 /// The number of cells of a row of a table, whose cells may contain `\|`.
 fn cells(row: &str) -> usize {
     let row = row.trim().trim_start_matches('|');
