@@ -169,7 +169,7 @@ pub mod turn;
 
 pub use schemars;
 
-// What most programs name. Everything else has one path, in its module; `tests/house.rs` counts these names.
+// The names that most programs need. Everything else has one path, in its module; `tests/house.rs` counts these names.
 #[cfg(feature = "agent")]
 pub use agent::Agent;
 pub use args::Args;

@@ -367,6 +367,83 @@ fn texts() -> BTreeMap<String, String> {
     texts
 }
 
+/// The words of the code of a text, and those of the examples in its documentation.
+fn code_words(text: &str) -> [BTreeSet<String>; 2] {
+    let (mut code, mut examples, mut is_example) = (BTreeSet::new(), BTreeSet::new(), false);
+    for line in text.lines().map(str::trim_start) {
+        let comment = line.starts_with("//");
+        is_example ^= comment && line.contains("```");
+        let words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        match comment {
+            false => code.extend(words.map(str::to_owned)),
+            true if is_example => examples.extend(words.map(str::to_owned)),
+            true => {}
+        }
+    }
+    [code, examples]
+}
+
+/// The names of a crate's public functions, and the words of its code.
+#[derive(Default)]
+struct CrateCode {
+    functions: BTreeSet<String>,
+    words: BTreeSet<String>,
+}
+
+/// Every crate, and the words of all tests and examples: those of packages, of pages and of documentation. The program is a
+/// caller of the library in its package.
+fn callers() -> (BTreeMap<String, CrateCode>, BTreeSet<String>) {
+    let (mut crates, mut outside) = (BTreeMap::<String, CrateCode>::new(), BTreeSet::new());
+    for path in sources() {
+        let folder = path.split("/src/").next().filter(|folder| folder.starts_with("crates/"));
+        let folder = match path.contains("/src/commands/") {
+            true => "the program",
+            false => folder.unwrap_or("src"),
+        };
+        let text = read(&path);
+        let of_crate = crates.entry(folder.to_owned()).or_default();
+        let lines = without_tests(&text).lines().map(str::trim_start);
+        let public = lines.filter(|line| line.starts_with("pub ") && is_function(line));
+        of_crate.functions.extend(public.filter_map(|line| {
+            let name = line.split("fn ").nth(1)?;
+            Some(name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?.to_owned())
+        }));
+        let [code, examples] = code_words(without_tests(&text));
+        of_crate.words.extend(code);
+        outside.extend(examples);
+        outside.extend(code_words(&text[without_tests(&text).len()..])[0].clone());
+    }
+    for folder in ["tests", "examples", "benches", "fuzz", "crates/python/examples"] {
+        for path in files(folder, &[".rs"]).iter().filter(|path| !path.contains("/target/")) {
+            outside.extend(code_words(&read(path)).into_iter().flatten());
+        }
+    }
+    for path in files("docs", &[".md"]).into_iter().chain(["README.md".to_owned()]) {
+        for code in read(&path).split("```rust").skip(1) {
+            outside.extend(code_words(code.split("```").next().unwrap_or_default())[0].clone());
+        }
+    }
+    (crates, outside)
+}
+
+/// By name: a function whose name others have, too, may have no caller and not be found. With `--nocapture` the numbers of
+/// each crate are printed.
+#[test]
+fn every_public_function_has_a_caller_outside_of_its_crate_a_test_or_an_example() {
+    let (crates, outside) = callers();
+    let mut unused = Vec::new();
+    for (folder, own) in crates.iter().filter(|(folder, _)| *folder != "the program") {
+        let others = || crates.iter().filter(|(other, _)| *other != folder);
+        let is_called = |name: &&String| {
+            outside.contains(*name) || others().any(|(_, other)| other.words.contains(*name))
+        };
+        println!("{folder}: {} names of public functions", own.functions.len());
+        let alone = own.functions.iter().filter(|name| !is_called(name));
+        unused.extend(alone.map(|name| format!("{folder}: {name}")));
+    }
+    assert_eq!(unused, Vec::<String>::new(), "public, and called by nothing outside");
+}
+
 #[test]
 fn no_work_is_left_undone_or_switched_off() {
     for (path, text) in texts() {
@@ -873,6 +950,20 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
         );
     }
     assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
+}
+
+/// The folder at the bottom of a crate: the configuration of a user below the hook, and the one reader of texts below the
+/// rest of the rules. Other doors use them alone.
+const LOWEST: &[(&str, &str)] = &[("crates/cli/src", "config"), ("crates/rules/src", "readings")];
+
+#[test]
+fn the_lowest_folder_of_a_crate_uses_no_other_of_it() {
+    for (folder, lowest) in LOWEST {
+        let graph = imports_within(folder);
+        assert!(graph.values().any(|uses| uses.contains(*lowest)), "who uses {folder}/{lowest}?");
+        let uses = graph.get(*lowest).cloned().unwrap_or_default();
+        assert_eq!(uses, BTreeSet::new(), "{folder}/{lowest} uses what is above it");
+    }
 }
 
 /// The number of cells of a row of a table, whose cells may contain `\|`.

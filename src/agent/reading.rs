@@ -1,4 +1,4 @@
-//! What a run adds to the record of what it has read, beside the results of its turns (rule O2).
+//! The texts that a run adds to the record of its reads, beside the results of its turns (rule O2).
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) struct RunReading {
     pub(super) requested: Option<u32>,
     /// Whether the history that the run began with is still to be read.
     is_past_unread: bool,
-    /// What a person typed, which is no text of the host's.
+    /// The texts that a person typed, which are none of the host's.
     said: Vec<String>,
 }
 

@@ -94,13 +94,13 @@ impl RunResult {
         }
     }
 
-    /// What the run has used, with its sub-agents, over all of its suspensions.
+    /// Returns the usage of the run and its sub-agents, over all of its suspensions.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// What the run has read, if it was recorded: to be continued by the next run of a conversation
+    /// Returns the record of the run's reads, if there is one. The next run of a conversation continues it
     /// ([`Run::origins`](super::Run::origins)).
     #[must_use]
     pub fn reads(&self) -> Option<&ReadRecord> {
@@ -184,7 +184,7 @@ impl RunError {
         Self(Box::new(Inner { error, suspended, turns }))
     }
 
-    /// What went wrong, with its details.
+    /// Returns the error, with its details.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.error

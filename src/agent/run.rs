@@ -55,7 +55,7 @@ pub struct Run<'a> {
     is_saved_by_caller: bool,
     /// The lease that the caller has on the run.
     lease: Option<LeaseKeeper>,
-    /// What a person typed, to be added to the record of what the run has read.
+    /// The texts that a person typed, to be added to the record of the run's reads.
     said: Vec<String>,
 }
 

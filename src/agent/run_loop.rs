@@ -48,7 +48,7 @@ pub(super) struct RunLoop<'a> {
     pub(super) span: tracing::Span,
     /// The tokens of the requests so far, in this process.
     pub(super) tokens: TokenUsage,
-    /// What the run has read, if it is recorded.
+    /// The record of the run's reads, if there is one.
     pub(super) reads: RunReading,
 }
 

@@ -31,6 +31,8 @@ use crate::origin::ReadLabel;
 
 /// How a tool's calls are executed.
 ///
+/// Exhaustive on purpose: a new kind has to break every `match` that decides where a call runs.
+///
 /// ```
 /// use countersign::call::ToolKind;
 /// use countersign::ToolDefinition;

@@ -81,8 +81,7 @@ impl GrantPattern {
     }
 
     /// Tells whether the calls of the class may have any arguments.
-    #[must_use]
-    pub fn has_any_args(&self) -> bool {
+    pub(crate) fn has_any_args(&self) -> bool {
         self.any_args
     }
 

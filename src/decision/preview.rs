@@ -29,7 +29,7 @@ const CONTEXT: usize = 3;
 /// The time after which a difference may be larger than necessary.
 const DIFF_TIME: Duration = Duration::from_millis(250);
 
-/// What a call would change, or what it is about, for the person who decides: a unified diff, a text or a table (rule
+/// The change that a call would make, or its subject, for the person who decides: a unified diff, a text or a table (rule
 /// S7). A layer attaches it with [`Decision::with_preview`](super::Decision::with_preview), a tool with
 /// [`Tool::with_preview`](crate::toolset::Tool::with_preview). Every surface shows it with its author.
 ///
@@ -82,7 +82,7 @@ pub struct Preview {
 pub enum PreviewContent {
     /// The difference of two texts.
     Diff {
-        /// What the call does to the text.
+        /// How the call changes the text.
         change: Change,
         /// The lines of a unified diff, without a header for the file: each begins with `@`, a space, `-`, `+` or `\`.
         lines: Vec<String>,
@@ -101,7 +101,9 @@ pub enum PreviewContent {
     },
 }
 
-/// What a call does to a text.
+/// How a call changes a text.
+///
+/// Exhaustive on purpose: a surface has to show every change.
 ///
 /// ```
 /// use countersign::decision::{Change, Preview, PreviewContent};
@@ -297,7 +299,7 @@ impl Preview {
         &self.author
     }
 
-    /// What the preview shows: the path of a file, for example.
+    /// The name of the shown text: the path of a file, for example.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// How much of a call a person was shown when they answered (rules S4, S7).
 ///
+/// Exhaustive on purpose: what was shown in a new way must not pass for the whole call.
+///
 /// ```
 /// use countersign::deferred::{Extent, Unapprovable};
 /// use countersign::{DeferredToolRequests, ToolCall};

@@ -12,6 +12,8 @@ use crate::outcome::ToolDenied;
 
 /// The answer to a call that needs an approval. `true` and `false` convert to it; no other plain value does.
 ///
+/// Exhaustive on purpose: an answer of a new kind must not pass for an approval.
+///
 /// ```
 /// use countersign::deferred::ToolApproval;
 /// use serde_json::json;

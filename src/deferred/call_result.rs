@@ -27,6 +27,8 @@ use crate::outcome::{ModelRetry, Outcome, ToolFailed, ToolReturn};
 
 /// The result of a call that was executed elsewhere.
 ///
+/// Exhaustive on purpose: a result of a new kind must not reach the model as a success.
+///
 /// ```
 /// use countersign::deferred::CallResult;
 /// use countersign::outcome::ModelRetry;

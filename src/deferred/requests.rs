@@ -39,7 +39,7 @@ pub struct DeferredToolRequests {
     /// The calls that need an approval.
     #[serde(default)]
     pub approvals: Vec<ToolCall>,
-    /// What askers added, by call id: of several values for one key the outermost asker's.
+    /// The metadata that askers added, by call id: of several values for one key the outermost asker's.
     #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
     #[serde(default, rename = "_kinds", skip_serializing_if = "BTreeMap::is_empty")]

@@ -131,6 +131,8 @@ impl LastAsk {
 }
 
 /// The ask of the next equal call.
+///
+/// Exhaustive on purpose: a door has to answer the call in each of these cases.
 #[derive(Debug)]
 pub enum NextAsk {
     /// A person is asked: the ask is pending.

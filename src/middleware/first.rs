@@ -1,4 +1,4 @@
-//! A chain in which the first decision wins, also when it is an ALLOW.
+//! A chain in which the first decision wins, also when it is an ALLOW (rule D6).
 //!
 //! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain, so that one
 //! member that is too wide disables all members after it, silently. This is why the name begins with `danger_` (rule
@@ -20,6 +20,8 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 
 /// The answer of a member of [`danger_first_decision_wins`].
+///
+/// Exhaustive on purpose: the chain has to act on every opinion.
 ///
 /// ```
 /// use countersign::middleware::Opinion;

@@ -43,7 +43,7 @@ impl Origin {
         Self { record: Some(record), before, only_reads: false }
     }
 
-    /// What this record had when it had so many reads.
+    /// This record as it was when it had so many reads.
     pub(crate) fn at(record: &ReadRecord, position: u32) -> Self {
         Self::of(record.clone(), position)
     }
@@ -393,7 +393,7 @@ impl fmt::Debug for Origin {
 }
 
 impl ReadRecord {
-    /// What the run has read until now.
+    /// The answers by all that the run has read until now.
     #[must_use]
     pub fn origin(&self) -> Origin {
         Origin::of(self.clone(), self.position())

@@ -83,7 +83,7 @@ pub(super) struct ReadEntry {
     pub(super) urls: Vec<u64>,
 }
 
-/// What a run has read, shared by the turns of the run and the runs of its sub-agents (rule O2).
+/// The record of all that a run has read, shared by the turns of the run and the runs of its sub-agents (rule O2).
 ///
 /// An [`Agent`](crate::Agent) keeps a record for each run, if [`record_origins`](crate::Agent::record_origins) is set, and
 /// stores it in the [`SuspendedRun`](crate::SuspendedRun). A loop of your own passes the same record to each
@@ -172,7 +172,7 @@ impl ReadRecord {
     }
 
     /// Adds a text that is in the context of the run, and no result of a call: a mentioned file, a quoted mail.
-    pub fn others_said(&self, label: &str, text: &str) {
+    pub(crate) fn others_said(&self, label: &str, text: &str) {
         let mut readings = self.lock();
         let entry = ReadEntry::of_text(TextSource::others(label));
         readings.add_text(entry, text);

@@ -65,7 +65,7 @@ fn scan_as<'t>(
     groups.end(&mut |form, value, start| sink(form, value, At { start, alike }));
 }
 
-/// What ends a chunk beside a space.
+/// Returns `true` for a character that ends a chunk as a space does.
 fn is_cut(c: char) -> bool {
     if c.is_ascii_alphanumeric() {
         return false;

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// Where a text in a run came from (rule O1).
 ///
+/// Exhaustive on purpose: text of a new source must not count as the user's.
+///
 /// ```
 /// use countersign::origin::TextSource;
 ///
@@ -49,8 +51,7 @@ impl TextSource {
     }
 
     /// Whether a stranger may have written the text.
-    #[must_use]
-    pub fn is_others(&self) -> bool {
+    pub(crate) fn is_others(&self) -> bool {
         matches!(self, Self::Others(_))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::spelling::{self, Folders};
 
-/// What a value is, as one byte in front of its normal form.
+/// The kind of a value, as one byte in front of its normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueForm {
     /// A whole field or text, exactly.

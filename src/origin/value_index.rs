@@ -49,7 +49,7 @@ pub(super) struct ValueIndex {
     hasher: KeyedHash,
     last: HashMap<u64, u32, Hashed>,
     standings: Vec<ValueStanding>,
-    /// What the model has written in calls, and did not stand in the owner's or the user's text before.
+    /// The values that the model has written in calls, and that did not stand in the owner's or the user's text before.
     pub(super) wrote: HashSet<u64, Hashed>,
     pub(super) max: usize,
     /// Whether values were left out, as there are too many.

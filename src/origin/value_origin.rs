@@ -45,6 +45,8 @@ impl fmt::Display for ReadPlace {
 }
 
 /// Who named a value.
+///
+/// Exhaustive on purpose: a surface has to say of each kind who named the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standpoint {

@@ -1,4 +1,4 @@
-//! What a person is shown of an ask, beside its call: who asks, until when, who has answered, and how it ended.
+//! The view of an ask, beside its call: who asks, until when, who has answered, and how it ended.
 
 use serde::Serialize;
 
@@ -118,7 +118,7 @@ pub struct AnswerView {
     pub word: &'static str,
     /// The same as it is told afterwards: `approved with changes`.
     pub past: &'static str,
-    /// What a person who denied wrote for the model.
+    /// The message for the model, from the person who denied.
     pub message: Option<String>,
     /// When it was given.
     pub at: i64,

@@ -23,7 +23,7 @@ pub struct OriginView {
 impl OriginView {
     pub(super) fn all(origins: &[ValueOrigin], limits: Limits) -> Vec<Self> {
         let mut views: Vec<_> = origins.iter().map(|origin| Self::of(origin, limits)).collect();
-        // What a person has to see comes first.
+        // A warning comes first.
         views.sort_by_key(|view| !view.warning);
         views
     }

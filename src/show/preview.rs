@@ -24,9 +24,9 @@ const CELL: usize = 60;
 pub struct PreviewView {
     /// The layer or tool that made the preview.
     pub author: String,
-    /// What is shown: the path of a file, for example.
+    /// The name of the shown text: the path of a file, for example.
     pub title: String,
-    /// What a call does to the text of the title, for the difference of two texts.
+    /// How a call changes the text of the title, for the difference of two texts.
     pub change: Option<Change>,
     /// The author, the title and whether the preview is pinned, as one line.
     pub heading: String,
@@ -56,7 +56,7 @@ pub struct PreviewLine {
     pub new: Option<usize>,
 }
 
-/// What a line of a preview means.
+/// The meaning of a line of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -171,7 +171,7 @@ fn heading(author: &str, title: &str, change: Option<Change>, pinned: bool) -> S
     format!("{author} shows {title}{what} ({pin})")
 }
 
-/// What is masked in a preview: nothing in a script (rule S4).
+/// The rule by which a preview is masked: nothing is, in a script (rule S4).
 fn rule(preview: &Preview) -> ShowRule {
     let is_script = match preview.content() {
         PreviewContent::Diff { lines, .. } => {

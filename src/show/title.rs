@@ -65,7 +65,7 @@ pub(super) struct CallAction {
     pub(super) says_all: bool,
 }
 
-/// What a title is made from, beside the call.
+/// The parts of a title that the call does not have.
 #[derive(Default)]
 pub(super) struct TitleParts<'a> {
     caller: Option<Caller>,
@@ -106,7 +106,7 @@ impl<'a> TitleParts<'a> {
         format!("{who} wants to {action}")
     }
 
-    /// What the caller wants. `headline` is the call on one line, and says everything where `is_whole`.
+    /// The words for the wish of the caller. `headline` is the call on one line, and says everything where `is_whole`.
     pub(super) fn action(
         &self,
         call: &ToolCall,
@@ -220,7 +220,7 @@ impl ToolWords<'_> {
         })
     }
 
-    /// What is not below the folder of the program is not "in" it.
+    /// Only a file below the folder of the program is "in" it.
     fn from(&self, text: String) -> String {
         match &self.caller.directory {
             Some(directory) => format!("{text}, from {}", self.caller.folder(directory)),

@@ -78,9 +78,9 @@ pub struct CallView {
     pub masked: bool,
     /// Every open question, with the layer that asks it.
     pub questions: Vec<QuestionView>,
-    /// What the layers and the tool show of the call's effects, each with its author (rule S7).
+    /// The previews of the call's effects, each with its author: a layer or the tool (rule S7).
     pub previews: Vec<PreviewView>,
-    /// What has changed since the call was approved before; `None` where nothing has.
+    /// The changes since the call was approved before; `None` where there are none.
     pub changed: Option<String>,
     /// How often a person has denied the same call before in its run, and the last words (rule D11).
     pub denied_before: Option<String>,
@@ -174,7 +174,7 @@ impl CallView {
         for field in &mut args {
             field.repeated = is_in_place_of(questions, &field.name);
             field.for_people = is_for_people(questions, &field.name);
-            // What a preview shows is not left out with the argument.
+            // An argument that a preview shows is not left out.
             omitted.add(field.left_out && !field.repeated, field.masked);
         }
         let tool = name(call.name(), limits, &mut omitted);

@@ -231,7 +231,7 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// Changes the definitions before each model request: the function may leave tools out, change their descriptions,
     /// or make them stricter, but not add or rename them.
     ///
-    /// What the function returns is tied to what it was given, by name: a definition that it built anew reaches the
+    /// Each returned definition is tied to the given one of the same name: a definition that it built anew reaches the
     /// same gate, and none becomes laxer than it was (an approval stays required, `sequential` stays set, the number of
     /// retries only falls).
     ///

@@ -310,6 +310,7 @@ impl<'a> Dispatcher<'a> {
         }
         call.state = match end {
             Err(error) => State::Broken(error),
+            // Rule D7.
             Ok(Outcome::Deferred(_)) if deferrals > self.turn.max_deferrals => {
                 let times = self.turn.max_deferrals;
                 let text = format!("Denied: the call was deferred {times} times.");

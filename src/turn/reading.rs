@@ -1,4 +1,4 @@
-//! What a turn adds to the record of what its run has read (rule O2).
+//! The results that a turn adds to the record of its run's reads (rule O2).
 
 use std::sync::Arc;
 

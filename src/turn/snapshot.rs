@@ -80,7 +80,7 @@ pub(super) struct StoredTurn {
     /// How much the run had read when the response was requested, if that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) read_before: Option<u32>,
-    /// What the run has read; absent in the turn of a [`SuspendedRun`], which has it itself.
+    /// The record of the run's reads; absent in the turn of a [`SuspendedRun`], which has it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reads: Option<ReadRecord>,
 }
@@ -170,7 +170,7 @@ pub struct SuspendedRun {
     pub(crate) turn: Option<SuspendedTurn>,
     /// The denials of the run; the root's include those of its sub-agents.
     pub(crate) denied: Denied,
-    /// What the run and its sub-agents have read, if it is recorded.
+    /// The record of the reads of the run and its sub-agents, if there is one.
     pub(crate) reads: Option<ReadRecord>,
 }
 

@@ -43,7 +43,7 @@ impl SuspendedTurn {
         self.0.read_before
     }
 
-    /// What the run has read, if it is recorded.
+    /// The record of the run's reads, if there is one.
     pub(super) fn reads(&self) -> Option<&ReadRecord> {
         self.0.reads.as_ref()
     }

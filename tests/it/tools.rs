@@ -284,7 +284,10 @@ async fn a_tool_that_is_hidden_after_it_was_asked_about_does_not_run() {
 #[tokio::test]
 async fn i130_prepared_changes_the_definitions_for_the_model() {
     let describe = |given: Vec<ToolDefinition>| -> Vec<ToolDefinition> {
-        given.into_iter().skip(1).map(|it| it.with_description("prepared")).collect()
+        let prepared = |it: ToolDefinition| {
+            it.with_description("prepared").with_parameters(json!({"type": "object"}))
+        };
+        given.into_iter().skip(1).map(prepared).collect()
     };
     let sync = Recorder::new(["a", "b"]).prepared(move |_, given| describe(given));
     let asynchronous = Recorder::new(["a", "b"])
@@ -294,6 +297,7 @@ async fn i130_prepared_changes_the_definitions_for_the_model() {
         let definitions = tools.definitions(&cx).await.unwrap();
         assert_eq!(definitions.len(), 1);
         assert_eq!(definitions[0].description(), "prepared");
+        assert_eq!(definitions[0].parameters(), &json!({"type": "object"}));
         // A tool that was left out is unknown.
         let report = run_one(&Turn::new(tools), call("c1", "a", json!({}))).await;
         assert_eq!(words(&report), ["retry"]);

@@ -302,7 +302,17 @@ impl Events {
         }
     }
 
-    /// Turns the events into a [`Stream`] for the body of an HTTP response, such as `axum::body::Body::from_stream`.
+    /// Turns the events into a [`Stream`] for the body of an HTTP response.
+    ///
+    /// ```
+    /// use axum::body::Body;
+    /// use countersign_ai_sdk::{Chats, Principal, Rejection};
+    ///
+    /// async fn answer(chats: &Chats, body: &[u8]) -> Result<Body, Rejection> {
+    ///     let events = chats.post(&Principal::new("ann"), body).await?;
+    ///     Ok(Body::from_stream(events.into_stream()))
+    /// }
+    /// ```
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
         futures::stream::unfold(self, |mut events| async move {
             let event = events.next().await?;

@@ -189,7 +189,7 @@ impl ChunkWriter {
     }
 
     /// Shows the announced calls with their arguments as final.
-    pub fn show_rest(&mut self, out: &mut Vec<Chunk>) {
+    fn show_rest(&mut self, out: &mut Vec<Chunk>) {
         for part in std::mem::take(&mut self.unfinished) {
             self.available(&part, None, out);
         }

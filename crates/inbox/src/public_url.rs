@@ -64,8 +64,7 @@ impl PublicUrl {
     }
 
     /// Returns `true` if browsers reach it by TLS.
-    #[must_use]
-    pub fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.0.scheme() == "https"
     }
 

@@ -1,4 +1,4 @@
-//! The login of an inbox without accounts: one secret, which a browser exchanges for a session.
+//! The login of an inbox without accounts: one secret, which a browser exchanges for a session (rule S14).
 //!
 //! The secret reaches the server in the body of one request, and so is in no request line, no `Referer` and no log of a
 //! proxy. From then on the browser has a session, in two halves:

@@ -173,6 +173,20 @@ impl PostgresBuilder {
 
     /// Connects through a TLS connector, such as the ones of `postgres-native-tls` and `tokio-postgres-rustls`.
     ///
+    /// ```no_run
+    /// use countersign::ledger::{Ledger, StoreError};
+    /// use countersign_postgres::PostgresStore;
+    /// use tokio_postgres::NoTls;
+    ///
+    /// # async fn example() -> Result<(), StoreError> {
+    /// // The connector of your TLS crate stands in the place of `NoTls`, which encrypts nothing.
+    /// let builder = PostgresStore::builder("postgres://db.example/approvals");
+    /// let ledger = Ledger::new(builder.connect_tls(NoTls).await?);
+    /// # let _ = ledger;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_tls<T>(self, tls: T) -> Result<PostgresStore, StoreError>

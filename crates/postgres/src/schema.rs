@@ -355,7 +355,7 @@ pub(super) async fn migrate(client: Object, new: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the text of an error begins with that names a trigger or a rule.
+/// The beginning of the text of an error that names a trigger or a rule.
 const TRIGGER: &str = "countersign trigger or rule: ";
 
 /// Fails if a table has a trigger or a rule, with its name in the error. Behind the writes of a transaction no other

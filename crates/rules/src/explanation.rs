@@ -1,4 +1,4 @@
-//! Why a call is allowed, asked about or denied.
+//! Why a call is allowed, asked about or denied (rule R7).
 
 use std::fmt;
 

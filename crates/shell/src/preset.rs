@@ -6,6 +6,8 @@ use crate::places::search_path::{ProgramFile, SearchPath};
 
 /// Which commands are allowed without a person's approval.
 ///
+/// Exhaustive on purpose: a program has to say what each preset allows.
+///
 /// A preset is a choice of *effects*, not of programs: under `Reader` a test runner asks because it runs code of the
 /// workspace, whatever its name. Finer choices belong into rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@
 //! [`DeferredToolRequests::groups`](countersign::deferred::DeferredToolRequests::groups), which also compares the questions:
 //! two calls with one set of arguments and different reasons are two entries.
 //!
-//! What counts as seen (rule S4) depends on how an entry is shown:
+//! When an entry counts as seen (rule S4) depends on how it is shown:
 //!
 //! | where | it was seen when |
 //! |---|---|

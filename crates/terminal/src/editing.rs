@@ -25,7 +25,7 @@ impl<'s, 'a, S: Screen> LineEdit<'s, 'a, S> {
 
     /// The arguments to approve; `None` to return to the question.
     ///
-    /// What is no value is given back to be corrected. An edit that changes nothing is not an approval: the question returns.
+    /// A line that is no value is given back to be corrected. An edit that changes nothing is not an approval: the question returns.
     pub(super) fn run(mut self) -> Result<Option<Args>, Gone> {
         let mut args = self.call.args().clone();
         loop {

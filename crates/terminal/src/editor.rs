@@ -8,7 +8,7 @@
 //! - the editor is killed when the answer is not needed any more, as it would go on reading the terminal that the next
 //!   question needs.
 //!
-//! What the editor leaves is text like any other: it is parsed, shown with the whole call, and approved by a key.
+//! The text that the editor leaves is one like any other: it is parsed, shown with the whole call, and approved by a key.
 //! Ending the editor approves nothing.
 
 use std::env;

@@ -4,8 +4,8 @@
 //! text: no quotes are typed. Every other value is JSON. To add or remove an argument, or to make a number of a text, the
 //! whole form becomes JSON with [`toggle`](ArgsForm::toggle).
 //!
-//! What is typed is put together as JSON and read by [`Args::parse`], as if a model had sent it: an argument cannot smuggle in
-//! another one, and numbers keep their digits.
+//! The texts that a person types are put together as JSON and read by [`Args::parse`], as if a model had sent it: an
+//! argument cannot smuggle in another one, and numbers keep their digits.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;

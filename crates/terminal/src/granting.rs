@@ -1,4 +1,4 @@
-//! Grants in the dialogue (rule G3): for which term a person wants one, how it is shown, and making those that were
+//! Grants in the dialogue (rules G3, S15): for which term a person wants one, how it is shown, and making those that were
 //! chosen.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ fn example(offer: &GrantOffer, width: usize) -> Vec<String> {
     all
 }
 
-/// What can be granted with the approval of the calls of a batch, as the ledger has parked them.
+/// The grants that can be made with the approval of the calls of a batch, as the ledger has parked them.
 pub(super) async fn offers(
     ledger: &Ledger,
     run: &str,
@@ -144,7 +144,7 @@ pub(super) mod tests {
     use countersign::deferred::metadata::GRANTABLE;
     use countersign::ledger::{Ask, MemoryStore};
 
-    /// What is offered for a call of `mail` in a session: exactly such calls, and those of a class.
+    /// The offers for a call of `mail` in a session: exactly such calls, and those of a class.
     pub(crate) fn of_mail(class: Option<&str>) -> Offers {
         let class = class.map(|says| GrantPattern::new("any", says).with_example("mail bob"));
         let asked = Decision::ask("sends").with_metadata(GRANTABLE, true);

@@ -1,4 +1,4 @@
-//! What the full screen shows: the list, the details of the selected call, a message, and the keys.
+//! The parts of the full screen: the list, the details of the selected call, a message, and the keys.
 //!
 //! From the top to the bottom: the header (who asks, where in the list, how many are answered), at most a third of the
 //! rest for the list, a rule, the details, the message or the typed line, the keys. The list never takes more, because

@@ -47,7 +47,7 @@ pub(super) enum Purpose {
     DenyMany(usize),
 }
 
-/// What the caller does after a key.
+/// The next step of the caller after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterKey {
     Stay,
@@ -57,7 +57,7 @@ pub(super) enum AfterKey {
     Done,
 }
 
-/// What is typed to approve so many calls at once: the number, where there are many.
+/// The text that a person types to approve so many calls at once: the number, where there are many.
 pub(super) fn approval_word(calls: usize) -> String {
     if calls > MANY_APPROVED { format!("all {calls}") } else { "yes".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! One ask of a ledger, decided at the terminal by a person who is not at the run.
+//! One ask of a ledger, decided at the terminal by a person who is not at the run (rule S16).
 
 use std::pin::pin;
 use std::sync::Arc;

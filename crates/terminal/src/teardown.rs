@@ -18,9 +18,9 @@ const PASTE: u8 = 1;
 const RAW: u8 = 2;
 const FULL: u8 = 4;
 
-/// What of the terminal is taken. A process has one terminal.
+/// The parts of the terminal that are taken. A process has one terminal.
 static TAKEN: AtomicU8 = AtomicU8::new(0);
-/// What a panic has given back while a question was open.
+/// The parts that a panic has given back while a question was open.
 static LOST: AtomicU8 = AtomicU8::new(0);
 /// When the panic was reported; `None` while it is.
 static REPORTED: Mutex<Option<Instant>> = Mutex::new(None);

@@ -277,8 +277,7 @@ impl Record {
 
     /// Returns `true` if a person has denied the call, and not a policy that has decided by itself
     /// ([`is_policy`](crate::handler::is_policy)).
-    #[must_use]
-    pub fn is_denied_by_person(&self) -> bool {
+    pub(in crate::ledger) fn is_denied_by_person(&self) -> bool {
         let by = self.decision.iter().flat_map(|decision| &decision.by);
         self.is_denied() && by.into_iter().any(|by| !is_policy(by))
     }

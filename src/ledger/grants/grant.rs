@@ -302,12 +302,6 @@ impl Grant {
         &self.agent
     }
 
-    /// The id of the ask that the grant was made from.
-    #[must_use]
-    pub fn from_ask(&self) -> &str {
-        &self.from
-    }
-
     /// How long the grant is valid, in milliseconds from when it is made.
     #[must_use]
     pub fn valid_for(&self) -> Millis {

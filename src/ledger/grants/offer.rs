@@ -20,6 +20,8 @@ const MOST: usize = 4;
 
 /// Where a person wants a grant to hold: in the session or in the project of the call.
 ///
+/// Exhaustive on purpose: a surface has to name every place.
+///
 /// ```
 /// use countersign::ledger::GrantPlace;
 ///

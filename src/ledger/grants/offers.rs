@@ -123,6 +123,8 @@ impl Offers {
 
 /// The end of a grant that a person has chosen with an approval. Its text is for that person.
 ///
+/// Exhaustive on purpose: a surface has to tell the person every end.
+///
 /// ```
 /// use countersign::ledger::GrantOutcome;
 ///

@@ -50,6 +50,8 @@ pub struct Found {
 
 /// The result of looking an id up, read in one snapshot.
 ///
+/// Exhaustive on purpose: a row that was removed must not be taken for one that never was.
+///
 /// ```
 /// use countersign::ledger::{Lookup, MemoryStore, Store as _};
 ///
@@ -86,6 +88,8 @@ impl Lookup {
 pub(in crate::ledger) const KEY: &str = "countersign/key";
 
 /// The kind of a row: an ask, a run, a grant, a counter, or what the store says about its key.
+///
+/// Exhaustive on purpose: a store has to keep rows of every kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// The row is an ask.

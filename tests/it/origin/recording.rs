@@ -150,3 +150,18 @@ async fn a_history_from_elsewhere_is_read_before_the_first_request() {
     let run = next(FunctionToolset::new().into()).run("And now?").history(history).await.unwrap();
     assert!(run.reads().unwrap().origin().has_read("mail"), "no tool says what was read");
 }
+
+/// O2: "A run with a past that is not known has read every label." What the user says from now on is the user's.
+#[tokio::test]
+async fn a_run_whose_past_is_unknown_has_read_every_label() {
+    let record = ReadRecord::new();
+    assert!(!record.origin().has_read("web"));
+    record.past_is_unknown();
+    assert!(record.origin().has_read("web") && !record.origin().is_complete());
+
+    let guarded = tools().layered(ask_after_reading("web").for_tools(["send"]).into_layer());
+    record.user_said("Write to bob@acme.example");
+    let turn = Turn::new(guarded).origins(&record);
+    let report = turn.run(vec![mail("c1", "bob@acme.example")]).await.unwrap();
+    assert_eq!(report.calls()[0].asked().len(), 1, "it may have read anything");
+}

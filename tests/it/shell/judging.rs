@@ -71,8 +71,6 @@ fn formatters_write_files_but_not_build_definitions() {
     assert_eq!(developer("prettier --check package.json").decision(), ToolDecision::Allow);
 }
 
-/// Symbolic links are followed, and a program that tools may write is never allowed.
-#[cfg(unix)]
 /// `cd .git && make` writes what git runs.
 #[test]
 fn a_program_that_may_write_does_not_work_in_a_protected_folder() {
@@ -114,6 +112,23 @@ fn the_variable_of_the_directory_is_judged_by_its_value() {
     }
 }
 
+/// A host says where else tools may write: no program there is allowed, and no folder on the way to another one.
+#[cfg(unix)]
+#[test]
+fn a_place_that_tools_may_write_has_no_program_that_is_allowed() {
+    let judge = |workspace: Workspace| {
+        Classifier::new(workspace, Preset::Developer)
+            .with_search_path(SearchPath::new(["/usr/bin"]))
+            .judge("ls src", Dialect::Bash)
+            .to_string()
+    };
+    assert_eq!(judge(Workspace::lexical("/src/project")), "allow");
+    let judged = judge(Workspace::lexical("/src/project").with_writable("/usr/bin"));
+    assert!(judged.contains("is searched for programs"), "{judged}");
+}
+
+/// Symbolic links are followed, and a program that tools may write is never allowed.
+#[cfg(unix)]
 #[test]
 fn paths_and_programs_are_resolved() {
     use std::os::unix::fs::{PermissionsExt, symlink};

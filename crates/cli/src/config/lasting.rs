@@ -46,8 +46,7 @@ impl LastingProgram {
     }
 
     /// The place of the copy in a state directory.
-    #[must_use]
-    pub fn in_state(state: &Path) -> PathBuf {
+    fn in_state(state: &Path) -> PathBuf {
         state.join("bin").join(format!("countersign{}", env::consts::EXE_SUFFIX))
     }
 

@@ -1,4 +1,5 @@
-//! The handshake that a server is offered: the newest revision first, and an earlier one where the server refuses that.
+//! The handshake that a server is offered: the newest revision first, and an earlier one where the server refuses that
+//! (rule M5).
 //!
 //! | the server | then |
 //! |---|---|

@@ -34,6 +34,8 @@ pub struct OfferedTool {
 }
 
 /// Whether a person has accepted a tool as it is now.
+///
+/// Exhaustive on purpose: a person has to be shown every standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStanding {
     /// It is as it was accepted.

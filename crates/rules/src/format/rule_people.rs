@@ -1,4 +1,5 @@
-//! The people who have to approve the calls that a rule asks about: `people`, `not_the_requester` and `approvers`.
+//! The people who have to approve the calls that a rule asks about: `people`, `not_the_requester` and `approvers`
+//! (rule R9).
 //!
 //! A rule says whom it means, and the ledger holds it. What only the rule shows is an error when the file is loaded: a
 //! demand that no one can meet would leave its calls waiting for ever.

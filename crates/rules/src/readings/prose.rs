@@ -314,6 +314,8 @@ fn words(name: &str) -> impl Iterator<Item = String> {
 }
 
 /// How the texts of an argument are read as paths.
+///
+/// Exhaustive on purpose: a door has to decide what a text of each role may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRole {
     /// It may name a file.

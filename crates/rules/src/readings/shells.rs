@@ -124,6 +124,8 @@ fn harmless(name: &str) -> Option<Harmless> {
 }
 
 /// How a field beside a command may change what runs.
+///
+/// Exhaustive on purpose: a question has to give the reason of every doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// The field is not in the table.

@@ -5,6 +5,8 @@
 //! about, so a client that renames a tool costs questions and opens nothing.
 
 /// The kind of a tool, by its effect.
+///
+/// Exhaustive on purpose: a hook has to translate every kind of tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommonTool {
     /// Runs a command in a shell.

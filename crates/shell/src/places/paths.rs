@@ -139,8 +139,7 @@ impl Workspace {
 
     /// Sets how a path is resolved to the file that it leads to. `None` means that it cannot be resolved, and a person
     /// is asked.
-    #[must_use]
-    pub fn with_resolver(
+    fn with_resolver(
         mut self,
         resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
     ) -> Self {

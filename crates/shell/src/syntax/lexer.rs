@@ -1,6 +1,6 @@
 //! The lexer: characters, blanks, comments and assignments.
 //!
-//! Only syntax that `sh`, `bash` and `zsh` interpret in the same way is accepted.
+//! Only syntax that `sh`, `bash` and `zsh` interpret in the same way is accepted (rule C1).
 //!
 //! # How strict "alike" is
 //!

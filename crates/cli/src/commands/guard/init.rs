@@ -1,4 +1,4 @@
-//! `countersign guard init`: from a server's command to a client's configuration.
+//! `countersign guard init`: from a server's command to a client's configuration (rule M7).
 //!
 //! The server is started, and a person accepts its tools one by one, having seen all of each. A file of rules is written,
 //! in which each tool is asked about. A server says itself which of its tools only read; beside such a tool stands what

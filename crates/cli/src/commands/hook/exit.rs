@@ -1,4 +1,4 @@
-//! The one way out of a hook.
+//! The one way out of a hook (rule P2).
 //!
 //! Clients run the tool when a hook dies, is too late, or writes anything but its answer. So the answer is built in
 //! memory and written at once, by the first of: the decision, a panic, a signal, and a thread that watches the time.

@@ -1,4 +1,4 @@
-//! `countersign init --undo`: each file becomes what it was.
+//! `countersign init --undo`: each file becomes what it was (rule P6).
 //!
 //! | the file now | what is done |
 //! |---|---|

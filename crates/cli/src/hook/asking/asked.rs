@@ -1,4 +1,4 @@
-//! An ASK of a hook: its call is parked, decided by a person, and its approval spent once.
+//! An ASK of a hook: its call is parked, decided by a person, and its approval spent once (rule P3).
 //!
 //! A hook is a new process for each call, so all that it knows of earlier calls is in the ledger. The life of one ask:
 //!

@@ -1,4 +1,5 @@
-//! The change that an edit, a write or a patch of a client would make, as a difference of the file as it is now.
+//! The change that an edit, a write or a patch of a client would make, as a difference of the file as it is now
+//! (rule S12).
 //!
 //! A difference is shown only where it is certain: the old text stands in the file exactly as often as the tool demands.
 //! Otherwise the person sees the old and the new text, each with its name, and why there is no difference. The digest of

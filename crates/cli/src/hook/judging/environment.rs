@@ -1,4 +1,5 @@
-//! The environment that a client hands on to the hook, and to the commands that it runs.
+//! The environment that a client hands on to the hook, and to the commands that it runs (rule
+//! P5).
 //!
 //! It is the client's, and a project can set it: Claude Code takes `env` of a project's settings, and Gemini CLI loads a
 //! project's `.env`. `GIT_EXTERNAL_DIFF` makes of `git diff`, which rules allow, a command that runs any program. So a
