@@ -113,9 +113,7 @@ impl Reader<'_> {
             "values" => value.split_whitespace().try_for_each(|word| self.value(word))?,
             "pairs" => value.split_whitespace().try_for_each(|word| self.pair(word))?,
             "needs" => self.entry.needs.push(value.split_whitespace().map(str::to_owned).collect()),
-            "words" => {
-                value.split_whitespace().for_each(|word| self.option(word, OptionForm::Flag))
-            }
+            "words" => options(value).for_each(|word| self.option(&word, OptionForm::Flag)),
             "paths" => self.entry.paths.extend(options(value)),
             "lines" => self.entry.lines.extend(options(value)),
             "nul" => self.entry.nul.extend(options(value)),
