@@ -210,6 +210,34 @@ fn short_docs(text: &str) -> Vec<String> {
     found
 }
 
+/// The public enums of a text whose comment has no reason for being exhaustive, and that may not grow.
+fn enums_without_a_reason(text: &str) -> Vec<&str> {
+    let (mut above, mut found) = (String::new(), Vec::new());
+    for line in without_tests(text).lines() {
+        if let Some(rest) = line.strip_prefix("pub enum ") {
+            let is_closed = !above.contains("non_exhaustive");
+            if is_closed && !above.contains("xhaustive on purpose") {
+                found.push(rest.split([' ', '<']).next().unwrap_or_default());
+            }
+        }
+        match line.starts_with("///") || line.starts_with([' ', '#', ')']) {
+            true => above += line,
+            false => above.clear(),
+        }
+    }
+    found
+}
+
+/// An enum either grows without breaking those who use it, or has to break them: then it says why.
+#[test]
+fn a_public_enum_may_grow_or_says_why_not() {
+    let all: Vec<_> = sources().iter().map(read).collect();
+    let found: Vec<_> = all.iter().flat_map(|text| enums_without_a_reason(text)).collect();
+    assert_eq!(found, Vec::<&str>::new(), "no `#[non_exhaustive]`, and no `Exhaustive on purpose`");
+    assert_eq!(enums_without_a_reason("/// A.\npub enum A {\n    B,\n}\n"), ["A"]);
+    assert!(enums_without_a_reason("#[non_exhaustive]\npub enum A {}\n").is_empty());
+}
+
 #[test]
 fn what_is_public_is_explained_in_four_words_or_more() {
     for path in sources() {
@@ -609,6 +637,97 @@ fn every_rule_named_in_the_code_is_on_the_rules_page() {
     }
 }
 
+/// The rules that a text names: `rule D3`, `rules G1, G2` and `rules L1 to L4`, also where the name is in the next line of
+/// a comment.
+fn named_rules(text: &str) -> BTreeSet<String> {
+    let marks = ['/', '!', '#', ' '];
+    let lines: Vec<_> = text.lines().map(|line| line.trim_start_matches(marks)).collect();
+    let prose = lines.join(" ").to_lowercase();
+    let mut named = BTreeSet::new();
+    for rest in prose.split("rule ").skip(1).chain(prose.split("rules ").skip(1)) {
+        let (mut last, mut is_range) = (None, false);
+        for word in rest.split_whitespace() {
+            let name = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let number = name.get(1..).and_then(|number| number.parse::<u32>().ok());
+            let rule = name.chars().next().filter(char::is_ascii_lowercase).zip(number);
+            if let Some((letter, number)) = rule {
+                let from = last.filter(|_| is_range).unwrap_or(number);
+                let letter = letter.to_ascii_uppercase();
+                named.extend((from..=number).map(|number| format!("{letter}{number}")));
+                last = Some(number);
+            } else if !["and", "or", "to"].contains(&name) {
+                break;
+            }
+            is_range = name == "to";
+            if word.ends_with([')', '.', ':', ';']) {
+                break;
+            }
+        }
+    }
+    named
+}
+
+#[test]
+fn rules_are_found_in_lists_in_ranges_and_over_lines() {
+    let named = |text: &str| named_rules(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(named("/// A (rule\n/// D5). The rule is B."), ["D5"]);
+    assert_eq!(named("(rules G1, G2 and L1 to L3)."), ["G1", "G2", "L1", "L2", "L3"]);
+    assert_eq!(named("Rule T6: late. A1 is no name here."), ["T6"]);
+}
+
+/// The path of a file that ARCHITECTURE names within `src`, within the `src` of a crate, or as an example.
+fn path_of(name: &str) -> String {
+    if name.starts_with("examples/") {
+        return name.to_owned();
+    }
+    let within =
+        name.split_once('/').filter(|(folder, _)| crates().contains(&(*folder).to_owned()));
+    within.map_or(format!("src/{name}"), |(folder, rest)| format!("crates/{folder}/src/{rest}"))
+}
+
+#[test]
+fn architecture_says_which_files_keep_each_rule() {
+    let page = read("ARCHITECTURE.md");
+    let section = page.split("\n## Where each promise is kept\n").nth(1).unwrap();
+    let rows = section.split("\n## ").next().unwrap().lines().filter_map(|row| {
+        let mut cells = row.trim_matches('|').split(" | ").map(str::trim);
+        let (rules, _, files) = (cells.next()?, cells.next()?, cells.next()?);
+        rules.ends_with(|c: char| c.is_ascii_digit()).then_some((rules, files))
+    });
+    let mut kept = BTreeMap::<String, Vec<String>>::new();
+    for (rules, names) in rows {
+        // A name without a folder is beside the file before it.
+        let (mut folder, mut paths) = (String::new(), Vec::new());
+        for name in names.split('`').skip(1).step_by(2) {
+            let is_file = [".rs", ".js", ".css", ".txt", ".toml", ".tsx"];
+            let is_file = is_file.iter().any(|ending| name.ends_with(ending));
+            let path = match name.contains('/') {
+                true => path_of(name),
+                false if is_file && root().join(&folder).join(name).exists() => {
+                    format!("{folder}/{name}")
+                }
+                false if is_file => path_of(name),
+                false => continue,
+            };
+            assert!(root().join(&path).exists(), "{rules}: there is no file {path}");
+            folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+            paths.push(path);
+        }
+        for rule in rules.split(", ") {
+            kept.entry(rule.to_owned()).or_default().extend(paths.clone());
+        }
+    }
+    for (rule, paths) in &kept {
+        let files = paths.iter().filter(|path| root().join(path).is_file());
+        let is_named = files.into_iter().any(|path| named_rules(&read(path)).contains(rule));
+        assert!(is_named, "{rule}: none of {paths:?} has the words `rule {rule}`");
+    }
+    let promises = promises(&read("docs/rules.md"));
+    let ids = promises.iter().map(|it| it.heading.split(' ').next().unwrap().to_owned());
+    let kept: BTreeSet<_> = kept.into_keys().collect();
+    assert_eq!(kept, ids.collect(), "ARCHITECTURE has a row for each rule of the rules page");
+}
+
 /// The sentences of the rules page that no test proves. The number only shrinks.
 const UNPROVEN: usize = 6;
 
@@ -950,20 +1069,6 @@ fn the_files_of_a_folder_do_not_import_each_other_in_a_circle() {
         );
     }
     assert_eq!(found, BTreeSet::new(), "files of a folder that import each other in a circle");
-}
-
-/// The folder at the bottom of a crate: the configuration of a user below the hook, and the one reader of texts below the
-/// rest of the rules. Other doors use them alone.
-const LOWEST: &[(&str, &str)] = &[("crates/cli/src", "config"), ("crates/rules/src", "readings")];
-
-#[test]
-fn the_lowest_folder_of_a_crate_uses_no_other_of_it() {
-    for (folder, lowest) in LOWEST {
-        let graph = imports_within(folder);
-        assert!(graph.values().any(|uses| uses.contains(*lowest)), "who uses {folder}/{lowest}?");
-        let uses = graph.get(*lowest).cloned().unwrap_or_default();
-        assert_eq!(uses, BTreeSet::new(), "{folder}/{lowest} uses what is above it");
-    }
 }
 
 /// The number of cells of a row of a table, whose cells may contain `\|`.
