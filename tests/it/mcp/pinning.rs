@@ -224,13 +224,22 @@ fn what_is_not_proposed_names_the_store_that_was_looked_into() {
 async fn the_texts_of_pins_name_commands_with_the_store() {
     let desk = Desk::new();
     called(&desk, &described(&desk, "Writes")).await;
-    let own = format!("--store sqlite:{}", desk.user.state("asks.db").display());
+    let usual = desk.user.state("asks.db");
+    let other = desk.user.home().join("other.db");
+    let copied = format!("VACUUM INTO '{}'", other.display());
+    rusqlite::Connection::open(&usual).unwrap().execute_batch(&copied).unwrap();
+    let store = format!("sqlite:{}", other.display());
+    let own = format!("--store {store}");
     for words in [&["pins", "list", "--text"][..], &["pins", "show", "files", "--text"]] {
-        let text = desk.user.run(words).out;
+        let text = desk.user.run(&[words, &["--store", &store]].concat()).out;
         let commands = text.matches("`countersign pins ").count();
         assert!(commands > 0 && text.matches(&own).count() == commands, "{text}");
+        // The usual one needs no name.
+        let text = desk.user.run(words).out;
+        assert!(text.matches("`countersign pins ").count() == commands, "{text}");
+        assert!(!text.contains("--store"), "{text}");
     }
-    let problem = pins(&desk, &["accept", "files"]).2;
+    let problem = pins(&desk, &["accept", "files", "--store", &store]).2;
     assert!(problem.contains(&own), "{problem}");
 }
 

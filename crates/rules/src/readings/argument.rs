@@ -50,6 +50,8 @@ const MAX_WORDS: usize = 256;
 const MAX_ALTERNATIVES: usize = 64;
 
 /// How likely it is that a consumer makes a reading.
+///
+/// Exhaustive on purpose: a door has to say what each of them counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likelihood {
     /// A consumer of this kind makes it.
