@@ -35,7 +35,18 @@ const SCRIPTS: &[&str] = &[
     ".github/test.sh",
 ];
 
-const TEXT: &str = "echo a script that people wrote\n";
+const TEXT: &str = "#!/usr/bin/env sh\necho a script that people wrote\n";
+
+/// Committed, too, and no scripts of the program that they are given to, or by their names no work of every day.
+const OTHERS: &[&str] = &[
+    "docs/build.md",
+    "docs/test.txt",
+    "scripts/check-in.sh",
+    "scripts/test_reset_db.sh",
+    "scripts/build-s3.sh",
+    "scripts/format-disk.sh",
+    "tests/fixtures/test",
+];
 
 /// What git prints, for words that it is given in a folder.
 fn git(folder: &Path, args: &[&str]) -> String {
@@ -52,7 +63,7 @@ impl Shop {
         let shop = Self::empty();
         shop.git(&["init", "-q", "-b", "main"]);
         SCRIPTS.iter().for_each(|name| shop.write(name, TEXT));
-        for name in ["src/a.txt", "data.csv"] {
+        for name in ["src/a.txt", "data.csv"].iter().chain(OTHERS) {
             shop.write(name, "x\n");
         }
         shop.commit();
@@ -70,7 +81,8 @@ impl Shop {
         let path = self.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
     fn git(&self, args: &[&str]) -> String {
@@ -135,12 +147,11 @@ fn a_committed_script_of_an_everyday_name_is_a_build() {
         "python3 test.py",
         "cd scripts && ./test.sh",
         "timeout 60 ./scripts/test.sh",
-        "pnpm exec node scripts/lint-docs.mjs",
         "CI=1 ./scripts/test.sh",
         "for i in 1 2; do ./scripts/test.sh; done",
         "cargo test && ./scripts/test.sh",
         "./scripts/test.sh --verbose -v unit src src/a.txt ./data.csv",
-        "python3 scripts/check.py --max-warnings 0",
+        "python3 scripts/check.py --quick 3",
     ] {
         shop.allows(text, "a script as it was committed");
     }
@@ -177,6 +188,43 @@ fn a_committed_script_of_another_name_is_asked_about() {
         "./.github/test.sh",
     ] {
         shop.asks(text, "a script as it was committed");
+    }
+}
+
+/// C1: "it is written for the program that runs it", and that program runs it where the command begins.
+#[test]
+fn a_committed_file_that_is_no_script_of_its_interpreter_is_asked_about() {
+    let shop = Shop::new();
+    shop.write("package.json", "{}");
+    for text in [
+        "bash docs/build.md",
+        "sh docs/build.md",
+        "python3 docs/test.txt",
+        "bash scripts/check.py",
+        "node scripts/test.sh",
+        "bash tests/fixtures/test",
+        "./tests/fixtures/test",
+        "pnpm exec ./scripts/test.sh",
+        "pnpm -r exec bash scripts/test.sh",
+        "pnpm --filter a exec ./scripts/test.sh",
+        "cd scripts && pnpm exec ./test.sh",
+        "./scripts/check-in.sh",
+        "bash scripts/test_reset_db.sh",
+        "bash scripts/build-s3.sh",
+        "bash scripts/format-disk.sh",
+        "./scripts/test.sh teardown prod",
+        "./scripts/test.sh destroy",
+        "./scripts/test.sh origin main",
+        "./scripts/test.sh x.example.com",
+        "./scripts/test.sh --live",
+        "./scripts/test.sh --endpoint x",
+        "./scripts/test.sh --log-file src/a.txt",
+        "./scripts/test.sh source scripts/x.py",
+        "./scripts/test.sh scripts/x.py",
+        "./scripts/test.sh ./new.sh",
+    ] {
+        shop.write("new.sh", "x");
+        shop.asks(text, "what it runs, or where");
     }
 }
 

@@ -224,6 +224,9 @@ fn a_variable_with_a_meaning_is_asked_about_wherever_it_is_set() {
         "REPLY",
         "OPTIND",
         "GIT_DIR",
+        // What activates an environment of Python exports them.
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
         "GIT_SSH",
         "LD_PRELOAD",
         "HTTP_PROXY",

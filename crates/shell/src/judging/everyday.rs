@@ -7,15 +7,17 @@
 //! |---|---|
 //! | its bytes are those of the index and of `HEAD` of the workspace's repository, and no link leads to it | a tool may have written it |
 //! | it has a name that `just` may run as well, such as `check`, or one that begins with such a word: `test_all` | `deploy.sh` is committed, too |
-//! | only options that the table knows stand in front of it (`scripts:`) | `node --require ./x.js` |
+//! | it is written for the program that runs it, by its ending or its first line | `bash docs/build.md` runs the blocks of a page |
+//! | only options that the table knows stand in front of it (`scripts:`), and only programs that keep the directory (`timeout`) | `node --require ./x.js`, `pnpm -r exec ./test.sh` |
 //! | no variable in front of it names places of code | `PYTHONPATH=x` |
-//! | its operands are plain files of the workspace, or plain names that no program has | it may run them: `in_docker.sh rm -r src` |
+//! | its operands are plain files of the workspace that are no scripts, plain names that no program has and that say nothing of deleting or sending, and options of every day | it may run them: `in_docker.sh rm -r src` |
 //! | it gets no input | it may run that |
 //! | nothing else in the text may write | `git checkout x && ./test.sh`, `for …; do ./test.sh; cp y test.sh; done` |
 //!
 //! What a script loads is not looked at: like the tests of the workspace it runs whatever lies there.
 
 use std::cell::Cell;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::judgement::{Effect, Part, Reason, ReasonKind};
@@ -23,6 +25,7 @@ use super::scripts;
 use crate::places::committed::is_committed;
 use crate::places::paths::{PathClass, is_build_definition};
 use crate::preset::ClassifierSettings;
+use crate::program_files::{is_script, without_version};
 use crate::syntax::commands::Word;
 use crate::table::{ProgramEntry, Programs, is_known_word};
 use countersign::decision::ToolDecision;
@@ -37,40 +40,123 @@ const NOT_EVERYDAY: &[&str] = &["release", "all", "ci", "default", "generate", "
 /// Words that may begin the name of an everyday script, before `-` or `_`.
 const BEGINNINGS: &[&str] = &["test", "lint", "check", "build", "fmt", "format"];
 
-/// Options by which a script may take a word for code, for a program, for a host, or for another place to work in.
-const OPTIONS_FOR_CODE: &[&str] = &[
-    "c",
-    "e",
-    "i",
-    "m",
-    "o",
-    "r",
-    "x",
-    "code",
-    "command",
-    "cmd",
-    "config",
-    "cwd",
-    "dir",
-    "directory",
-    "env",
-    "hook",
+/// Words of names and operands by which a script may delete, send, install, or work elsewhere.
+const FAR: &[&str] = &[
+    "clean",
+    "db",
+    "delete",
+    "destroy",
+    "disk",
+    "drive",
+    "drop",
+    "gh",
     "host",
-    "import",
-    "loader",
-    "module",
-    "output",
-    "plugin",
-    "preload",
+    "in",
+    "install",
+    "kill",
+    "live",
+    "notify",
+    "nuke",
+    "origin",
+    "out",
+    "pages",
     "prod",
     "production",
+    "prune",
+    "purge",
     "remote",
-    "require",
-    "run",
-    "script",
-    "server",
-    "shell",
-    "url",
+    "remove",
+    "reset",
+    "rollback",
+    "rollout",
+    "s3",
+    "seed",
+    "send",
+    "ship",
+    "sign",
+    "staging",
+    "submit",
+    "sync",
+    "tag",
+    "teardown",
+    "uninstall",
+    "upstream",
+    "wipe",
+];
+
+/// Options that a script of every day may have. Behind another one a word may be code, a program or a place.
+const OPTIONS: &[&str] = &[
+    "a",
+    "all",
+    "bail",
+    "bench",
+    "check",
+    "ci",
+    "color",
+    "coverage",
+    "debug",
+    "doc",
+    "docs",
+    "e2e",
+    "f",
+    "fail-fast",
+    "fast",
+    "fix",
+    "full",
+    "h",
+    "headless",
+    "help",
+    "integration",
+    "k",
+    "lint",
+    "n",
+    "no-color",
+    "no-coverage",
+    "no-fail-fast",
+    "offline",
+    "p",
+    "parallel",
+    "q",
+    "quick",
+    "quiet",
+    "release",
+    "s",
+    "serial",
+    "short",
+    "slow",
+    "strict",
+    "t",
+    "test",
+    "tests",
+    "unit",
+    "v",
+    "verbose",
+    "version",
+    "vv",
+    "w",
+    "watch",
+    "workspace",
+];
+
+/// Programs behind which a script is looked for where the command begins, and no other words are added.
+const KEEPERS: &[&str] = &[
+    "caffeinate",
+    "command",
+    "env",
+    "gtime",
+    "ionice",
+    "nice",
+    "nohup",
+    "stdbuf",
+    "time",
+    "timeout",
+];
+
+/// Which first lines and endings the scripts of an interpreter have: a part of `#!/usr/bin/env python3`, and `.py`.
+const LANGUAGES: &[(&[&str], &str, &[&str])] = &[
+    (&["ash", "bash", "dash", "ksh", "sh", "zsh"], "sh", &["bash", "sh", "zsh"]),
+    (&["pypy", "python"], "python", &["py"]),
+    (&["bun", "deno", "node", "nodejs", "tsx"], "node", &["cjs", "js", "mjs", "mts", "ts"]),
 ];
 
 /// Where a command runs, and what is known there.
@@ -80,18 +166,22 @@ pub(super) struct ScriptPlaces<'p> {
     pub(super) here: &'p [PathBuf],
     /// How many scripts of the text may still be compared.
     pub(super) left: &'p Cell<usize>,
+    /// The program that runs the command.
+    pub(super) wrapped_by: Option<&'p str>,
 }
 
 impl ScriptPlaces<'_> {
     /// Returns `true` if the first of these words leads to a script with an everyday name that is as it was committed, from
-    /// each directory in which the command may run, and if it may be given the others.
-    pub(super) fn is_everyday_call(&self, words: &[Word]) -> bool {
+    /// each directory in which the command may run, and if it may be given the others. `interpreter` runs it, or else its own
+    /// first line says what does.
+    pub(super) fn is_everyday_call(&self, interpreter: Option<&str>, words: &[Word]) -> bool {
         let Some((script, operands)) = words.split_first() else { return false };
-        operands.iter().all(|word| self.is_harmless_operand(word))
-            && self.is_everyday_script(script)
+        self.wrapped_by.is_none_or(|name| KEEPERS.contains(&name))
+            && operands.iter().all(|word| self.is_harmless_operand(word))
+            && self.is_everyday_script(interpreter, script)
     }
 
-    fn is_everyday_script(&self, script: &Word) -> bool {
+    fn is_everyday_script(&self, interpreter: Option<&str>, script: &Word) -> bool {
         let workspace = &self.settings.workspace;
         let text = script.literal().filter(|text| !script.found && !text.starts_with(['~', '-']));
         let (Some(text), true) = (text, workspace.looks()) else { return false };
@@ -100,6 +190,7 @@ impl ScriptPlaces<'_> {
             written == resolved
                 && workspace.place(&written) == PathClass::Inside
                 && is_everyday(&self.settings.programs, &written)
+                && is_written_for(interpreter, &written)
                 && self.may_compare()
                 && is_committed(&written, workspace)
         };
@@ -126,13 +217,16 @@ impl ScriptPlaces<'_> {
         };
         let places = self.here.iter().map(|here| workspace.places(text, here));
         let Some(places) = places.collect::<Option<Vec<_>>>() else { return false };
-        let is_path = text.contains('/')
-            && text.split('/').all(|part| scripts::name(part).is_ok())
-            && places.iter().flatten().all(|found| found.exists());
+        let is_data = |found: &PathBuf| found.is_file() && !is_script(found);
+        let is_file = text.split('/').all(|part| scripts::name(part).is_ok())
+            && places.iter().flatten().all(is_data);
         let is_name = !text.is_empty()
+            && !text.contains('.')
             && scripts::argument(text).is_ok()
+            && !is_far(text)
+            && self.settings.programs.get(text).is_none()
             && !self.settings.names_program(text);
-        places.iter().flatten().all(plain) && (is_path || is_name)
+        places.iter().flatten().all(plain) && (is_file || is_name)
     }
 }
 
@@ -152,16 +246,43 @@ pub(super) fn ask_about_changes(parts: &mut [Part]) {
     }
 }
 
-/// Returns `true` if a script may be given an option, of which the dash is left out: a plain word that is no way to name
-/// code, a program or a place.
+/// Returns `true` if a script may be given an option, of which the dash is left out.
 fn is_harmless_option(option: &str) -> bool {
     let name = option.strip_prefix('-').unwrap_or(option);
     let is_long = name.len() < option.len();
+    OPTIONS.contains(&name) && (is_long || name.len() <= 2)
+}
+
+/// Returns `true` if a name says that something is deleted, sent or done elsewhere: `test_reset_db`, `check-in`.
+fn is_far(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && (is_long || name.len() == 1)
-        && scripts::argument(&name).is_ok()
-        && !name.split(['-', '_', '.']).any(|part| OPTIONS_FOR_CODE.contains(&part))
+    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| FAR.contains(&part))
+}
+
+/// Returns `true` if a script is one for the program that runs it: by its ending, or by its first line, which a script that is
+/// started by itself has.
+fn is_written_for(interpreter: Option<&str>, script: &Path) -> bool {
+    let first = first_line(script).unwrap_or_default();
+    let Some(interpreter) = interpreter.map(without_version) else {
+        return first.starts_with("#!");
+    };
+    let ending = script.extension().and_then(|ending| ending.to_str());
+    let fits = |(names, line, endings): &(&[&str], &str, &[&str])| {
+        names.contains(&interpreter)
+            && match ending {
+                Some(ending) => endings.contains(&ending),
+                None => first.starts_with("#!") && first.contains(line),
+            }
+    };
+    LANGUAGES.iter().any(fits)
+}
+
+/// The beginning of the first line of a file.
+fn first_line(file: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file).ok()?.take(128).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().next().map(str::to_owned)
 }
 
 /// Returns `true` if a command writes files, or does what is not known.
@@ -188,5 +309,6 @@ fn is_everyday(programs: &Programs, script: &Path) -> bool {
     let continued: Vec<String> = BEGINNINGS.iter().copied().flat_map(continued).collect();
     (is_known_word(tasks, name) && !NOT_EVERYDAY.contains(&name) || is_known_word(&continued, name))
         && scripts::argument(name).is_ok()
+        && !is_far(name)
         && !name.contains('.')
 }

@@ -302,7 +302,7 @@ impl<'a> Simple<'a> {
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
-            None if self.runs_everyday_script(judging, self.words) => return,
+            None if self.runs_everyday_script(judging, None, self.words) => return,
             None => return self.not_installed(given),
         };
         // Cloned, as the entry is used while `judging` is borrowed mutably. A clone is one `Arc`.

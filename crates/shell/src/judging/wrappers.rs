@@ -19,6 +19,7 @@
 use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
 use super::simple::{Judging, Left, Lines, Simple};
+use crate::program_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
 use crate::table::{Does, Kind, Matched, ProgramEntry};
@@ -77,6 +78,7 @@ impl Simple<'_> {
     pub(super) fn runs_everyday_script(
         &mut self,
         judging: &mut Judging<'_>,
+        interpreter: Option<&str>,
         words: &[Word],
     ) -> bool {
         let Some((script, operands)) = words.split_first() else { return false };
@@ -84,8 +86,10 @@ impl Simple<'_> {
             settings: judging.settings,
             here: &self.here,
             left: &judging.scripts_left,
+            wrapped_by: self.wrapped_by.as_deref(),
         };
-        if self.fed || self.appended || self.names_code() || !places.is_everyday_call(words) {
+        let is_one = || places.is_everyday_call(interpreter, words);
+        if self.fed || self.appended || self.names_code() || !is_one() {
             return false;
         }
         self.builds = true;
@@ -106,7 +110,9 @@ impl Simple<'_> {
         entry: &ProgramEntry,
         args: &[Word],
     ) -> bool {
-        script_words(entry, args).is_some_and(|words| self.runs_everyday_script(judging, words))
+        let interpreter = self.words.first().and_then(Word::literal).map(program_name);
+        script_words(entry, args)
+            .is_some_and(|words| self.runs_everyday_script(judging, interpreter, words))
     }
 
     /// Whether a variable in front of the command, or of one that runs it, names places in which the program finds code.
