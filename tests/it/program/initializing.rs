@@ -229,6 +229,22 @@ fn without_anything_to_protect_nothing_more_is_asked() {
     assert_eq!(user.text(DESKTOP), SERVERS);
 }
 
+/// P6: "The copy of the program that the entries start is removed, unless another entry of this user starts it."
+#[test]
+fn the_copy_of_the_program_is_taken_back_with_the_last_entry_that_starts_it() {
+    let user = User::with_settings();
+    let copy = user.state("bin/countersign");
+    assert_eq!(user.run(&ALL).status, 0);
+    assert!(copy.exists());
+    assert_eq!(user.run(&["init", "--undo"]).status, 0);
+    assert!(!copy.exists() && !user.state("bin").exists());
+    assert_eq!(user.run(&ALL).status, 0);
+    assert_eq!(user.run(&["hook", "install", "codex"]).status, 0);
+    let undone = user.run(&["init", "--undo"]);
+    assert!(undone.status == 3 && copy.exists(), "{undone:?}");
+    assert!(undone.out.contains("kept, as it is started by ~/.codex"), "{undone:?}");
+}
+
 /// R3: what `init` writes without a person is a change like any other, and it says what is left to do.
 #[test]
 fn rules_that_allow_more_than_those_before_are_said() {

@@ -130,6 +130,18 @@ fn a_misspelt_tool_of_a_client_is_found() {
     }
 }
 
+/// P2: "if no field of the call may hold a command": `rules explain` and the tests of a file say what the hook does.
+#[test]
+fn a_named_tool_of_a_client_is_not_allowed_with_a_field_that_may_hold_a_command() {
+    let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'claude:Skill'\n[test]\n\
+                allow = 'claude:Skill: {skill: x}'\nask = 'claude:Skill: {skill: x, command: ls}'\n";
+    assert_eq!(found(text), []);
+    let rules = rules(text);
+    let call = rules.written_call("claude:Skill: {skill: x, command: ls}").unwrap();
+    let said = rules.explain(&call.call()).to_string();
+    assert!(said.contains("with `command`, which may hold a command"), "{said}");
+}
+
 /// A rule that asks about a tool of a server, and does nothing else, needs no test, unless a pattern allows the tool.
 #[test]
 fn a_rule_that_only_asks_about_a_tool_of_a_server_needs_no_test() {

@@ -203,3 +203,29 @@ fn what_a_reason_of_a_judgement_advises_works() {
         assert!(after.starts_with("allow"), "{better}: {after}");
     }
 }
+
+/// R7: "an import brings tests": each call is one that the file decides about as its rule says.
+#[test]
+fn an_import_brings_tests_of_its_rules() {
+    let settings = json!({"permissions": {
+        "allow": ["Bash(npm run lint)", "Bash(git log:*)", "Read(src/**)", "WebFetch(domain:docs.rs)", "mcp__github__get_issue"],
+        "ask": ["Bash(git push:*)"],
+        "deny": ["Read(./.env)", "Bash(git log --all)"],
+    }});
+    let imported = import_claude(&settings.to_string()).unwrap();
+    let (_, tests) = imported.text.split_once("\n[test]\n").unwrap();
+    for (test, times) in [
+        ("\"shell: npm run lint\"", 1),
+        ("\"shell: git log\"", 1),
+        ("\"shell: git push\"", 1),
+        ("\"shell: git log --all\"", 1),
+        ("\"mcp:github/get_issue: {}\"", 1),
+    ] {
+        assert_eq!(tests.matches(test).count(), times, "{test}: {tests}");
+    }
+    let found = lint(&rules(&imported.text), None);
+    assert!(found.iter().all(|it| it.kind != "untested"), "{found:#?}");
+    let codex = "prefix_rule(pattern = ['git', 'push'], decision = 'prompt')".replace('\'', "\"");
+    let codex = import_codex(&codex).unwrap().text;
+    assert!(codex.ends_with("\n[test]\nask = [\n    \"shell: git push\",\n]\n"), "{codex}");
+}

@@ -1,5 +1,7 @@
 //! The program that the entry of a client starts as a guard.
 
+use std::path::Path;
+
 use countersign_cli::config::LastingProgram;
 
 use crate::Context;
@@ -25,6 +27,11 @@ impl GuardProgram {
     /// Makes the copy, where one is needed.
     pub(crate) fn write(&self) -> Result<(), CommandError> {
         Ok(self.0.write()?)
+    }
+
+    /// The copy, where one is needed and is not there yet.
+    pub(crate) fn copy_to_come(&self) -> Option<&Path> {
+        self.0.why_copied().map(|_| self.0.path()).filter(|copy| !copy.exists())
     }
 
     /// Why a copy is needed, as a place.

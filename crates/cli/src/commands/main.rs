@@ -9,6 +9,7 @@ mod completions;
 mod findings;
 mod grants;
 mod guard;
+mod guard_entries;
 mod guard_program;
 mod hook;
 mod inbox;

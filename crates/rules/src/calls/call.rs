@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use crate::readings::prose::command_field;
 use crate::readings::tools::{OF_CLIENT, client_of, client_with, only_reads, toolset_of};
 use countersign::call::{ToolCall, ToolSource};
 use countersign::origin::Origin;
@@ -189,6 +190,11 @@ impl<'a> RuleCall<'a> {
     pub(crate) fn unknown_of(&self) -> Option<&str> {
         let own = self.source.as_ref().filter(|source| !source.is_server()).map(ToolSource::set);
         own?.strip_prefix(OF_CLIENT)
+    }
+
+    /// The first field that may hold a command, by its name in any form.
+    pub(crate) fn field_of_command(&self) -> Option<String> {
+        command_field(&Value::Object(self.args.clone()))
     }
 
     /// The name that the tool has in its set or at its server.

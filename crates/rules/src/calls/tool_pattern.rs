@@ -160,7 +160,9 @@ impl ToolPattern {
                 let is_named = call.toolset_id().is_some_and(|id| set.matches(id));
                 is_named && !(allows && call.unknown_of().is_some())
             }
-            ToolOrigin::Client(client) => call.unknown_of() == Some(*client),
+            ToolOrigin::Client(client) => {
+                call.unknown_of() == Some(*client) && !(allows && call.field_of_command().is_some())
+            }
             ToolOrigin::AnyClient => {
                 let is_known = call.unknown_of().is_none();
                 call.toolset_as_set().is_some_and(is_of_client) && (is_known || !allows)

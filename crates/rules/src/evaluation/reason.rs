@@ -94,7 +94,13 @@ pub(super) fn uncovered(seen: &Seen<'_>, part: Option<&str>) -> String {
     let tool = countersign::show::escape(seen.call.tool);
     match (part, seen.call.unknown_of()) {
         (Some(part), _) => format!("no rule allows `{}`", countersign::show::escape(part)),
-        (None, Some(client)) => format!("no rule allows `{client}:{tool}` by its name"),
+        (None, Some(client)) => match seen.call.field_of_command() {
+            Some(field) => format!(
+                "no rule allows `{client}:{tool}` with `{}`, which may hold a command",
+                countersign::show::escape(&field)
+            ),
+            None => format!("no rule allows `{client}:{tool}` by its name"),
+        },
         (None, None) => format!("no rule allows `{tool}`"),
     }
 }

@@ -52,7 +52,7 @@ pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
             _ => beside(&mut writer, key),
         }
     }
-    Ok(writer.imported)
+    Ok(writer.finished())
 }
 
 /// Why a key is not carried over that comes again.

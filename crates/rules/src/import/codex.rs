@@ -37,7 +37,7 @@ pub fn import_codex(text: &str) -> Result<Imported, RulesError> {
             ),
         }
     }
-    Ok(writer.imported)
+    Ok(writer.finished())
 }
 
 fn prefix(writer: &mut Writer, arguments: &[(String, Literal)], written: &str) {

@@ -7,6 +7,7 @@
 mod advice;
 mod claude;
 mod codex;
+mod examples;
 mod pairs;
 
 use std::cell::OnceCell;
@@ -53,11 +54,19 @@ pub struct LeftOut {
 /// query a service.
 const HARMLESS: &[&str] = &["read-only", "project-build", "writes", "queries"];
 
+/// A rule as it was written.
+struct WrittenRule {
+    id: String,
+    effect: String,
+    tools: Vec<String>,
+    conditions: Vec<String>,
+}
+
 /// Collects rules as text.
 #[derive(Default)]
 struct Writer {
     imported: Imported,
-    number: usize,
+    rules: Vec<WrittenRule>,
     examples: OnceCell<Vec<ProgramExample>>,
 }
 
@@ -74,13 +83,9 @@ impl Writer {
     }
 
     fn rule(&mut self, effect: &str, tools: &[&str], lines: &[String], reason: &str) {
-        self.number += 1;
+        let id = format!("imported-{}", self.rules.len() + 1);
         let text = &mut self.imported.text;
-        text.push_str(&format!(
-            "\n[[rule]]\nid = \"imported-{}\"\n{effect} = {}\n",
-            self.number,
-            list(tools)
-        ));
+        text.push_str(&format!("\n[[rule]]\nid = \"{id}\"\n{effect} = {}\n", list(tools)));
         for line in lines {
             text.push_str(line);
             text.push('\n');
@@ -88,6 +93,24 @@ impl Writer {
         if effect != "allow" {
             text.push_str(&format!("reason = {}\n", quoted(&reason.replace('{', "("))));
         }
+        self.rules.push(WrittenRule {
+            id,
+            effect: effect.to_owned(),
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            conditions: lines.to_vec(),
+        });
+    }
+
+    /// The file with its tests.
+    fn finished(mut self) -> Imported {
+        let tests = self.tests();
+        self.imported.text.push_str(&tests);
+        self.imported
+    }
+
+    /// The commands that the table of programs has as examples.
+    fn program_examples(&self) -> &[ProgramExample] {
+        self.examples.get_or_init(|| Programs::built_in().examples())
     }
 
     /// A rule that allows commands which begin with these words, in their harmless forms. The error says why there is
@@ -125,8 +148,8 @@ impl Writer {
         let begins = |command: &&str| {
             command.strip_prefix(runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
-        let examples = self.examples.get_or_init(|| Programs::built_in().examples());
-        let examples = examples.iter().map(|it| it.command.as_str()).filter(begins);
+        let examples = self.program_examples().iter();
+        let examples = examples.map(|it| it.command.as_str()).filter(begins);
         std::iter::once(runs).chain(examples).any(|command| is_allowed(&rules, command))
     }
 

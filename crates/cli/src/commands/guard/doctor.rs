@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use countersign::show::escape;
 use countersign_cli::hook::{Client, ProjectSettings};
-use serde_json::Value;
 
 use super::places;
 use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::findings::{Finding, report};
+use crate::guard_entries::{GuardEntry, entries};
 use crate::init::servers;
 use crate::output::{CommandError, CommandOutput};
 use crate::project;
@@ -35,24 +35,17 @@ pub(super) struct GuardDoctor {
     project: Option<PathBuf>,
 }
 
-/// An entry of a client that starts a guard.
-pub(super) struct GuardEntry {
-    pub(super) title: &'static str,
-    pub(super) file: PathBuf,
-    pub(super) name: String,
-    program: String,
-}
-
 impl GuardDoctor {
     pub(super) fn run(&self, context: &Context) -> Result<CommandOutput, CommandError> {
         let project = project::root(self.project.as_deref(), context)?;
         let own = self.settings.context(context.config_file.clone())?;
-        let entries = entries(own.directories.home());
+        let home = own.directories.home();
+        let entries = entries(home, servers::places(home));
         let checks = [
             self.environment(&own),
             self.places(&own, &project)?,
             programs(&entries),
-            replaced(&entries, &project, own.directories.home()),
+            replaced(&entries, &project, home),
         ];
         Ok(report(None, &checks))
     }
@@ -101,49 +94,6 @@ impl GuardDoctor {
             false => Finding("places", Some(false), within.join("; ")),
         })
     }
-}
-
-/// The entries of this user's clients that start a guard.
-pub(super) fn entries(home: &Path) -> Vec<GuardEntry> {
-    let more = [
-        ("Claude Code", home.join(".claude.json"), "mcpServers"),
-        ("Codex CLI", home.join(".codex/config.toml"), "mcp_servers"),
-        ("Gemini CLI", home.join(".gemini/settings.json"), "mcpServers"),
-        ("GitHub Copilot CLI", home.join(".copilot/mcp-config.json"), "mcpServers"),
-        ("Qwen Code", home.join(".qwen/settings.json"), "mcpServers"),
-        ("opencode", home.join(".config/opencode/opencode.json"), "mcp"),
-    ];
-    let mut found = Vec::new();
-    for (title, file, key) in servers::places(home).chain(more) {
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        let value = match file.extension().is_some_and(|it| it == "toml") {
-            true => text.parse::<toml::Table>().ok().and_then(|it| serde_json::to_value(it).ok()),
-            false => serde_json::from_str::<Value>(&text).ok(),
-        };
-        let servers = value.as_ref().and_then(|it| it.get(key)?.as_object());
-        for (name, server) in servers.into_iter().flatten() {
-            if let Some(program) = guard_program(server) {
-                found.push(GuardEntry { title, file: file.clone(), name: name.clone(), program });
-            }
-        }
-    }
-    found
-}
-
-/// The program of a server's entry, where that is a guard.
-fn guard_program(server: &Value) -> Option<String> {
-    let command = server.get("command")?;
-    let words: Vec<&str> = match command {
-        Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
-        command => {
-            let args = server.get("args").and_then(Value::as_array).into_iter().flatten();
-            command.as_str().into_iter().chain(args.filter_map(Value::as_str)).collect()
-        }
-    };
-    let (program, args) = words.split_first()?;
-    let name = Path::new(program).file_name()?.to_str()?;
-    (name.starts_with("countersign") && args.first() == Some(&"guard"))
-        .then(|| (*program).to_owned())
 }
 
 fn programs(entries: &[GuardEntry]) -> Finding {

@@ -14,12 +14,13 @@ use countersign_cli::config::StoreUrl;
 use countersign_mcp::{Guard, OfferedTool, ServerParts, ToolStanding};
 use serde_json::json;
 
-use super::doctor;
 use super::log::{accepting, log};
 use super::places;
 use super::server_args::ServerArgs;
 use crate::Context;
+use crate::guard_entries::entries;
 use crate::guard_program::GuardProgram;
+use crate::init::servers;
 use crate::mcp_clients::{self, ClientEntry};
 use crate::output::{CommandError, CommandOutput, WIDTH};
 use crate::paths::{absolute, shown as shown_path};
@@ -328,7 +329,8 @@ fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
 
 /// The clients of this user that start a guard of this name, each with its file.
 fn started_by(name: &str, context: &Context) -> Vec<String> {
-    let all = doctor::entries(context.directories.home()).into_iter();
+    let home = context.directories.home();
+    let all = entries(home, servers::places(home)).into_iter();
     let same = all.filter(|entry| entry.name == name);
     same.map(|entry| format!("{} ({})", entry.title, shown_path(&entry.file, context))).collect()
 }

@@ -22,6 +22,8 @@ pub(super) enum FileOwner {
     Configuration,
     /// The record of the environment, which belongs to the hook of a client.
     Environment,
+    /// The copy of this program that entries start.
+    Program,
     /// The settings of the client of this name.
     Hook(String),
     /// The configuration of an MCP client, with the key of its servers.

@@ -254,6 +254,11 @@ impl InitStep {
         record: &mut InitRecord,
         context: &Context,
     ) -> Result<(), CommandError> {
+        if (self.hook.is_some() || self.guard.is_some())
+            && let Some(copy) = GuardProgram::of(context)?.copy_to_come()
+        {
+            record.begin(copy, FileOwner::Program, None)?;
+        }
         if let Some(hook) = &self.hook {
             record.begin(&hook.environment_file(), FileOwner::Environment, None)?;
             record.begin(&self.path, self.owner.clone(), Some(&self.after))?;

@@ -6,22 +6,25 @@
 //! | as `init` wrote it | the file becomes what it was, to the byte; one that was new is removed, with the folders that were made for it |
 //! | edited since | the hook or the guard is removed from it, and the rest stays; other files stay as they are |
 //! | gone | nothing |
+//! | the copy of this program that entries start | it is removed, unless another entry of this user starts it |
 //!
-//! The last two are said, with where the file as it was is kept.
+//! What is not put back is said, with where the file as it was is kept.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use countersign::show::escape;
 use countersign_cli::config::replace_file;
-use countersign_cli::hook::{Client, Installation};
+use countersign_cli::hook::{Client, HookFiles, Installation};
 use serde_json::json;
 
 use super::record::{ChangedFile, FileOwner, InitRecord, digest};
 use super::servers;
 use crate::Context;
 use crate::accepted::accepted_rules;
+use crate::guard_entries::entries;
 use crate::output::{CommandError, CommandOutput};
 use crate::paths::shown;
 
@@ -83,6 +86,9 @@ fn taken_back(
     record: &InitRecord,
     context: &Context,
 ) -> Result<Undone, CommandError> {
+    if file.owner == FileOwner::Program {
+        return program(file, context);
+    }
     let failed =
         |error: io::Error| CommandError::Store(format!("{}: {error}", file.path.display()));
     let text = |path: &Path| match fs::read_to_string(path) {
@@ -124,6 +130,38 @@ fn taken_back(
         forget_rules(&file.path, context)?;
     }
     Ok(undone)
+}
+
+/// Removes the copy of this program. The entries that `init` has written are gone before it.
+fn program(file: &ChangedFile, context: &Context) -> Result<Undone, CommandError> {
+    let starting = starting(&file.path, context);
+    if !starting.is_empty() {
+        let text = format!("kept, as it is started by {}", starting.join(" and "));
+        return Ok(Undone::left(text));
+    }
+    removed(&file.path)?;
+    file.folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    let text = "removed, as it was not there. If you have written it into a file of a project, write that entry again";
+    Ok(Undone::exact(text))
+}
+
+/// The files of this user in which a hook or a guard starts this program.
+fn starting(program: &Path, context: &Context) -> Vec<String> {
+    let (home, state) = (context.directories.home(), context.directories.state());
+    let hooks = Client::ALL.iter().flat_map(|client| {
+        let named = HookFiles::of(*client, state).read().into_iter();
+        let named = named.map(|file| Installation::at(*client, file));
+        let usual =
+            [Installation::of_user(*client, home), Installation::of_environment(*client, home)];
+        usual.into_iter().chain(named)
+    });
+    let hooks =
+        hooks.filter(|it| it.installed_program().is_ok_and(|it| it.as_deref() == Some(program)));
+    let hooks = hooks.map(|it| it.path().to_owned());
+    let guards = entries(home, servers::places(home)).into_iter();
+    let guards = guards.filter(|it| Path::new(&it.program) == program).map(|it| it.file);
+    let files: BTreeSet<_> = hooks.chain(guards).collect();
+    files.iter().map(|file| escape(&shown(file, context)).to_string()).collect()
 }
 
 /// The rules are gone because a person wants it: the next hook does not wait for them.
@@ -168,9 +206,10 @@ fn edited(
             }
             None => "it was edited since, and has no guard any more",
         },
-        FileOwner::Rules | FileOwner::Configuration | FileOwner::Environment => {
-            "not taken back, as it was edited since"
-        }
+        FileOwner::Rules
+        | FileOwner::Configuration
+        | FileOwner::Environment
+        | FileOwner::Program => "not taken back, as it was edited since",
     };
     Ok(Undone::left(format!("{what}{kept}")))
 }
