@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use countersign::error::with_causes;
+use countersign::ledger::Project;
 use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
 use countersign_rules::Rules;
 
@@ -19,8 +20,8 @@ use crate::project;
 pub(super) struct CurrentRules {
     rules: Rules,
     server: String,
-    /// The working directory, where no project was given.
-    undecided_root: Option<PathBuf>,
+    /// The working directory and why it is no project, where none was given. It is resolved once, as that of the rules is.
+    no_project: Option<(PathBuf, &'static str)>,
     /// `true` if one account can answer in the name of anyone.
     one_account: bool,
 }
@@ -34,8 +35,9 @@ impl CurrentRules {
         undecided_root: Option<&Path>,
         one_account: bool,
     ) -> Result<Self, CommandError> {
-        let undecided_root = undecided_root.map(Path::to_owned);
-        let current = Self { rules, server, undecided_root, one_account };
+        let no_project =
+            undecided_root.and_then(|root| Some((root.to_owned(), Project::too_wide(root)?)));
+        let current = Self { rules, server, no_project, one_account };
         current.check()?;
         current.tell();
         Ok(current)
@@ -47,7 +49,8 @@ impl CurrentRules {
     }
 
     fn check(&self) -> Result<(), CommandError> {
-        self.undecided_root.as_ref().map_or(Ok(()), |root| project::check(&self.rules, root))
+        let Some((root, why)) = &self.no_project else { return Ok(()) };
+        project::check(&self.rules, root, why)
     }
 
     /// Says in the log which rules can never be about this server, and what demands for certain people are worth on a store
