@@ -4,7 +4,8 @@ mod support;
 
 use allocation_counter::measure;
 use countersign::Tools;
-use support::{DEPTHS, Leaf, OpenCall, Subject};
+use support::{DEPTHS, Leaf, OpenCall, Subject, asking_turn, calls_of};
+use tokio::runtime::Builder;
 
 fn main() {
     println!("allocations per allowed call");
@@ -19,6 +20,11 @@ fn main() {
         DEPTHS.iter().zip(counts).for_each(|(layers, count)| print!(" x{layers}: {count:<4}"));
         println!(" a layer: {slope}");
     }
+    println!("allocations per call of a batch of ten, approved inline; target: 40 for half asked");
+    let (none, half, all) = (["read_file"; 2], ["delete_file", "read_file"], ["delete_file"; 2]);
+    for (name, tools) in [("none asked", none), ("half asked", half), ("all asked", all)] {
+        println!("  {name:<34} {:.1}", count_batch(tools));
+    }
 }
 
 fn count(subject: Subject, layers: usize) -> u64 {
@@ -28,4 +34,14 @@ fn count(subject: Subject, layers: usize) -> u64 {
     // The first call applies the layers and begins the record.
     open.send(&mut stack);
     measure(|| drop(open.send(&mut stack))).count_total
+}
+
+fn count_batch(tools: [&'static str; 2]) -> f64 {
+    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let (turn, size) = (asking_turn(), 10);
+    let run = |calls| runtime.block_on(turn.run(calls)).expect("nothing fails");
+    drop(run(calls_of(&tools, size)));
+    let calls = calls_of(&tools, size);
+    let counted = measure(|| drop(run(calls)));
+    counted.count_total as f64 / size as f64
 }

@@ -13,16 +13,15 @@ mod support;
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::handler::danger_approve_all;
 use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Record};
-use countersign::{Decision, Outcome, ToolCall, Tools, ToolsExt as _, Turn, TurnReport, decide_fn};
+use countersign::{Outcome, ToolCall, Tools, Turn, TurnReport};
 use countersign_rules::{RuleCall, Rules, Ruling};
 use countersign_shell::{Classifier, Preset, SearchPath, Workspace};
 use countersign_sqlite::SqliteStore;
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EntryPoint, EventKind};
 use serde_json::{Map, Value, json};
-use support::{Leaf, OpenCall, Subject};
+use support::{Leaf, OpenCall, Subject, asking_turn, calls_of};
 use tokio::runtime::{Builder, Runtime};
 
 /// A stack, and a call that has passed it twice, so that nothing is made for the first time.
@@ -57,18 +56,8 @@ fn runtime() -> Runtime {
 
 /// A turn that has run once, and a response of ten calls of these tools in turn.
 fn turn(tools: [&'static str; 2]) -> (Runtime, Turn, Vec<ToolCall>) {
-    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
-        "delete_file" => Decision::ask("delete a file?"),
-        _ => Decision::allow(),
-    });
-    let turn = Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all());
-    let runtime = runtime();
-    let calls = || {
-        let call = |n: usize| {
-            ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}))
-        };
-        (0..10).map(call).collect()
-    };
+    let (runtime, turn) = (runtime(), asking_turn());
+    let calls = || calls_of(&tools, 10);
     drop(runtime.block_on(turn.run(calls())));
     (runtime, turn, calls())
 }

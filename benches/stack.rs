@@ -5,11 +5,9 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use countersign::handler::danger_approve_all;
-use countersign::{Decision, ToolCall, Tools, ToolsExt as _, Turn, decide_fn};
+use countersign::{ToolCall, Tools, Turn};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
-use serde_json::json;
-use support::{DEPTHS, Leaf, OpenCall, Subject};
+use support::{DEPTHS, Leaf, OpenCall, Subject, asking_turn, calls_of};
 use tokio::runtime::{Builder, Runtime};
 
 const BATCHES: [usize; 4] = [1, 10, 100, 1_000];
@@ -86,7 +84,7 @@ fn median(times: &mut [f64]) -> f64 {
 
 /// A response of this many calls; every second one is asked about, and approved inline.
 fn batches(criterion: &mut Criterion) {
-    let (runtime, turn) = batch_turn();
+    let (runtime, turn) = (runtime(), asking_turn());
     let mut group = criterion.benchmark_group("batch");
     group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
     for size in BATCHES {
@@ -102,24 +100,13 @@ fn batches(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn batch_turn() -> (Runtime, Turn) {
-    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
-        "delete_file" => Decision::ask("delete a file?"),
-        _ => Decision::allow(),
-    });
-    let turn = Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all());
-    (Builder::new_current_thread().build().expect("a runtime"), turn)
+fn runtime() -> Runtime {
+    Builder::new_current_thread().build().expect("a runtime")
 }
 
 /// Every second one is asked about.
 fn calls(size: usize) -> Vec<ToolCall> {
     calls_of(&["delete_file", "read_file"], size)
-}
-
-fn calls_of(tools: &[&'static str], size: usize) -> Vec<ToolCall> {
-    let call =
-        |n: usize| ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}));
-    (0..size).map(call).collect()
 }
 
 /// The figures beside their targets. Rounds take turns between the stacks, and medians are compared, so that a busy
@@ -158,7 +145,7 @@ fn summary() {
 
 /// The cost of a new pass, with the layers that its call passes: responses of ten calls that need no approval.
 fn fresh_summary() {
-    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let runtime = runtime();
     let turns = [0, 1, 4, 16, 32].map(|layers| {
         let subject = if layers == 0 { Subject::NoLayer } else { Subject::DecideFn };
         (layers, Turn::new(subject.build(&Tools::from(Leaf), layers)), Vec::new())
@@ -188,7 +175,7 @@ const ASKED: [(&str, &[&str], &str); 3] = [
 ];
 
 fn batch_summary() {
-    let (runtime, turn) = batch_turn();
+    let (runtime, turn) = (runtime(), asking_turn());
     println!("a batch, approved inline, µs a call, medians; targets are for 10 calls");
     for size in BATCHES {
         let mut times = ASKED.map(|_| Vec::new());

@@ -230,7 +230,7 @@ impl<T: Toolset> Gate<T> {
 
     /// Runs the tool body. A panic is an outcome, as part of the work may be done.
     async fn run(&self, record: &Arc<CallRecord>, call: ToolCall) -> Result<Outcome, SharedError> {
-        let tool = call.name().to_owned();
+        let tool = Arc::clone(call.shared_name());
         let permit = Permit::new(call.at_body(), record.context().clone(), BodyToken::new(record));
         match catch_panic(|| self.toolset.run(permit)).await {
             Ok(Ok(value)) => Ok(Outcome::Returned(value)),
@@ -243,7 +243,7 @@ impl<T: Toolset> Gate<T> {
                 ended(error, record, &tool)
             }
             Err(Panicked(what)) => {
-                tracing::error!(tool, "a tool body {what}");
+                tracing::error!(tool = &*tool, "a tool body {what}");
                 Ok(Outcome::failed(
                     "The tool stopped in the middle of its work; it may have done part of it.",
                 ))

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll};
 
+use countersign::handler::danger_approve_all;
 use countersign::middleware::Chain;
 use countersign::outcome::{ModelRetry, ToolReturn};
 use countersign::turn::TurnError;
@@ -21,6 +22,22 @@ use tower::{Layer, Service};
 
 /// The numbers of layers that are measured.
 pub(crate) const DEPTHS: [usize; 4] = [1, 4, 16, 32];
+
+/// A turn in which the calls of `delete_file` are asked about, and approved inline.
+pub(crate) fn asking_turn() -> Turn {
+    let ask = decide_fn(|_, call: &ToolCall| match call.name() {
+        "delete_file" => Decision::ask("delete a file?"),
+        _ => Decision::allow(),
+    });
+    Turn::new(Leaf.layered(ask)).deferred_tool_handler(danger_approve_all())
+}
+
+/// A response of calls of these tools in turn.
+pub(crate) fn calls_of(tools: &[&'static str], size: usize) -> Vec<ToolCall> {
+    let call =
+        |n: usize| ToolCall::new(format!("c{n}"), tools[n % tools.len()], json!({"path": "a.log"}));
+    (0..size).map(call).collect()
+}
 
 /// Two tools that do nothing.
 pub(crate) struct Leaf;

@@ -110,23 +110,39 @@ fn write_number(out: &mut String, number: &Number) {
 }
 
 fn write_string(out: &mut String, text: &str) {
+    // Most texts have nothing to escape. Without a branch for each byte, many are looked at in one instruction.
+    let is_escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    if !text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     // serde_json escapes what RFC 8785 escapes, in the same way. Writing a text as JSON has no error.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// The canonical text of an array, written item by item, so that the items are not copied into a [`Value`] first.
-pub(crate) struct ArrayText(String);
+pub(crate) struct ArrayText {
+    /// The text up to the last item, without the closing bracket.
+    text: String,
+    is_empty: bool,
+}
 
 impl ArrayText {
     pub(crate) fn new() -> Self {
         // Enough for most of what is digested.
-        Self(String::with_capacity(256))
+        let mut text = String::with_capacity(256);
+        text.push('[');
+        Self { text, is_empty: true }
     }
 
     fn item(mut self, write: impl FnOnce(&mut String)) -> Self {
-        self.0.push(if self.0.is_empty() { '[' } else { ',' });
-        write(&mut self.0);
-        self
+        if !self.is_empty {
+            self.text.push(',');
+        }
+        write(&mut self.text);
+        Self { is_empty: false, ..self }
     }
 
     pub(crate) fn text(self, text: &str) -> Self {
@@ -145,13 +161,15 @@ impl ArrayText {
         self.item(|out| write_value(out, value))
     }
 
-    pub(crate) fn array(self, items: Self) -> Self {
-        self.item(|out| out.push_str(&items.end()))
+    /// An array as an item, with the items that the function adds to it.
+    pub(crate) fn array(self, add: impl FnOnce(Self) -> Self) -> Self {
+        let Self { text, .. } = self.item(|out| out.push('['));
+        Self { text: add(Self { text, is_empty: true }).end(), is_empty: false }
     }
 
     fn end(mut self) -> String {
-        self.0.push_str(if self.0.is_empty() { "[]" } else { "]" });
-        self.0
+        self.text.push(']');
+        self.text
     }
 
     /// The [`digest`] of the array.
@@ -194,6 +212,29 @@ mod tests {
             canonical(&json!("\u{8}\t\n\u{c}\r\u{f}\"\\/\u{7f}")),
             "\"\\b\\t\\n\\f\\r\\u000f\\\"\\\\/\u{7f}\""
         );
+    }
+
+    #[test]
+    fn each_character_is_written_as_serde_json_writes_it() {
+        for character in (0..=0xff).chain([0x2028, 0x1f600]).filter_map(char::from_u32) {
+            let text = format!("a{character}z");
+            assert_eq!(canonical(&json!(text)), serde_json::to_string(&text).unwrap());
+        }
+    }
+
+    #[test]
+    fn arrays_within_an_array_are_written_in_place() {
+        let text = |words: &[&str]| {
+            let words = |all: ArrayText| words.iter().fold(all, |all, word| all.text(word));
+            ArrayText::new()
+                .number(1)
+                .array(|all| all.array(words))
+                .array(|all| all)
+                .text("z")
+                .end()
+        };
+        assert_eq!(text(&["a", "b\n"]), r#"[1,[["a","b\n"]],[],"z"]"#);
+        assert_eq!(text(&[]), r#"[1,[[]],[],"z"]"#);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! fingerprints of what was *shown*: an answer that a person gave to an earlier state of a call does not fit a later
 //! one (rule A6).
 
-use std::collections::HashSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -92,6 +93,17 @@ impl DeferredToolRequests {
     }
 }
 
+/// Sets the answer to a call. If the call has one already, its id is added to `twice`.
+fn set<V>(answers: &mut BTreeMap<String, V>, twice: &mut Vec<String>, id: String, answer: V) {
+    match answers.entry(id) {
+        Entry::Vacant(entry) => _ = entry.insert(answer),
+        Entry::Occupied(mut entry) => {
+            twice.push(entry.key().clone());
+            entry.insert(answer);
+        }
+    }
+}
+
 impl<'a> Answers<'a> {
     pub(super) fn new(requests: &'a DeferredToolRequests) -> Self {
         let mut results = DeferredToolResults::default();
@@ -132,19 +144,13 @@ impl<'a> Answers<'a> {
 
     /// Answers a call that needs an approval.
     pub fn approval(mut self, id: impl Into<String>, answer: impl Into<ToolApproval>) -> Self {
-        let id = id.into();
-        if self.results.approvals.insert(id.clone(), answer.into()).is_some() {
-            self.twice.push(id);
-        }
+        set(&mut self.results.approvals, &mut self.twice, id.into(), answer.into());
         self
     }
 
     /// Gives the result of a call that was executed elsewhere.
     pub fn result(mut self, id: impl Into<String>, result: impl Into<CallResult>) -> Self {
-        let id = id.into();
-        if self.results.calls.insert(id.clone(), result.into()).is_some() {
-            self.twice.push(id);
-        }
+        set(&mut self.results.calls, &mut self.twice, id.into(), result.into());
         self
     }
 

@@ -33,7 +33,10 @@ pub(crate) struct CallAddress<'a> {
 
 impl<'a> CallAddress<'a> {
     pub(crate) fn new(run_id: &'a str, response: u32, agents: &[String], id: &str) -> Self {
-        Self { run_id, response, path: format!("{}/{id}", agents.join("/")) }
+        let mut path = agents.join("/");
+        path.push('/');
+        path.push_str(id);
+        Self { run_id, response, path }
     }
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn fingerprint(
     questions.sort_unstable();
     questions.dedup();
     let question = |all: ArrayText, (layer, key, pins): QuestionId<'_>| {
-        all.array(ArrayText::new().text(layer).text(key).value(&json!(pins)))
+        all.array(|question| question.text(layer).text(key).value(&json!(pins)))
     };
     ArrayText::new()
         .number(VERSION)
@@ -58,7 +61,7 @@ pub(crate) fn fingerprint(
         .text(&address.path)
         .text(tool)
         .object(args.as_map())
-        .array(questions.into_iter().fold(ArrayText::new(), question))
+        .array(|all| questions.into_iter().fold(all, question))
         .digest()
 }
 
@@ -69,10 +72,11 @@ pub(crate) fn batch_id<'a>(
     response: u32,
     calls: impl Iterator<Item = (&'a str, &'a str, u32)>,
 ) -> String {
-    let calls = calls.fold(ArrayText::new(), |all, (id, fingerprint, deferrals)| {
-        all.array(ArrayText::new().text(id).text(fingerprint).number(deferrals))
-    });
-    ArrayText::new().number(VERSION).text(run_id).number(response).array(calls).digest()
+    let call = |all: ArrayText, (id, fingerprint, deferrals)| {
+        all.array(|call| call.text(id).text(fingerprint).number(deferrals))
+    };
+    let array = ArrayText::new().number(VERSION).text(run_id).number(response);
+    array.array(|all| calls.fold(all, call)).digest()
 }
 
 #[cfg(test)]

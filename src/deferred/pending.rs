@@ -7,6 +7,8 @@
 //! and the approval covers those. The approved pass begins with the first ones again, so that each layer does to them
 //! what it did before: `origin` → the stack → `shown`. Beginning with `shown` would apply each change twice.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -94,22 +96,22 @@ impl PendingCall {
 }
 
 /// A pending call in a batch.
-pub(crate) struct BatchEntry {
+pub(crate) struct BatchEntry<'a> {
     /// The call with the arguments that are shown. The id of a sub-agent's call is prefixed with the ids of the calls
     /// that the agents work on.
     pub(crate) call: ToolCall,
     /// The sub-agent that makes the call: `root/cleaner`.
     pub(crate) agent: Option<String>,
-    pub(crate) pending: PendingCall,
+    pub(crate) pending: Cow<'a, PendingCall>,
 }
 
 #[cfg(test)]
-impl BatchEntry {
+impl BatchEntry<'_> {
     /// A call that is deferred for the first time.
     pub(crate) fn example(call: ToolCall, deferral: Deferral) -> Self {
         let address = CallAddress::new("run", 0, &[], call.id());
         let (args, tool) = (call.args().clone(), call.name().to_owned());
         let pending = PendingCall::new(&address, tool, deferral, (args.clone(), args), 1);
-        Self { call, agent: None, pending }
+        Self { call, agent: None, pending: Cow::Owned(pending) }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -52,17 +53,17 @@ pub struct DeferredToolRequests {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Bound {
     batch: String,
-    fingerprints: BTreeMap<String, String>,
+    fingerprints: BTreeMap<Arc<str>, Arc<str>>,
     #[serde(default)]
-    questions: BTreeMap<String, Vec<Question>>,
+    questions: BTreeMap<Arc<str>, Vec<Question>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    changed: BTreeMap<String, String>,
+    changed: BTreeMap<Arc<str>, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    agents: BTreeMap<String, String>,
+    agents: BTreeMap<Arc<str>, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    denied: BTreeMap<String, DeniedBefore>,
+    denied: BTreeMap<Arc<str>, DeniedBefore>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    origins: BTreeMap<String, Vec<ValueOrigin>>,
+    origins: BTreeMap<Arc<str>, Vec<ValueOrigin>>,
 }
 
 impl<'de> Deserialize<'de> for DeferredToolRequests {
@@ -104,29 +105,29 @@ impl DeferredToolRequests {
         }
     }
 
-    pub(crate) fn of(batch: String, entries: impl IntoIterator<Item = BatchEntry>) -> Self {
+    pub(crate) fn of<'a>(batch: String, entries: impl IntoIterator<Item = BatchEntry<'a>>) -> Self {
         let mut this = Self::default();
         let mut bound = Bound { batch, ..Bound::default() };
         for BatchEntry { call, agent, pending } in entries {
-            let id = call.id().to_owned();
-            bound.fingerprints.insert(id.clone(), pending.fingerprint);
+            let id = || Arc::clone(call.shared_id());
+            bound.fingerprints.insert(id(), pending.fingerprint.as_str().into());
             if !pending.questions.is_empty() {
-                bound.questions.insert(id.clone(), pending.questions);
+                bound.questions.insert(id(), pending.questions.clone());
             }
-            bound.changed.extend(pending.changed.map(|changed| (id.clone(), changed)));
-            bound.agents.extend(agent.map(|agent| (id.clone(), agent)));
-            bound.denied.extend(pending.denied_before.map(|before| (id.clone(), before)));
+            bound.changed.extend(pending.changed.iter().map(|changed| (id(), changed.clone())));
+            bound.agents.extend(agent.map(|agent| (id(), agent)));
+            bound.denied.extend(pending.denied_before.iter().map(|before| (id(), before.clone())));
             if !pending.origins.is_empty() {
-                bound.origins.insert(id.clone(), pending.origins);
+                bound.origins.insert(id(), pending.origins.clone());
             }
             if !pending.metadata.is_empty() {
-                this.metadata.insert(id.clone(), pending.metadata);
+                this.metadata.insert(call.id().to_owned(), pending.metadata.clone());
             }
             match pending.kind {
                 DeferralKind::Approval => this.approvals.push(call),
                 DeferralKind::External | DeferralKind::Agent => this.calls.push(call),
                 DeferralKind::Question => {
-                    this.kinds.insert(id, DeferralKind::Question);
+                    this.kinds.insert(call.id().to_owned(), DeferralKind::Question);
                     this.calls.push(call);
                 }
             }
@@ -217,7 +218,11 @@ impl DeferredToolRequests {
     /// The fingerprint that an answer to this call is bound to (rule A6).
     #[must_use]
     pub fn fingerprint(&self, id: &str) -> Option<&str> {
-        self.bound.as_ref()?.fingerprints.get(id).map(String::as_str)
+        self.shared_fingerprint(id).map(AsRef::as_ref)
+    }
+
+    pub(super) fn shared_fingerprint(&self, id: &str) -> Option<&Arc<str>> {
+        self.bound.as_ref()?.fingerprints.get(id)
     }
 
     /// The id of this batch; `None` for one that no turn has made.
@@ -357,16 +362,15 @@ impl DeferredToolRequests {
         }
         self.approvals.retain(|call| keep(call.id()));
         self.calls.retain(|call| keep(call.id()));
-        let kept = |id: &String| keep(id);
-        self.metadata.retain(|id, _| kept(id));
-        self.kinds.retain(|id, _| kept(id));
+        self.metadata.retain(|id, _| keep(id));
+        self.kinds.retain(|id, _| keep(id));
         if let Some(bound) = &mut self.bound {
-            bound.fingerprints.retain(|id, _| kept(id));
-            bound.questions.retain(|id, _| kept(id));
-            bound.changed.retain(|id, _| kept(id));
-            bound.agents.retain(|id, _| kept(id));
-            bound.denied.retain(|id, _| kept(id));
-            bound.origins.retain(|id, _| kept(id));
+            bound.fingerprints.retain(|id, _| keep(id));
+            bound.questions.retain(|id, _| keep(id));
+            bound.changed.retain(|id, _| keep(id));
+            bound.agents.retain(|id, _| keep(id));
+            bound.denied.retain(|id, _| keep(id));
+            bound.origins.retain(|id, _| keep(id));
         }
         self
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -58,7 +59,7 @@ struct Extra {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    fingerprints: BTreeMap<String, String>,
+    fingerprints: BTreeMap<Arc<str>, Arc<str>>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     left: BTreeSet<String>,
 }
@@ -186,7 +187,7 @@ impl DeferredToolResults {
     }
 
     pub(super) fn fingerprint(&self, id: &str) -> Option<&str> {
-        self.extra.fingerprints.get(id).map(String::as_str)
+        self.extra.fingerprints.get(id).map(AsRef::as_ref)
     }
 
     /// Binds the answers to what was shown.
@@ -195,7 +196,8 @@ impl DeferredToolResults {
         self.extra.fingerprints = requests
             .iter()
             .filter_map(|call| {
-                Some((call.id().to_owned(), requests.fingerprint(call.id())?.to_owned()))
+                let fingerprint = requests.shared_fingerprint(call.id())?;
+                Some((Arc::clone(call.shared_id()), Arc::clone(fingerprint)))
             })
             .collect();
     }
@@ -325,9 +327,9 @@ impl DeferredToolResults {
         }
         let both = self.extra.fingerprints.iter();
         let unlike = both.filter(|(id, mine)| {
-            other.fingerprint(id).is_some_and(|theirs| theirs != mine.as_str())
+            other.extra.fingerprints.get(*id).is_some_and(|theirs| theirs != *mine)
         });
-        let ids: Vec<_> = unlike.map(|(id, _)| id.clone()).collect();
+        let ids: Vec<_> = unlike.map(|(id, _)| id.to_string()).collect();
         if ids.is_empty() { Ok(()) } else { Err(AnswerError::OtherBatch { ids }) }
     }
 

@@ -14,6 +14,8 @@
 //! The batch id is a digest of the ids, fingerprints and numbers of deferral of all of them: answers to an earlier
 //! state of any call in it are answers to another batch (rule A6).
 
+use std::borrow::Cow;
+
 use super::ids::prefix;
 use super::snapshot::{StoredCall, StoredState, SuspendedTurn};
 use crate::call::ToolCall;
@@ -41,17 +43,17 @@ pub(super) fn requests<'a>(
 }
 
 /// The pending calls, in model order. The calls of an agent come in the place of the call that the agent works on.
-fn entries<'a>(calls: impl Iterator<Item = OpenCall<'a>>) -> Vec<BatchEntry> {
+fn entries<'a>(calls: impl Iterator<Item = OpenCall<'a>>) -> Vec<BatchEntry<'a>> {
     let mut all = Vec::new();
     for open in calls {
         match open {
             OpenCall::Pending(call, pending) => {
                 let call = call.clone().with_args(pending.shown.clone());
-                all.push(BatchEntry { call, agent: None, pending: pending.clone() });
+                all.push(BatchEntry { call, agent: None, pending: Cow::Borrowed(pending) });
             }
             OpenCall::Delegated(call, turn) => {
                 let (prefix, agent) = (prefix(call.id()), turn.path().join("/"));
-                let lift = |it: BatchEntry| BatchEntry {
+                let lift = |it: BatchEntry<'a>| BatchEntry {
                     call: it.call.with_id(format!("{prefix}{}", it.call.id())),
                     agent: Some(it.agent.unwrap_or_else(|| agent.clone())),
                     ..it

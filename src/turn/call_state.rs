@@ -215,6 +215,11 @@ impl CallState {
 
     /// Adds the questions of a pass to those of the passes before.
     pub(super) fn remember(&mut self, questions: Vec<Question>) {
+        if self.asked.is_empty() {
+            // The questions of one pass differ.
+            self.asked = questions;
+            return;
+        }
         for question in questions {
             if !self.has_asked(&question) {
                 self.asked.push(question);

@@ -150,9 +150,9 @@ impl<'a> Dispatcher<'a> {
         let State::Planned(plan) = &call.state else { return None };
         let plan = plan.clone();
         let definition = Arc::clone(self.definitions.get(call.call.name())?);
-        let PlannedPass { origin, approval, deferrals } = plan.clone();
         let agent = sub_agent(&definition);
-        let (args, begun) = (origin.clone(), call.child.run.is_some());
+        let (args, approval) = (plan.origin.clone(), plan.approval.clone());
+        let begun = call.child.run.is_some();
         let start = Start { call: call.call.clone(), definition, args, approval, begun };
         let mut passed = boxed(|| self.runner.run(start)).await;
         let record = Arc::clone(&passed.record);
@@ -163,7 +163,7 @@ impl<'a> Dispatcher<'a> {
                 call.args = passed.args;
                 boxed(|| self.run_agent(call, plan, &*agent, inherited)).await;
             }
-            None => self.settle(call, origin, deferrals + 1, passed),
+            None => self.settle(call, plan, passed),
         }
         call.tell_result(&self.turn.watchers);
         // A limit on questions may still deny a pending call: its pass has ended when that is known.
@@ -287,7 +287,8 @@ impl<'a> Dispatcher<'a> {
         })
     }
 
-    fn settle(&self, call: &mut CallState, origin: Args, deferrals: u32, passed: PassResult) {
+    fn settle(&self, call: &mut CallState, plan: PlannedPass, passed: PassResult) {
+        let deferrals = plan.deferrals + 1;
         let PassResult {
             end,
             questions,
@@ -323,7 +324,7 @@ impl<'a> Dispatcher<'a> {
                 }
                 State::Pending(PendingCall {
                     asked_in: trace_parent,
-                    ..self.pending(call, deferral, origin, deferrals, &record)
+                    ..self.pending(call, deferral, plan.origin, deferrals, &record)
                 })
             }
             Ok(outcome) if ran => State::Settled(outcome),

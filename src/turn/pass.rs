@@ -105,17 +105,17 @@ impl PassRunner {
             let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
             let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
             let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
-            let Traversal { result, record, closed, said } = first;
+            let closed = &first.closed;
             let Some(again) = closed
                 .again
                 .clone()
                 .filter(|_| closed.denied.is_none() && !closed.execution.started())
                 .filter(|_| closed.skipped.is_none())
             else {
-                return self.conclude(&start.call, Traversal { result, record, closed, said });
+                return self.conclude(&start.call, first);
             };
-            let mut second = self.once(&start, 2, again, closed.questions).await;
-            second.said.splice(0..0, said);
+            let mut second = self.once(&start, 2, again, first.closed.questions).await;
+            second.said.splice(0..0, first.said);
             if second.closed.again.is_some()
                 && second.closed.denied.is_none()
                 && !second.closed.execution.started()

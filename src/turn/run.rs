@@ -28,6 +28,7 @@
 //! Dropping the siblings in the middle would leave each of them as *may have run* (rule T9).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::call_state::{CallState, INTERNAL_ERROR, RESULT_WITHHELD, State};
 use super::config::{FinalAnswer, Turn};
@@ -53,7 +54,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) calls: Vec<CallState>,
     /// The ids of the calls that were asked about since the response was started or resumed. The handler is not asked
     /// about a call twice (rule T4).
-    offered: BTreeSet<String>,
+    offered: BTreeSet<Arc<str>>,
 }
 
 impl<'a> TurnRun<'a> {
@@ -186,7 +187,7 @@ impl<'a> TurnRun<'a> {
     }
 
     fn offer(&mut self, requests: &DeferredToolRequests) {
-        self.offered.extend(requests.iter().map(|call| call.id().to_owned()));
+        self.offered.extend(requests.iter().map(|call| Arc::clone(call.shared_id())));
     }
 
     async fn ask(

@@ -5,6 +5,7 @@
 //! arguments: a call that looks different than when it was parked has the same id and another fingerprint, and that
 //! difference is what a worker finds after a crash (the call is parked under the next number then).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -489,7 +490,7 @@ impl Ask {
             call: ToolCall::new(id, self.tool.as_str(), self.args.to_value()),
             // As in a turn, an agent is only named where there is more than one on the path.
             agent: agents.contains('/').then(|| agents.to_owned()),
-            pending,
+            pending: Cow::Owned(pending),
         };
         DeferredToolRequests::of(self.id.clone(), [entry])
     }

@@ -40,11 +40,11 @@ pub(crate) fn below_home(path: &Path, context: &Context) -> PathBuf {
     }
 }
 
-/// Refuses rules that mean another thing in each project, where the working directory is none and no other was given.
+/// Refuses rules that mean another thing in each project, where the working directory is none, for a reason, and no other
+/// was given.
 ///
 /// Clients start programs anywhere, some of them in `/`: there `within = "."` would be the whole disk.
-pub(crate) fn check(rules: &Rules, root: &Path) -> Result<(), CommandError> {
-    let Some(why) = Project::too_wide(root) else { return Ok(()) };
+pub(crate) fn check(rules: &Rules, root: &Path, why: &str) -> Result<(), CommandError> {
     let about_root = rules.about_root();
     let Some(first) = about_root.first() else { return Ok(()) };
     let more = match about_root.len() - 1 {

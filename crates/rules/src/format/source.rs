@@ -102,7 +102,9 @@ pub(crate) fn read(path: &Path) -> Result<String, RulesError> {
     if !metadata.is_file() {
         return Err(fails("is not a regular file, so that no rules can be read from it".into()));
     }
-    let mut bytes = Vec::new();
+    // One byte more than the file has, so that its end is found without another buffer: a guard reads it for each call.
+    let size = metadata.len().min(MAX_FILE) as usize;
+    let mut bytes = Vec::with_capacity(size + 1);
     File::open(path)
         .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
         .map_err(|error| fails(format!("cannot be read: {error}")))?;

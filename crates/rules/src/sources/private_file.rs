@@ -8,6 +8,9 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+/// For how many bytes there is a place before a file is read.
+const MAX_RESERVED: usize = 1 << 20;
+
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -42,7 +45,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads a file that only this user can read or write; `None` where there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut file = match File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -54,8 +57,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
             path.display()
         )));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    // The size is known, and a whole file would ask for it again.
+    let size = usize::try_from(metadata.len()).unwrap_or_default().min(MAX_RESERVED);
+    let mut bytes = Vec::with_capacity(size + 1);
+    file.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 

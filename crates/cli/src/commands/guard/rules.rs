@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use countersign::error::with_causes;
+use countersign::ledger::Project;
 use countersign::{Decision, RunContext, ToolCall, ToolMiddleware};
 use countersign_rules::{AcceptedRules, Rules, RulesBuilder, RulesError};
 
@@ -21,8 +22,8 @@ pub(super) struct CurrentRules {
     rules: Rules,
     to_come: Option<RulesToCome>,
     server: String,
-    /// The working directory, where no project was given.
-    undecided_root: Option<PathBuf>,
+    /// The working directory and why it is no project, where none was given. It is resolved once, as that of the rules is.
+    no_project: Option<(PathBuf, &'static str)>,
     /// `true` if one account can answer in the name of anyone.
     one_account: bool,
 }
@@ -65,8 +66,9 @@ impl CurrentRules {
         undecided_root: Option<&Path>,
         one_account: bool,
     ) -> Result<Self, CommandError> {
-        let undecided_root = undecided_root.map(Path::to_owned);
-        let current = Self { rules, to_come, server, undecided_root, one_account };
+        let no_project =
+            undecided_root.and_then(|root| Some((root.to_owned(), Project::too_wide(root)?)));
+        let current = Self { rules, to_come, server, no_project, one_account };
         current.check(&current.rules)?;
         current.tell(&current.rules);
         Ok(current)
@@ -78,7 +80,8 @@ impl CurrentRules {
     }
 
     fn check(&self, rules: &Rules) -> Result<(), CommandError> {
-        self.undecided_root.as_ref().map_or(Ok(()), |root| project::check(rules, root))
+        let Some((root, why)) = &self.no_project else { return Ok(()) };
+        project::check(rules, root, why)
     }
 
     /// Says in the log which rules can never be about this server, and what demands for certain people are worth on a store
