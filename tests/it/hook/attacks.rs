@@ -167,7 +167,7 @@ fn a_script_that_an_agent_has_edited_is_asked_about() {
     let desk = Desk::new();
     let root = desk.root.path();
     let write = |text: &str| std::fs::write(root.join("sub/test.sh"), text).unwrap();
-    write("echo x\n");
+    write("#!/bin/sh\necho x\n");
     for args in ["init -q", "add -A", "commit -qm x"] {
         let mut git = std::process::Command::new("git");
         git.args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
@@ -186,7 +186,7 @@ fn a_script_that_an_agent_has_edited_is_asked_about() {
             assert_eq!(status(tools.shell, &run), 0, "{}: {command}", tools.client);
             write("rm -r ~\n");
             assert_eq!(status(tools.shell, &run), 2, "{}: {command}", tools.client);
-            write("echo x\n");
+            write("#!/bin/sh\necho x\n");
         }
         if let Some((tool, name, content)) = tools.write {
             let edit = json!({ name: "sub/test.sh", content: "rm -r ~\n" });

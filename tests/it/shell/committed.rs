@@ -80,8 +80,9 @@ impl Shop {
     fn write(&self, name: &str, text: &str) {
         let path = self.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let is_script = path.exists() || text.starts_with("#!");
+        let mode = if is_script { 0o755 } else { 0o644 };
         fs::write(&path, text).unwrap();
-        let mode = if text.starts_with("#!") { 0o755 } else { 0o644 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
@@ -521,7 +522,7 @@ fn a_repository_that_may_mean_other_objects_is_asked_about() {
 /// A text that git stores as a difference from its other versions.
 fn long(version: usize) -> String {
     let line = |at: usize| format!("echo line {at} of {}\n", if at == 7 { version } else { 0 });
-    (0..400).map(line).collect()
+    "#!/bin/sh\n".to_owned() + &(0..400).map(line).collect::<String>()
 }
 
 /// C1: objects are read as git stores them: each in a file, or in a pack as differences from one another.
@@ -583,10 +584,10 @@ fn a_script_in_a_working_tree_is_compared_with_its_own_commit() {
     shop.git(&["worktree", "add", "-q", "-b", "fix", beside.to_str().unwrap()]);
     let run = |text: &str| shop.judged_in(&beside, "", Preset::Developer, text);
     assert_eq!(run("./scripts/test.sh"), "allow");
-    fs::write(beside.join("scripts/test.sh"), "changed\n").unwrap();
+    fs::write(beside.join("scripts/test.sh"), "#!/bin/sh\nchanged\n").unwrap();
     assert!(run("./scripts/test.sh").starts_with("ask"));
     git(&beside, &["commit", "-qam", "y"]);
     assert_eq!(run("./scripts/test.sh"), "allow");
-    shop.write("scripts/test.sh", "changed\n");
+    shop.write("scripts/test.sh", "#!/bin/sh\nchanged\n");
     shop.asks("./scripts/test.sh", "the text of another working tree");
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | its bytes are those of the index and of `HEAD` of the workspace's repository, and no link leads to it | a tool may have written it |
 //! | it has a name that `just` may run as well, such as `check`, or one that begins with such a word: `test_all` | `deploy.sh` is committed, too |
-//! | it is written for the program that runs it, by its ending or its first line | `bash docs/build.md` runs the blocks of a page |
+//! | it is written for the program that runs it, by its ending or its first line | `bash build.md` runs the blocks of a page |
 //! | only options that the table knows stand in front of it (`scripts:`), and only programs that keep the directory (`timeout`) | `node --require ./x.js`, `pnpm -r exec ./test.sh` |
 //! | no variable in front of it names places of code | `PYTHONPATH=x` |
 //! | its operands are plain files of the workspace that are no scripts, plain names that no program has and that say nothing of deleting or sending, and options of every day | it may run them: `in_docker.sh rm -r src` |
@@ -24,8 +24,8 @@ use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::scripts;
 use crate::places::committed::is_committed;
 use crate::places::paths::{PathClass, is_build_definition};
+use crate::places::script_files::{is_script, without_version};
 use crate::preset::ClassifierSettings;
-use crate::program_files::{is_script, without_version};
 use crate::syntax::commands::Word;
 use crate::table::{ProgramEntry, Programs, is_known_word};
 use countersign::decision::ToolDecision;

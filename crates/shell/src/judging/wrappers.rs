@@ -19,7 +19,7 @@
 use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
 use super::simple::{Judging, Left, Lines, Simple};
-use crate::program_files::program_name;
+use crate::places::script_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
 use crate::table::{Does, Kind, Matched, ProgramEntry};

@@ -10,5 +10,6 @@ pub(super) mod paths;
 pub(super) mod registries;
 pub(super) mod remotes;
 pub(super) mod repository;
+pub(super) mod script_files;
 pub(super) mod search_path;
 pub(super) mod worktrees;
