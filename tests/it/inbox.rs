@@ -40,9 +40,18 @@ impl Heard {
         url
     }
 
-    /// What was heard since the last time, in order of the heading and tool.
-    async fn take(&self) -> Vec<(String, String)> {
-        tokio::time::sleep(LONG).await;
+    /// What was heard since the last time, in order of the heading and tool, once there is as much as this and nothing
+    /// follows it.
+    async fn take(&self, count: usize) -> Vec<(String, String)> {
+        let there = || self.0.lock().unwrap().len() >= count;
+        for _ in 0..300 {
+            if count > 0 && there() {
+                break;
+            }
+            let pause = if count > 0 { Duration::from_millis(100) } else { LONG / 300 };
+            tokio::time::sleep(pause).await;
+        }
+        tokio::time::sleep(LONG / 6).await;
         let mut heard = std::mem::take(&mut *self.0.lock().unwrap());
         heard.sort();
         heard
@@ -98,26 +107,26 @@ async fn of_several_instances_one_tells_and_a_restart_tells_nothing_again() {
 
     let one = park("one").await;
     park("two").await;
-    assert_eq!(heard.take().await, [told("new", "one"), told("new", "two")]);
+    assert_eq!(heard.take(2).await, [told("new", "one"), told("new", "two")]);
     deny(&one).await;
-    assert_eq!(heard.take().await, [told("decided", "one")]);
+    assert_eq!(heard.take(1).await, [told("decided", "one")]);
 
     // Whichever tells, the other one continues.
     first.stop().await;
     park("three").await;
-    assert_eq!(heard.take().await, [told("new", "three")]);
+    assert_eq!(heard.take(1).await, [told("new", "three")]);
     second.stop().await;
     let four = park("four").await;
     let five = park("five").await;
     deny(&five).await;
-    assert_eq!(heard.take().await, [], "no process is there");
+    assert_eq!(heard.take(0).await, [], "no process is there");
 
     let third = Instance::start(&path, &url).await;
-    assert_eq!(heard.take().await, [told("new", "four")], "what came meanwhile");
+    assert_eq!(heard.take(1).await, [told("new", "four")], "what came meanwhile");
     third.stop().await;
     deny(&four).await;
     let _fourth = Instance::start(&path, &url).await;
-    assert_eq!(heard.take().await, [told("decided", "four")], "what was decided meanwhile");
+    assert_eq!(heard.take(1).await, [told("decided", "four")], "what was decided meanwhile");
 }
 
 /// S10: a target "is notified of expiring asks, too", once each, and "one that hangs delays nothing else".
@@ -139,12 +148,12 @@ async fn expiring_asks_are_announced_once_and_a_target_that_hangs_delays_no_othe
     ledger.park(soon).await.unwrap();
     ledger.park(Ask::new("run never", "root/c1", "never")).await.unwrap();
     let both = [told("expiring", "soon"), told("new", "never")];
-    assert_eq!(heard.take().await, both, "each under what counts most");
+    assert_eq!(heard.take(2).await, both, "each under what counts most");
     let _never_answered = held.await.unwrap();
     let asked = router.clone().oneshot(Request::get("/api/asks").body(Body::empty()).unwrap());
     let answer = tokio::time::timeout(Duration::from_secs(2), asked).await;
     assert!(answer.expect("the page answers at once").unwrap().status().is_success());
-    assert_eq!(heard.take().await, [], "each is told once");
+    assert_eq!(heard.take(0).await, [], "each is told once");
 }
 
 /// The page of `with_decides` says: "a decision about one is refused with `403`".
