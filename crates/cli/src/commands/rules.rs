@@ -183,7 +183,7 @@ impl Configured {
         Some(directories.config().join("rules.toml")).filter(|file| file.exists())
     }
 
-    /// What to do where this user has no file of rules. Guards have files of their own.
+    /// The way on for a user without a file of rules. Guards have files of their own.
     fn without_rules(&self) -> String {
         let mut text = "name `--rules FILE` or `--preset NAME`, as there is no `rules.toml` of yours: `countersign init` writes one"
             .to_owned();

@@ -28,7 +28,7 @@ pub(super) struct Handshakes {
     initializing: Option<RequestId>,
     /// The answer to the newest handshake that has come too late.
     late: Option<DiscoverResult>,
-    /// Whether the late answer counts.
+    /// `true` if the late answer counts.
     is_newest: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a call of a shell carries beside its command, and no rule has looked at (rule R8).
+//! The fields of a shell's call beside its command that no rule has looked at (rule R8).
 //!
 //! A rule that allows by the command is silent about a call with such a field, and so is the default, unless the rule
 //! has a condition on the field itself: then its author has looked at it. Everything that is known to be harmless is in

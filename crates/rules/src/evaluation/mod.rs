@@ -343,15 +343,14 @@ impl Evaluation<'_> {
 
     fn strict(&mut self, file: &RuleFile, rule: &Rule) {
         let (mut whole, at) = self.whole(rule, Reading::Strict);
-        let excepted = excepting(&rule.exceptions, &rule.whole, &self.seen);
+        let speaks = (whole != Truth::No).then_some(&rule.exceptions);
+        let excepted = speaks.and_then(|all| excepting(all, &rule.whole, &self.seen));
         if whole == Truth::No || excepted.is_some() {
             self.below = below::speaks(rule, &self.seen);
             let Some(below) = &self.below else {
                 let condition = at.and_then(|at| rule.whole.get(at));
-                return self.missed(file, rule, None, || match excepted {
-                    Some(it) if whole != Truth::No => format!("the exception {} applies", it.text),
-                    _ => reason::failed(condition, whole),
-                });
+                return self
+                    .missed(file, rule, None, || reason::silent(excepted, condition, whole));
             };
             whole = Truth::Unknown(below.why());
         }

@@ -14,6 +14,18 @@ use crate::matching::seen::Seen;
 /// The most characters of one value that are shown.
 const MAX_VALUE: usize = 200;
 
+/// Why a strict rule is silent: by an exception, or by a condition that does not hold.
+pub(super) fn silent(
+    exception: Option<&Condition>,
+    condition: Option<&Condition>,
+    answer: Truth,
+) -> String {
+    match exception {
+        Some(exception) => format!("the exception {} applies", exception.text),
+        None => failed(condition, answer),
+    }
+}
+
 /// Why a condition is not met by a call that it might have been meant for.
 pub(super) fn failed(condition: Option<&Condition>, answer: Truth) -> String {
     let text = condition.map_or("", |it| it.text.as_str());

@@ -39,7 +39,7 @@ const MAX_WORDS: usize = 1000;
 /// Commands of a shell that run a text which is not looked at here, and with it scripts that the text names.
 const EVALUATORS: &[&str] = &["eval", "trap"];
 
-/// What the questions about a call are bound to.
+/// The files that the questions about a call are bound to.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// The files whose content decides what the commands do, each with its digest.
@@ -74,31 +74,28 @@ pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]
 /// Adds the files of the commands of one text. `None` where a command may run others, too.
 fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
     let parts = view.parts();
-    let mut all_known = Some(());
-    if parts.iter().any(may_run) {
-        for part in parts {
-            files.extend(named(part, seen).scripts(part));
-        }
-        for part in parts.iter().filter(|part| may_run(part)) {
+    let is_asked = |part: &Part| !part.reasons().is_empty() && !only_changes(part);
+    let (one_runs, mut all_known, mut asked) = (parts.iter().any(may_run), Some(()), 0);
+    for (at, part) in parts.iter().enumerate().filter(|(_, part)| one_runs || is_asked(part)) {
+        let scripts = named(part, seen).scripts(part);
+        if may_run(part) {
             all_known = all_known.and(definitions(part, seen, files));
         }
-    }
-    let is_asked = |part: &Part| !part.reasons().is_empty() && !only_changes(part);
-    let asked = parts.iter().enumerate().filter(|(_, part)| is_asked(part));
-    for (number, (at, part)) in asked.enumerate() {
-        if number > MAX_FILES {
-            return None;
+        asked += usize::from(is_asked(part));
+        if is_asked(part) && asked <= MAX_FILES {
+            // As it is written, and as the shell reads it.
+            let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
+            let mut all = mentioned(&text, &view.text, part.directories(), seen);
+            // Beside a script stands its data, and a file that the command writes is none that it runs.
+            let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
+            let is_written =
+                |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
+            all.retain(|file| is_script(file) && !is_written(file));
+            files.extend(all);
         }
-        let scripts = named(part, seen).scripts(part);
-        // As it is written, and as the shell reads it.
-        let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
-        let mut all = mentioned(&text, &view.text, part.directories(), seen);
-        // What stands beside a script is its data, and what the command writes is not what it runs.
-        let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
-        let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
-        all.retain(|file| is_script(file) && !is_written(file));
-        files.extend(all.into_iter().chain(scripts));
+        files.extend(scripts);
     }
+    all_known = all_known.filter(|()| asked <= MAX_FILES);
     if view.refused.is_some() {
         files.extend(mentioned(&view.text, &view.text, seen.directories(), seen));
         return None;

@@ -27,7 +27,7 @@ use crate::places::paths::{PathClass, is_build_definition};
 use crate::places::script_files::{is_script, without_version};
 use crate::preset::ClassifierSettings;
 use crate::syntax::commands::Word;
-use crate::table::{ProgramEntry, Programs, is_known_word};
+use crate::table::{ProgramEntry, Programs, is_known_word, parts};
 use countersign::decision::ToolDecision;
 
 /// How many scripts of one text are compared with what was committed.
@@ -255,8 +255,7 @@ fn is_harmless_option(option: &str) -> bool {
 
 /// Returns `true` if a name says that something is deleted, sent or done elsewhere: `test_reset_db`, `check-in`.
 fn is_far(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| FAR.contains(&part))
+    parts(&name.to_ascii_lowercase()).any(|part| FAR.contains(&part))
 }
 
 /// Returns `true` if a script is one for the program that runs it: by its ending, or by its first line, which a script that is

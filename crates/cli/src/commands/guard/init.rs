@@ -369,7 +369,7 @@ impl PrintedEntries<'_> {
             "server": self.name, "accepted": accepted, "denied": denied, "called_reading": reading, "rules": file,
             "rules_written": is_new, "clients": entries.collect::<Vec<_>>(),
         });
-        // What is to do stands last, where it is on the screen.
+        // The next step stands last, where it is on the screen.
         let mut text = String::new();
         for (client, entry) in &clients {
             let entry = entry.replace('\n', "\n  ");

@@ -8,7 +8,7 @@
 //! | gone | nothing |
 //! | the copy of this program that entries start | it is removed, unless another entry of this user starts it |
 //!
-//! What is not put back is said, with where the file as it was is kept.
+//! It names each change that is not put back, and where the file as it was is kept.
 
 use std::collections::BTreeSet;
 use std::fs;

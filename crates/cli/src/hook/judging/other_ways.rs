@@ -1,4 +1,4 @@
-//! What rules ask about a call as one of another server's tools, which its name may be the name of too.
+//! The questions that rules ask about a call as one of another server's tools, whose name it may have, too.
 
 use countersign::Decision;
 use countersign::decision::Question;
@@ -6,7 +6,7 @@ use countersign::deferred::metadata;
 
 use super::vocabulary::{McpWay, Normal};
 
-/// What a question may demand of its answer, beside certain people.
+/// The demands of a question on its answer, beside certain people.
 const DEMANDS: [&str; 2] = [metadata::EVERY_TIME, metadata::APPROVAL_POLICY];
 
 impl Normal {
