@@ -50,6 +50,8 @@ const MAX_WORDS: usize = 256;
 const MAX_ALTERNATIVES: usize = 64;
 
 /// How likely it is that a consumer makes a reading.
+///
+/// Exhaustive on purpose: a condition has to decide about readings of every likelihood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likelihood {
     /// A consumer of this kind makes it.
@@ -62,6 +64,7 @@ pub enum Likelihood {
 
 /// One reading of a text, as a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextReading<'t> {
     /// The text as a consumer reads it.
     pub text: Cow<'t, str>,
@@ -73,6 +76,7 @@ pub struct TextReading<'t> {
 
 /// The readings of a text, and why others may be missing.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Readings<'t> {
     /// The readings that were found.
     pub all: Vec<TextReading<'t>>,
