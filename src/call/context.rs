@@ -99,7 +99,7 @@ pub(crate) struct RunInfo {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// The history of the run's questions to people. The turn sets it when it begins.
     pub(crate) asks: Option<AskHistory>,
-    /// What the run has read, if it is recorded.
+    /// The record of the run's reads, if there is one.
     pub(crate) reads: Option<ReadRecord>,
     /// How much of it was there when the response was requested.
     pub(crate) read_before: Option<u32>,
@@ -130,7 +130,7 @@ pub(crate) struct CallInfo {
     pub(crate) said: Mutex<Vec<Said>>,
 }
 
-/// What one layer decided about a call, recorded when the turn is asked to [explain](crate::Turn::explain).
+/// The decision of one layer about a call, recorded when the turn is asked to [explain](crate::Turn::explain).
 ///
 /// ```
 /// use countersign::decision::ToolDecision;
@@ -149,6 +149,7 @@ pub(crate) struct CallInfo {
 /// # Ok::<(), countersign::BoxError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Said {
     /// The name of the layer that decided.
     pub layer: String,
@@ -156,7 +157,7 @@ pub struct Said {
     pub phase: Phase,
     /// The number of the pass in its phase, from 1. There is a second one if a layer inside has changed the arguments.
     pub pass: u32,
-    /// What the layer decided: allow, ask or deny.
+    /// The decision: allow, ask or deny.
     pub decision: ToolDecision,
     /// The reasons of the layer; empty for an ALLOW.
     pub reason: String,

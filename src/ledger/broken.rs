@@ -26,6 +26,7 @@ use super::stores::store::Entry;
 /// # Ok::<(), LedgerError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Broken {
     /// The run that the log belongs to.
     pub run: String,

@@ -62,6 +62,7 @@ const OF_A_RUN: &str = "the row with its id is the row of a run, not of an ask";
 /// The result of [`Ledger::expire`].
 #[derive(Debug, Default)]
 #[must_use]
+#[non_exhaustive]
 pub struct Expired {
     /// The ids of the asks that are expired or unknown now.
     pub changed: Vec<String>,

@@ -107,6 +107,7 @@ impl AskState {
 /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LedgerDecision {
     /// The answer that is the decision.
     #[serde(rename = "verdict")]
@@ -150,6 +151,7 @@ impl LedgerDecision {
 
 /// The grant that answered an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GrantUse {
     /// The id of the grant.
     pub id: String,
@@ -159,6 +161,7 @@ pub struct GrantUse {
 
 /// One person's approval, or external result, which counts towards the quorum of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Vote {
     /// The name of the person, as it was given.
     pub by: String,
@@ -174,6 +177,7 @@ pub struct Vote {
 
 /// The claim of one worker on an ask or a run, for as long as its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClaimRecord {
     /// The name of the worker.
     pub worker: String,

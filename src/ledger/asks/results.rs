@@ -26,6 +26,7 @@ use crate::deferred::{Answer, Unapprovable};
 /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Winner {
     /// The people who decided: one, or several where the quorum needs several.
     pub by: Vec<String>,

@@ -24,6 +24,7 @@ pub struct Listed<T> {
 
 /// A refused row, with the reason.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RefusedRow {
     /// The id of the row: the id of an ask, or `run:` and the id of a run.
     pub id: String,

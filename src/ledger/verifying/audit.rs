@@ -74,6 +74,7 @@ struct RunLog {
 /// The result of a verification that found nothing wrong: every entry is linked to the one before it, and every ask and
 /// run matches the last entry about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verified {
     /// The number of entries in all logs, without those that [`Ledger::prune`] has removed.
     pub entries: u64,

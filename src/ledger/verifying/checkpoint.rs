@@ -50,6 +50,7 @@ pub(in crate::ledger) type Ends = BTreeMap<String, Vec<(i64, String)>>;
 /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Checkpoint {
     /// The place of the last entry in the log of the checkpoints.
     pub entries: i64,

@@ -69,6 +69,7 @@ pub use judging::edits::EditedFiles;
 pub use judging::environment::Environment;
 use judging::stack::{CallStack, ID, StackRuling, SuspendedCount};
 use judging::vocabulary::{self, Normal, ToolNames};
+pub use payload::HookPayload;
 use payload::{Event, HookCall};
 pub use reply::HookReply;
 
@@ -394,9 +395,25 @@ impl Hook {
         until: Instant,
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> HookReply {
-        match payload::read(self.client, payload, self.event.as_deref()) {
+        self.reply(&self.read(payload), until, store).await
+    }
+
+    /// Reads a payload, for programs that look at it before they ask for its [reply](Self::reply).
+    #[must_use]
+    pub fn read(&self, payload: &[u8]) -> HookPayload {
+        HookPayload(payload::read(self.client, payload, self.event.as_deref()))
+    }
+
+    /// Answers a payload that was read: what [`answer`](Self::answer) does after reading it.
+    pub async fn reply(
+        &self,
+        payload: &HookPayload,
+        until: Instant,
+        store: impl Future<Output = Result<Ledger, BoxError>>,
+    ) -> HookReply {
+        match &payload.0 {
             Ok(Event::Before(call)) => {
-                let reply = self.before(&call, until, store).await;
+                let reply = self.before(call, until, store).await;
                 reply.unwrap_or_else(|problem| {
                     HookReply::denial(self.client, Some(&call.event), &problem)
                 })
@@ -411,13 +428,13 @@ impl Hook {
                     doubts: &self.doubts,
                     names: &self.names,
                 };
-                ended(ending::after(&reporting, &call, how, store).await)
+                ended(ending::after(&reporting, call, *how, store).await)
             }
             Ok(Event::End { session }) => {
                 if let Some(allowed) = &self.allowed {
-                    allowed.forget(self.client, &session);
+                    allowed.forget(self.client, session);
                 }
-                ended(ending::session(self.client, &session, store).await)
+                ended(ending::session(self.client, session, store).await)
             }
             Err(unusable) => {
                 HookReply::denial(self.client, unusable.event.as_deref(), &unusable.problem)
@@ -425,40 +442,12 @@ impl Hook {
         }
     }
 
-    /// Whether a payload only reports that a call or a session has ended, so that nothing can be denied any more.
-    ///
-    /// A program that fails to answer such a payload in time must not say that the call was denied: it has run.
-    ///
-    /// ```
-    /// use countersign_cli::hook::{Client, Hook};
-    ///
-    /// let hook = Hook::new(Client::Gemini);
-    /// assert!(hook.is_report(br#"{"hook_event_name": "SessionEnd", "session_id": "s"}"#));
-    /// // A payload that cannot be read may be about a call that will run.
-    /// assert!(!hook.is_report(br#"{"hook_event_name": "AfterTool""#));
-    /// ```
-    #[must_use]
-    pub fn is_report(&self, payload: &[u8]) -> bool {
-        let event = payload::read(self.client, payload, self.event.as_deref());
-        matches!(event, Ok(Event::After(..) | Event::End { .. }))
-    }
-
-    /// The directory that the client names for the call of a payload.
-    #[must_use]
-    pub fn directory(&self, payload: &[u8]) -> Option<PathBuf> {
-        match payload::read(self.client, payload, self.event.as_deref()) {
-            Ok(Event::Before(call) | Event::After(call, _)) => Some(call.directory),
-            _ => None,
-        }
-    }
-
     /// The temporary files that approved commands of the payload's session have written, for rules that may let the
     /// next command read them. That needs a directory for notes ([`noting_in`](Self::noting_in)).
     #[must_use]
-    pub fn written_files(&self, payload: &[u8]) -> Vec<PathBuf> {
-        let read = payload::read(self.client, payload, self.event.as_deref());
-        let Ok(Event::Before(call) | Event::After(call, _)) = read else { return Vec::new() };
-        match (&self.allowed, &call.session) {
+    pub fn written_files(&self, payload: &HookPayload) -> Vec<PathBuf> {
+        let session = payload.call().and_then(|call| call.session.as_deref());
+        match (&self.allowed, session) {
             (Some(notes), Some(session)) => notes.written_files(self.client, session),
             _ => Vec::new(),
         }
@@ -473,15 +462,12 @@ impl Hook {
     /// let payload = |tool: &str| format!(r#"{{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src",
     ///     "tool_use_id": "c", "tool_name": "{tool}", "tool_input": {{}}}}"#);
     /// let hook = Hook::new(Client::Claude);
-    /// assert!(hook.may_be_of_server(payload("mcp__git__status").as_bytes()));
-    /// assert!(!hook.may_be_of_server(payload("Bash").as_bytes()));
+    /// assert!(hook.may_be_of_server(&hook.read(payload("mcp__git__status").as_bytes())));
+    /// assert!(!hook.may_be_of_server(&hook.read(payload("Bash").as_bytes())));
     /// ```
     #[must_use]
-    pub fn may_be_of_server(&self, payload: &[u8]) -> bool {
-        match payload::read(self.client, payload, self.event.as_deref()) {
-            Ok(Event::Before(call) | Event::After(call, _)) => vocabulary::is_foreign(&call),
-            Ok(Event::End { .. }) | Err(_) => false,
-        }
+    pub fn may_be_of_server(&self, payload: &HookPayload) -> bool {
+        payload.call().is_some_and(vocabulary::is_foreign)
     }
 
     /// The tool and the arguments of a payload in the common vocabulary, as the layers see them; for rules that are
@@ -500,7 +486,7 @@ impl Hook {
     /// # Errors
     /// The problem of the payload, as a text for the model.
     pub fn translate(&self, payload: &[u8]) -> Result<(String, countersign::args::Args), String> {
-        match payload::read(self.client, payload, self.event.as_deref()) {
+        match self.read(payload).0 {
             Ok(Event::Before(call) | Event::After(call, _)) => {
                 let normal = vocabulary::normal(&call, &self.names);
                 Ok((normal.shown(), normal.args))

@@ -6,7 +6,8 @@
 //! We refuse a missing field where it matters: a call without `cwd` would be judged by another directory than it runs
 //! in. A session may be missing; then an approval cannot wait for a later call.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -74,6 +75,50 @@ pub(crate) struct HookCall {
 pub(crate) struct Unusable {
     pub(crate) event: Option<String>,
     pub(crate) problem: String,
+}
+
+/// A payload as [`Hook::read`](super::Hook::read) has read it, once for everything that is asked about it.
+///
+/// One that cannot be used is a payload, too: its reply is a denial.
+pub struct HookPayload(pub(crate) Result<Event, Unusable>);
+
+impl HookPayload {
+    /// Whether the payload only reports that a call or a session has ended, so that nothing can be denied any more.
+    ///
+    /// A program that fails to answer such a payload in time must not say that the call was denied: it has run.
+    ///
+    /// ```
+    /// use countersign_cli::hook::{Client, Hook};
+    ///
+    /// let hook = Hook::new(Client::Gemini);
+    /// assert!(hook.read(br#"{"hook_event_name": "SessionEnd", "session_id": "s"}"#).is_report());
+    /// // A payload that cannot be read may be about a call that will run.
+    /// assert!(!hook.read(br#"{"hook_event_name": "AfterTool""#).is_report());
+    /// ```
+    #[must_use]
+    pub fn is_report(&self) -> bool {
+        matches!(self.0, Ok(Event::After(..) | Event::End { .. }))
+    }
+
+    /// The directory that the client names for the call; `None` for a payload that is about no call.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.call().map(|call| call.directory.as_path())
+    }
+
+    /// The call that the payload is about.
+    pub(crate) fn call(&self) -> Option<&HookCall> {
+        match &self.0 {
+            Ok(Event::Before(call) | Event::After(call, _)) => Some(call),
+            Ok(Event::End { .. }) | Err(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for HookPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookPayload").field("is_report", &self.is_report()).finish_non_exhaustive()
+    }
 }
 
 /// Reads a payload. `expected` is the event that the command line names, for clients that leave it out.

@@ -64,6 +64,7 @@ pub enum Likelihood {
 
 /// One reading of a text, as a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextReading<'t> {
     /// The text as a consumer reads it.
     pub text: Cow<'t, str>,
@@ -75,6 +76,7 @@ pub struct TextReading<'t> {
 
 /// The readings of a text, and why others may be missing.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Readings<'t> {
     /// The readings that were found.
     pub all: Vec<TextReading<'t>>,

@@ -15,6 +15,7 @@
 
 /// The paths of a patch, as the patch writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Paths {
     /// The paths, in the order of the patch.
     pub paths: Vec<String>,

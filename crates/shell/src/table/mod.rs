@@ -70,6 +70,7 @@ pub struct ProgramsError {
 
 /// An example in the table: a command, and whether the preset `developer` allows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProgramExample {
     /// The name of the program, with its sub-command.
     pub program: String,

@@ -258,7 +258,7 @@ async fn cancel(
 
 async fn checkpoint(ledger: &Ledger) -> Result<CommandOutput, CommandError> {
     Ok(match ledger.checkpoint().await {
-        Ok(Checkpoint { entries, head, changed }) => {
+        Ok(Checkpoint { entries, head, changed, .. }) => {
             let line = json!({"ok": true, "entries": entries, "head": head, "changed": changed});
             CommandOutput::new(0, line)
         }
@@ -268,7 +268,7 @@ async fn checkpoint(ledger: &Ledger) -> Result<CommandOutput, CommandError> {
 }
 
 fn broken(broken: &Broken) -> CommandOutput {
-    let Broken { run, seq, problem } = broken;
+    let Broken { run, seq, problem, .. } = broken;
     CommandOutput::new(12, json!({"ok": false, "run": run, "seq": seq, "problem": problem}))
 }
 

@@ -26,7 +26,7 @@ use countersign::ToolMiddlewareExt as _;
 use countersign::error::with_causes;
 use countersign_cli::config::{Directories, linked_places};
 use countersign_cli::hook::{
-    Client, EditedFiles, Environment, Hook, HookReply, Installation, ProjectSettings,
+    Client, EditedFiles, Environment, Hook, HookPayload, HookReply, Installation, ProjectSettings,
 };
 
 use crate::Context;
@@ -77,44 +77,44 @@ pub(crate) fn answer(client: Client, answering: &Answering, config: Option<&Path
 fn decided(
     client: Client,
     answering: &Answering,
-    config: Option<&Path>,
+    file: Option<&Path>,
     until: Instant,
     exit: &Exit,
 ) -> Result<HookReply, String> {
-    let payload = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
+    let bytes = payload().map_err(|error| format!("stdin cannot be read: {error}"))?;
     let mut hook = Hook::new(client)
         .explicit_allow(answering.allow == Allow::Grant)
         .asking_in_client(answering.asks_in() != Where::Inbox);
     hook = answering.event.iter().fold(hook, |hook, event| hook.event(event));
-    if hook.is_report(&payload) {
+    let payload = hook.read(&bytes);
+    if payload.is_report() {
         exit.only_reports();
     }
     // Nothing of the environment is a setting: it is the client's, and a project can set it (rule P1).
     let settings = &answering.settings;
     let directories = settings.directories().map_err(|error| with_causes(&error))?;
-    if canary::is_in(&payload, directories.state()) {
+    if canary::is_in(&bytes, directories.state()) {
         let reason = "this call is a canary of `countersign hook doctor`, which is always denied";
         return Ok(HookReply::denial(client, answering.event.as_deref(), reason));
     }
-    let file = config;
     let config = settings.config(&directories, file).map_err(|error| with_causes(&error))?;
     let url = settings.store().map_err(|error| with_causes(&error))?;
     hook = hook.principal(config.principal()).home(directories.home());
     hook = hook.noting_in(directories.state().join("allowed"));
     hook = config.inbox_url(&directories).into_iter().fold(hook, Hook::inbox);
-    let call = hook.directory(&payload);
+    let call = payload.directory();
     let root = match &answering.root {
         Some(root) => root.clone(),
         None => {
-            let root = root::of(client, call.as_deref(), directories.home())?;
+            let root = root::of(client, call, directories.home())?;
             hook = root.doubt.into_iter().fold(hook, |hook, why| hook.doubt("root", why));
             root.directory
         }
     };
     let home = settings.expected_home(&directories, &root);
-    let at = call.as_deref().unwrap_or(&root);
+    let at = call.unwrap_or(&root);
     hook = with_servers(hook, client, directories.home(), (&payload, [&root, at]));
-    hook = hook.environment(environment(client, &directories, &home, (&root, call.as_deref()))?);
+    hook = hook.environment(environment(client, &directories, &home, (&root, call))?);
     let own = own_places(config.own_places(&directories, file, url.as_ref()), &directories, &root);
     let store = LazyStore::new(config.clone(), directories.clone(), url.clone(), &root);
     let set = (&config, url.as_ref());
@@ -132,7 +132,7 @@ fn decided(
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    Ok(runtime.block_on(hook.answer(&payload, until, async { store.ledger().await.cloned() })))
+    Ok(runtime.block_on(hook.reply(&payload, until, async { store.ledger().await.cloned() })))
 }
 
 /// The hook with the MCP servers of the client's files, told apart by whose files they are. A client has those of the
@@ -141,7 +141,7 @@ fn with_servers(
     hook: Hook,
     client: Client,
     home: &Path,
-    (payload, at): (&[u8], [&Path; 2]),
+    (payload, at): (&HookPayload, [&Path; 2]),
 ) -> Hook {
     if !hook.may_be_of_server(payload) {
         return hook;
