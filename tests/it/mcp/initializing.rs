@@ -216,6 +216,22 @@ async fn a_guard_without_named_rules_decides_by_those_of_its_name() {
     assert!(refused.status == 2 && refused.err.contains("was there and is gone"), "{refused:?}");
 }
 
+// The guard of a server that starts slowly waits as long for it as the person who began it did.
+#[test]
+fn the_start_timeout_that_a_server_needs_is_in_the_entries() {
+    let desk = Desk::new();
+    let server = server_program(&desk, &told_server(&desk), "server");
+    let entries = |ended: &Ended| ended.lines().remove(0)["clients"].clone();
+    let usual = entries(&init(&desk, &["--yes"], &server));
+    assert!(!usual.to_string().contains("--start-timeout"), "{usual}");
+    let slow = entries(&init(&desk, &["--yes", "--start-timeout", "90"], &server));
+    for client in slow.as_array().unwrap() {
+        let entry = client["entry"].as_str().unwrap();
+        assert!(entry.contains(r#""--start-timeout", "90""#), "{entry}");
+    }
+    assert!(slow.as_array().unwrap().len() > 3, "{slow}");
+}
+
 // Rule M6: "A server that cannot be used is one clear line".
 #[test]
 fn a_server_that_cannot_be_looked_at_is_one_clear_line() {
@@ -234,7 +250,7 @@ fn a_server_that_cannot_be_looked_at_is_one_clear_line() {
         (server_program(&desk, &other_version, "other"), "1999-01-01"),
         (with("lists", &json!({"tools/list": "exit"})), "could not list its tools"),
     ] {
-        let ended = init(&desk, &["--yes"], &server);
+        let ended = init(&desk, &["--yes", "--start-timeout", "3"], &server);
         let errors: Vec<_> = ended.err.lines().filter(|line| line.starts_with("error: ")).collect();
         assert_eq!((ended.status, errors.len()), (1, 1), "{says}: {ended:?}");
         assert!(errors[0].contains(says) && !errors[0].contains("hunter2"), "{says}: {ended:?}");

@@ -241,7 +241,8 @@ impl Connection {
             Ok(started) => started?,
             Err(_) => {
                 let seconds = self.launch.start_timeout.as_secs_f32();
-                return Err(self.handshake(&format!("it did not answer within {seconds} seconds")));
+                let problem = format!("it did not answer within its start timeout of {seconds} s");
+                return Err(self.handshake(&problem));
             }
         };
         // The library takes any text for a revision, and would read messages of an unknown one as those it knows.

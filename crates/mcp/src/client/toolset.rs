@@ -205,7 +205,11 @@ impl McpToolset {
         let limit = self.connection.launch.start_timeout;
         let listed = match tokio::time::timeout(limit, self.pages()).await {
             Ok(listed) => listed?,
-            Err(_) => return Err(self.list_error("no answer in time")),
+            Err(_) => {
+                let seconds = limit.as_secs_f32();
+                let problem = format!("no answer within its start timeout of {seconds} s");
+                return Err(self.list_error(problem));
+            }
         };
         let changes = self.connection.changes().borrow().tools;
         let about = about(&*self.connection.info().await?);

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::log::{accepting, log};
 use super::places;
-use super::server_args::ServerArgs;
+use super::server_args::{START_TIMEOUT, ServerArgs};
 use crate::Context;
 use crate::guard_entries::entries;
 use crate::guard_program::GuardProgram;
@@ -448,6 +448,9 @@ impl PrintedEntries<'_> {
         if let Some(file) = &server.upstream_header_file {
             let file = absolute(file).unwrap_or_else(|_| file.display().to_string());
             option("--upstream-header-file", file);
+        }
+        if server.start_timeout != START_TIMEOUT {
+            option("--start-timeout", server.start_timeout.as_secs_f64().to_string());
         }
         if let Some((program, args)) = server.command.split_first() {
             let program = match client.needs_project {

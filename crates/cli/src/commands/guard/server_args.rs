@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use countersign_mcp::Launch;
@@ -9,6 +10,10 @@ use countersign_mcp::Launch;
 use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
+use crate::seconds::limit;
+
+/// How long a server may take to start where nothing is said, as `--start-timeout` has it.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("server").required(true).args(["command", "upstream"]))]
@@ -24,6 +29,9 @@ pub(super) struct ServerArgs {
     /// A private file with headers for the server, one in each line: `Authorization: Bearer …`
     #[arg(long, value_name = "FILE", requires = "upstream", conflicts_with = "command")]
     pub(super) upstream_header_file: Option<PathBuf>,
+    /// How many seconds the server may take to start, and to list its tools
+    #[arg(long, value_name = "SECONDS", value_parser = limit, default_value = "30")]
+    pub(super) start_timeout: Duration,
     /// The command of the server (stdio), after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
@@ -31,19 +39,20 @@ pub(super) struct ServerArgs {
 
 impl ServerArgs {
     pub(super) fn launch(&self, context: &Context) -> Result<Launch, CommandError> {
-        match (&self.upstream, self.command.split_first()) {
+        let launch = match (&self.upstream, self.command.split_first()) {
             (Some(url), None) => {
                 let file = self.upstream_header_file.as_deref();
                 let headers = file.map(|file| context.config.headers(file)).transpose()?;
                 let headers = headers.into_iter().flatten();
-                Ok(headers
-                    .fold(Launch::url(url), |launch, (name, value)| launch.header(name, value)))
+                headers.fold(Launch::url(url), |launch, (name, value)| launch.header(name, value))
             }
-            (None, Some((program, args))) => Ok(Launch::command(program).args(args)),
-            _ => Err(CommandError::Usage(
-                "give either a command after `--`, or `--upstream URL`".to_owned(),
-            )),
-        }
+            (None, Some((program, args))) => Launch::command(program).args(args),
+            _ => {
+                let problem = "give either a command after `--`, or `--upstream URL`";
+                return Err(CommandError::Usage(problem.to_owned()));
+            }
+        };
+        Ok(launch.start_timeout(self.start_timeout))
     }
 
     pub(super) fn named(&self) -> String {
