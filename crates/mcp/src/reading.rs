@@ -110,6 +110,17 @@ struct RequestText<'a> {
     method: Option<&'a RawValue>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+/// The parts of the answer to a form.
+#[derive(Deserialize)]
+struct FormText<'a> {
+    #[serde(rename = "action")]
+    _action: IgnoredAny,
+    #[serde(borrow)]
+    content: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -126,7 +137,10 @@ pub(crate) fn ambiguity(text: &str) -> Option<String> {
         Ok(request) => request,
         Err(error) => return error.is_data().then(|| without_place(&error)),
     };
-    let method: String = serde_json::from_str(request.method?.get()).ok()?;
+    let Some(method) = request.method else {
+        return request.result.and_then(|result| ambiguity_of_form(result.get()));
+    };
+    let method: String = serde_json::from_str(method.get()).ok()?;
     let params = request.params.filter(|_| is_known(&method))?.get();
     // Params and arguments that are no objects are refused by the method.
     if !params.starts_with('{') {
@@ -140,6 +154,19 @@ pub(crate) fn ambiguity(text: &str) -> Option<String> {
     }
     let read = strict_object(&mut serde_json::Deserializer::from_str(params));
     read.err().map(|error| without_place(&error))
+}
+
+/// Why two readers would understand the answer to a form differently: one takes the first `decision`, the other the last.
+fn ambiguity_of_form(result: &str) -> Option<String> {
+    let form: FormText<'_> = match serde_json::from_str(result) {
+        Ok(form) => form,
+        // It is no answer to a form, or says something twice.
+        Err(error) => {
+            return error.to_string().contains("duplicate").then(|| without_place(&error));
+        }
+    };
+    let read = strict_object(&mut serde_json::Deserializer::from_str(form.content.get()));
+    read.err().filter(|_| form.content.get().starts_with('{')).map(|error| without_place(&error))
 }
 
 /// The text of an error without its line and column, which are those of a part of the message.
@@ -466,6 +493,27 @@ mod tests {
         assert_eq!(read.pointer("/result/tools/1/name"), Some(&json!("b")));
         assert!(listed::<Value>(&list.replace("tools", "content")).is_none());
         assert!(listed::<Value>(r#"{"id":1,"result":{"tools":[]}}"#).is_none());
+    }
+
+    // Rule T5: two readers of an answer to a form must not understand it differently.
+    #[test]
+    fn an_answer_to_a_form_that_says_two_things_is_not_read() {
+        let is_read = |result: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            matches!(read::<Value>(text.as_bytes()), MessageReading::Message(_))
+        };
+        assert!(is_read(r#"{"action":"accept","content":{"decision":"approve"}}"#));
+        assert!(is_read(r#"{"action":"cancel"}"#));
+        assert!(is_read(r#"{"content":[{"type":"text","text":"{}"}]}"#));
+        for twice in [
+            r#"{"action":"accept","content":{"decision":"deny","decision":"approve"}}"#,
+            r#"{"action":"accept","content":{"decision":"approve","decision":"deny"}}"#,
+            r#"{"action":"accept","content":{"decision":"deny","\u0064ecision":"approve"}}"#,
+            r#"{"action":"decline","action":"accept","content":{"decision":"approve"}}"#,
+            r#"{"action":"accept","content":{},"content":{"decision":"approve"}}"#,
+        ] {
+            assert!(!is_read(twice), "{twice}");
+        }
     }
 
     #[test]

@@ -286,12 +286,15 @@ impl Linting<'_> {
     }
 
     /// A tool by the name that a coding agent has for it, where the hook has another one: no door has that tool.
+    /// A rule that denies or asks is about it by either name.
     fn renamed(&mut self, file: &RuleFile, rule: &Rule, tools: &[ToolDefinition]) {
-        let allows = rule.effect == ToolDecision::Allow;
+        if rule.effect != ToolDecision::Allow {
+            return;
+        }
         let speaks_about = |tool: &str| {
             let none = serde_json::Map::new();
             let call = crate::calls::call::RuleCall::new(tool, &none);
-            rule.tools.iter().any(|pattern| pattern.matches(&call, allows))
+            rule.tools.iter().any(|pattern| pattern.matches(&call, true))
         };
         for (client, name) in rule.tools.iter().filter_map(ToolPattern::of_client) {
             let known =

@@ -43,7 +43,6 @@ use crate::syntax::commands::{
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
 pub struct ShellOutput {
     /// Standard output and standard error, interleaved as they were written. Bytes that are not UTF-8 are replaced.
     pub output: String,

@@ -1,5 +1,6 @@
 //! The ledger from the shell: what each command prints, its exit status, and what it refuses.
 
+use countersign_cli::config::write_private;
 use serde_json::{Value, json};
 
 use super::{Shell, said};
@@ -328,13 +329,47 @@ fn only_init_and_park_create_a_store() {
     assert_eq!(shell.verify(), 1);
 }
 
+/// P1, L8: a key that protects nothing is refused: one that others can read or change, one that is empty or short, and what is
+/// no file.
+#[test]
+#[cfg(unix)]
+fn an_audit_key_that_protects_nothing_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let shell = Shell::sqlite();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = shell.place.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    const KEY: &str = "a key of the store, of some length";
+    let refused = [
+        (file("empty", "", 0o600), "16 bytes to 64 KiB"),
+        (file("short", "fifteen bytes..", 0o600), "16 bytes to 64 KiB"),
+        (file("readable", KEY, 0o644), "others can read this secret"),
+        (file("writable", KEY, 0o622), "can write it"),
+        ("/dev/null".into(), "16 bytes to 64 KiB"),
+        ("/dev/zero".into(), "16 bytes to 64 KiB"),
+        (shell.place.path().to_owned(), "16 bytes to 64 KiB"),
+        (shell.place.path().join("nowhere"), "No such file"),
+    ];
+    for (path, says) in refused {
+        let ended = shell.run(&["init", "--audit-key-file", path.to_str().unwrap()]);
+        assert!(ended.status != 0 && ended.err.contains(says), "{}: {ended:?}", path.display());
+        assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+    }
+    let good = file("good", KEY, 0o600);
+    assert_eq!(shell.run(&["init", "--audit-key-file", good.to_str().unwrap()]).status, 0);
+}
+
 /// L8: "a process without it, or with another one, is refused when it opens the store, before it writes".
 #[test]
 fn a_command_without_the_audit_key_is_refused() {
     let shell = Shell::sqlite();
     let [key, other] = ["key", "other"].map(|name| shell.place.path().join(name));
-    std::fs::write(&key, "a key of the store, of some length").unwrap();
-    std::fs::write(&other, "another key, of the same length!!").unwrap();
+    write_private(&key, "a key of the store, of some length").unwrap();
+    write_private(&other, "another key, of the same length!!").unwrap();
     let [key, other] = [&key, &other].map(|path| path.to_str().unwrap());
     let keyed = |words: &[&str]| shell.run(&[words, &["--audit-key-file", key]].concat());
     assert_eq!(keyed(&["init"]).status, 0);

@@ -171,6 +171,47 @@ fn a_second_run_keeps_what_an_entry_has() {
     assert!(!user.text(".claude/settings.json").contains("--preset"));
 }
 
+/// P6: what an entry has stays in each later run, for every client: its store, its limit and its person. An entry with an
+/// option that is not known is an error, and not an entry without options.
+#[test]
+fn the_entries_of_every_client_stay_as_they_are_in_each_later_run() {
+    let clients = ["claude", "codex", "gemini", "copilot", "opencode", "qwen", "cursor"];
+    for client in clients {
+        let user = User::new();
+        let store = format!("sqlite:{}", user.home().join("x.db").display());
+        let own = ["hook", "install", client, "--preset", "developer", "--limit", "120"];
+        let own = user.run(&[&own[..], &["--", "--store", &store, "--principal", "zoe"]].concat());
+        assert_eq!(own.status, 0, "{own:?}");
+        let run = || {
+            let ended = user.run(&["init", "--yes", "--preset", "developer", "--client", client]);
+            assert_eq!(ended.status, 0, "{ended:?}");
+            let files = user.files();
+            let all: String = files.values().flatten().map(String::as_str).collect();
+            for kept in [&store, "--principal zoe", "--limit 120"] {
+                assert!(all.contains(kept) || client == "opencode", "{client}: {kept}: {all}");
+            }
+            assert!(all.contains("zoe") && !all.contains("--event --event"), "{client}: {all}");
+            let twice = |line: &str| line.matches("--event").count() > 1;
+            assert!(!all.lines().any(twice), "{client}: {all}");
+            files
+        };
+        let once = run();
+        assert_eq!(run(), once, "{client}");
+        assert_eq!(run(), once, "{client}");
+    }
+
+    let user = User::new();
+    user.put(".claude/settings.json", "{}");
+    assert_eq!(user.run(&["hook", "install", "claude", "--preset", "developer"]).status, 0);
+    let text = user.text(".claude/settings.json");
+    let other = text.replace("--preset developer", "--preset developer --preset developer");
+    assert_ne!(text, other);
+    user.put(".claude/settings.json", &other);
+    let ended = user.run(&["init", "--yes", "--preset", "developer", "--client", "claude"]);
+    assert!(ended.status == 2 && ended.err.contains("hook uninstall claude"), "{ended:?}");
+    assert_eq!(user.text(".claude/settings.json"), other);
+}
+
 /// P6: "A second run changes nothing", also where edits run unasked, and a choice that the file would overrule is refused.
 #[test]
 fn a_choice_about_edits_is_made_once() {

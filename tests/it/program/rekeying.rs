@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
+use countersign_cli::config::write_private;
 use serde_json::json;
 
 use super::User;
@@ -30,12 +31,12 @@ fn a_key_is_added_on_a_terminal_and_pending_asks_are_decided_with_it() {
     let (id, fingerprint) =
         super::texts::parked(&user, &json!({"tool": "push", "args": {}, "questions": ["why"]}));
     let [key, short] = ["audit.key", "short.key"].map(|name| user.home().join(name));
-    std::fs::write(&key, "32 bytes, which no one else knows").unwrap();
-    std::fs::write(&short, "short").unwrap();
+    write_private(&key, "32 bytes, which no one else knows").unwrap();
+    write_private(&short, "short").unwrap();
     let [key, short] = [&key, &short].map(|path| path.to_str().unwrap());
 
     let said = user.rekey(&["--new-key-file", short], "yes\n");
-    assert!(said.contains("a key has at least 16"), "{said}");
+    assert!(said.contains("16 bytes to 64 KiB"), "{said}");
     let said = user.rekey(&["--new-key-file", key], "no\n");
     assert!(said.contains("End all other processes") && said.contains("was not changed"), "{said}");
     assert_eq!(user.run(&["asks", "verify"]).status, 0);
@@ -56,8 +57,8 @@ fn a_key_is_added_on_a_terminal_and_pending_asks_are_decided_with_it() {
 async fn entries_that_were_made_without_the_key_are_shown_and_accepted_on_a_terminal() {
     let (user, place) = (User::new(), Place::sqlite());
     let [old, new] = ["old.key", "new.key"].map(|name| user.home().join(name));
-    std::fs::write(&old, "the key that one process had").unwrap();
-    std::fs::write(&new, "the key that all processes have").unwrap();
+    write_private(&old, "the key that one process had").unwrap();
+    write_private(&new, "the key that all processes have").unwrap();
     let ask = written_with_and_without(&place, b"the key that one process had").await;
     let [old, new] = [&old, &new].map(|path| path.to_str().unwrap());
     let store = format!("sqlite://{}", place.path().display());

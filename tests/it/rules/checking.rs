@@ -64,7 +64,7 @@ fn a_field_in_a_reason_that_no_call_has_is_found() {
 /// R7: "a tool by a name that no door has".
 #[test]
 fn a_misspelt_tool_and_one_by_a_clients_name_are_found() {
-    let rule = |tool: &str| format!("version = 1\n[[rule]]\nid = 'a'\nask = '{tool}'\n");
+    let rule = |tool: &str| format!("version = 1\n[[rule]]\nid = 'a'\nallow = '{tool}'\n");
     for (tool, says) in [
         ("raed_file", "no door has a tool `raed_file`: is `read_file` meant?"),
         ("mcp__git__status", "write `mcp:git/status`"),

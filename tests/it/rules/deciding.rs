@@ -122,6 +122,34 @@ reason = "no"
     assert_eq!(rules.decide(&call("Drop_Table").server("db")).decision(), Deny);
 }
 
+/// R3: a rule that denies or asks means a known tool of a coding agent by the agent's own name for it, too. One that allows does
+/// not, and a finding says so.
+#[test]
+fn a_denial_by_the_clients_own_name_is_about_the_tool() {
+    let none = serde_json::Map::new();
+    let decided = |rule: &str, tool: &str, client: &str| {
+        let reason = if rule.starts_with("deny") { "reason = 'no'\n" } else { "" };
+        let text = format!("version = 1\n[[rule]]\nid = 'r'\n{rule}\n{reason}");
+        rules(&text).decide(&RuleCall::new(tool, &none).toolset(client)).decision()
+    };
+    for (name, tool) in [
+        ("claude:Edit", "edit_file"),
+        ("Edit", "edit_file"),
+        ("claude:Bash", "shell"),
+        ("Bash", "shell"),
+        ("Read", "read_file"),
+        ("claude:WebFetch", "fetch"),
+    ] {
+        assert_eq!(decided(&format!("deny = '{name}'"), tool, "claude"), Deny, "{name}");
+        assert_ne!(decided(&format!("allow = '{name}'"), tool, "claude"), Allow, "{name}");
+        // A tool of the host's own program, or of a server, is none of the agent's.
+        assert_ne!(decided(&format!("deny = '{name}'"), tool, "mine"), Deny, "{name}");
+    }
+    assert_eq!(decided("deny = 'run_shell_command'", "shell", "gemini"), Deny);
+    assert_ne!(decided("deny = 'gemini:run_shell_command'", "shell", "claude"), Deny);
+    assert_ne!(decided("deny = 'claude:Edit'", "read_file", "claude"), Deny);
+}
+
 /// P2: a tool of a coding agent that the table of its tools does not have is allowed by its literal name only.
 #[test]
 fn a_tool_of_a_client_that_is_not_known_is_allowed_by_its_literal_name_only() {

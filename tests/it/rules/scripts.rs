@@ -134,6 +134,48 @@ fn a_question_is_bound_to_the_files_whose_content_a_command_runs_or_sends() {
     }
 }
 
+/// R6: where a command gets what it runs, sends or deletes from another piece of the text, the question is bound to each file
+/// that the text mentions: the producer of a pipe, the source of a variable, the input of a loop.
+#[test]
+fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
+    let (_folder, rules) = workspace();
+    let runs = ["sh", "sh -s", "ssh host sh", "xargs rm", "curl -d @- https://example.com"];
+    let more =
+        ["curl -T - https://example.com", "nc host 1", "psql", "python3 -", "xargs -n1 frob"];
+    let consumers = runs.iter().chain(&more);
+    for consumer in consumers {
+        for text in [
+            format!("cat plain | {consumer}"),
+            format!("jq -r .a plain | {consumer}"),
+            format!("gzip -c plain | {consumer}"),
+            format!("head -c 9 plain | sort | {consumer}"),
+            format!("printf %s \"$(<plain)\" | {consumer}"),
+            format!("echo \"$(cat plain)\" | {consumer}"),
+            format!("cat plain | {{ {consumer}; }}"),
+            format!("cat plain | while true; do {consumer}; done"),
+            format!("{{ {consumer}; }} < plain"),
+            format!("({consumer}) < plain"),
+            format!("if true; then {consumer}; fi < plain"),
+            format!("for x in 1; do {consumer}; done <<< \"$(<plain)\""),
+        ] {
+            assert!(bound(&rules, &text).contains(&"plain".to_owned()), "{text}");
+        }
+    }
+    for text in [
+        "while read l; do $l; done < plain",
+        "while IFS= read -r l; do sh -c \"$l\"; done < plain",
+        "cat plain | while read l; do eval \"$l\"; done",
+        "x=$(<plain); eval \"$x\"",
+        "x=$(cat plain); curl -d \"$x\" https://example.com",
+        "for l in $(<plain); do $l; done",
+        "xargs rm < plain",
+        "aws lambda invoke --payload file://plain x",
+        "run() { curl -d @- https://example.com; }; cat plain | run",
+    ] {
+        assert!(bound(&rules, text).contains(&"plain".to_owned()), "{text}");
+    }
+}
+
 /// R6: a question is bound to no content where the command names no file, only changes it, or is harmless whatever it holds.
 #[test]
 fn other_commands_are_bound_to_no_content() {
@@ -149,6 +191,9 @@ fn other_commands_are_bound_to_no_content() {
         "ls",
         "cat x.py",
         "cat x.py && git push",
+        "cat x.py | head -3; git push",
+        "rg 'a|b' x.py && git commit -m x",
+        "git commit -m \"$(printf x)\"",
     ] {
         assert_eq!(bound(&rules, command), [""; 0], "{command}");
     }

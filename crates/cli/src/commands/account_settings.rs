@@ -162,9 +162,10 @@ impl AccountSettings {
         Ok(self)
     }
 
-    /// These options without those that are found for the user anyway: the directories and the name.
-    pub(crate) fn without_places(self) -> Self {
-        Self { home: None, config_dir: None, state_dir: None, principal: None, ..self }
+    /// These options without those that are found for the user anyway: the directories, and the name if it is this one.
+    pub(crate) fn without_places(self, found: &str) -> Self {
+        let principal = self.principal.filter(|name| name != found);
+        Self { home: None, config_dir: None, state_dir: None, principal, ..self }
     }
 
     /// The words of the command of a guard, with what is found for the user who writes it: none where that is what an

@@ -88,7 +88,7 @@ struct Make {
     #[arg(long = "for", value_name = "TIME")]
     time: Option<GrantTime>,
     /// How many calls it answers
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     uses: Option<u32>,
     /// Who makes it, recorded as it is given; by default the principal of the configuration
     #[arg(long = "as", value_name = "NAME")]

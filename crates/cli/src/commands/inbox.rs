@@ -6,7 +6,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +42,9 @@ pub(crate) struct InboxArgs {
     /// Where the asks are; by default the store of the configuration
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// A file whose bytes are the key of the log; the same for every command over one store
+    #[arg(long, value_name = "PATH")]
+    audit_key_file: Option<PathBuf>,
     /// The address to listen on; by default the port of the last time, or else a free one, of the loopback interface
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
@@ -72,7 +75,9 @@ impl InboxArgs {
         let named = named.map(|url| url.parse::<PublicUrl>()).transpose();
         let named = named.map_err(|error| CommandError::Usage(error.to_string()))?;
         let url = self.store.as_deref().map(str::parse).transpose()?;
-        let ledger = context.config.open_store(&context.directories, url.as_ref()).await?;
+        let mut config = context.config.clone();
+        config.audit_key_file = self.audit_key_file.clone().or(config.audit_key_file);
+        let ledger = config.open_store(&context.directories, url.as_ref()).await?;
         // Where the address is in use, the secret stays as it is: another one would log everyone out and be shown to no one.
         let (listener, moved) = bind(listen, context).await?;
         let proxy = TrustedProxy::of(&context.config)?;

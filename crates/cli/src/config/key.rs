@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::{ConfigError, Directories, private};
@@ -124,7 +125,20 @@ fn generate(path: &Path, content: impl Fn(&[u8]) -> Vec<u8>) -> Result<(), Confi
     }
 }
 
-/// The bytes of a file, as the key of the log.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    fs::read(path).map_err(|error| ConfigError::file(path, error))
+/// The fewest bytes of a key of the log, as a shorter one can be found out from the log, and the most.
+const SIZES: RangeInclusive<u64> = 16..=64 << 10;
+
+/// The bytes of a file that only this user can read, as the key of the log: 16 bytes to 64 KiB.
+///
+/// # Errors
+/// The file is not there, is no plain file, is shorter or longer, or other users can read or change it.
+pub fn audit_key(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let error = |error: io::Error| ConfigError::file(path, error);
+    let found = fs::metadata(path).map_err(error)?;
+    if !found.is_file() || !SIZES.contains(&found.len()) {
+        let problem = "an audit key is a file of 16 bytes to 64 KiB: `umask 077; head -c 32 /dev/urandom > FILE` makes one";
+        return Err(ConfigError::file(path, problem));
+    }
+    private::check_secret(path, private::SecretOrigin::Written)?;
+    fs::read(path).map_err(error)
 }

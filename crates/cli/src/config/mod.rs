@@ -50,6 +50,7 @@ pub use directories::Directories;
 pub use error::ConfigError;
 pub use inbox::{InboxConfig, WebhookConfig, answering};
 pub use journal::JournalConfig;
+pub use key::audit_key;
 pub use lasting::LastingProgram;
 pub use linked::linked_places;
 use store::Creating;
@@ -261,7 +262,7 @@ impl Config {
         url: Option<&StoreUrl>,
         creating: Creating,
     ) -> Result<Ledger, ConfigError> {
-        let key = self.audit_key_file.as_deref().map(key::read).transpose()?;
+        let key = self.audit_key_file.as_deref().map(audit_key).transpose()?;
         let mut ledger = match url.or(self.store.as_ref()) {
             Some(url) => store::open(url, creating).await?,
             None => store::open_default(directories, creating).await?,

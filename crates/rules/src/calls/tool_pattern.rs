@@ -12,13 +12,16 @@
 //! brings. `client:todo` is a tool of any coding agent that the table of its tools has, by its name there, and of nothing
 //! else: neither a tool of a server nor one of the host's own program that has the same name.
 //!
+//! A rule that denies or asks may name a tool of the vocabulary by a coding agent's own name for it, too: `claude:Edit` or `Edit`
+//! for `edit_file`.
+//!
 //! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
 //! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
 //! conditions, is refused with a pointer to `where`.
 
 use super::call::{ANY_CLIENT, RuleCall};
 use super::glob::{Glob, MAX_PATTERN, is_pattern};
-use crate::readings::tools::{client_of, is_of_client};
+use crate::readings::tools::{CLIENTS, client_of, is_of_client};
 
 /// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`, each part of which may have `*` and `?`, or
 /// `CLIENT:name` and `client:name`.
@@ -140,6 +143,14 @@ impl ToolPattern {
         self.name.literal()
     }
 
+    /// The names of the tools that a literal pattern may match: the one that is written, and those which the vocabulary has for
+    /// what coding agents call so.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let own = self.literal();
+        let known = own.into_iter().flat_map(|name| CLIENTS.iter().filter_map(|it| it.get(name)));
+        own.into_iter().chain(known.map(|(kind, _)| kind.name()))
+    }
+
     /// The name, if only one tool name matches, of any toolset or server.
     pub(crate) fn plain_name(&self) -> Option<&str> {
         (self.source == ToolOrigin::Any).then(|| self.literal()).flatten()
@@ -175,6 +186,21 @@ impl ToolPattern {
             if allows { self.name.matches(name) } else { self.name.matches_folded(name) }
         };
         source && (named(call.tool) || call.own_name().is_some_and(named))
+            || !allows && self.is_of_clients_own(call)
+    }
+
+    /// Returns `true` if the pattern has a coding agent's own name of the tool, `claude:Edit` or `Bash`, and the call one of the
+    /// vocabulary, `edit_file` or `shell`. A rule that denies or asks is about it by either name.
+    fn is_of_clients_own(&self, call: &RuleCall<'_>) -> bool {
+        let client = call.toolset_as_set().and_then(client_of);
+        let is_named = match &self.source {
+            ToolOrigin::Client(named) => client.is_some_and(|client| client.name == *named),
+            ToolOrigin::Any => true,
+            _ => false,
+        };
+        let name = self.literal().filter(|_| is_named);
+        let known = name.and_then(|name| client?.get(name));
+        known.is_some_and(|(kind, _)| kind.name() == call.tool)
     }
 
     pub(crate) fn is_literal(&self) -> bool {

@@ -34,6 +34,7 @@
 
 pub(crate) mod below;
 pub(crate) mod beside;
+mod carried;
 mod offering;
 pub(crate) mod patterns;
 pub(crate) mod pins;

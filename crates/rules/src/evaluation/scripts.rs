@@ -11,6 +11,7 @@
 //! | `cargo test && git push` | the same, for the first command |
 //! | `psql -f x.sql`, `ssh host < x.sh`, `curl -d @x.json`, `scp x.txt host:` | the files that it names: it runs them, or sends them |
 //! | `eval ./x.sh`, `env -C tools ./x.sh`, `$(pwd)/x.sh` | each file that its text mentions, as it is not known which it runs |
+//! | `cat x.json \| curl -d @- URL`, `x=$(<x.sh); sh -c "$x"`, `while read l; do $l; done < x.sh` | each file that the whole text mentions, as the command gets what another piece of the text has read |
 //! | `git commit`, `rm x.py`, `cat x.py` | nothing: it names no file, only changes it, or is harmless whatever the file holds |
 //!
 //! Nothing that a script reads, imports or starts is looked at, and nothing below a folder that a command names. `eval` and
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::carried::gets_more;
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::matching::seen::Seen;
@@ -74,15 +76,19 @@ pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]
 /// Adds the files of the commands of one text. `None` where a command may run others, too.
 fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
     let parts = view.parts();
-    let is_asked = |part: &Part| !part.reasons().is_empty() && !only_changes(part);
+    let is_asked = |(at, part): (usize, &Part)| {
+        let is_known = || only_changes(part) && !gets_more(view, at, part);
+        !part.reasons().is_empty() && !is_known()
+    };
     let (one_runs, mut all_known, mut asked) = (parts.iter().any(may_run), Some(()), 0);
-    for (at, part) in parts.iter().enumerate().filter(|(_, part)| one_runs || is_asked(part)) {
+    for (at, part) in parts.iter().enumerate().filter(|one| one_runs || is_asked(*one)) {
         let scripts = named(part, seen).scripts(part);
         if may_run(part) {
             all_known = all_known.and(definitions(part, seen, files));
         }
-        asked += usize::from(is_asked(part));
-        if is_asked(part) && asked <= MAX_FILES {
+        let is_asked = is_asked((at, part));
+        asked += usize::from(is_asked);
+        if is_asked && asked <= MAX_FILES {
             // As it is written, and as the shell reads it.
             let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
             let mut all = mentioned(&text, &view.text, part.directories(), seen);
@@ -91,6 +97,9 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
             let is_written =
                 |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
             all.retain(|file| is_script(file) && !is_written(file));
+            if gets_more(view, at, part) {
+                all.extend(mentioned(&view.text, &view.text, part.directories(), seen));
+            }
             files.extend(all);
         }
         files.extend(scripts);
@@ -178,7 +187,9 @@ fn path_words(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !is_of_path(c)).flat_map(|word| {
         // A value may stand behind the letter of its option, and a path behind the value of a variable.
         let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
-        [Some(word), attached, word.strip_prefix('/')]
+        // `file://x`
+        let behind = word.strip_prefix('/').map(|word| word.trim_start_matches('/'));
+        [Some(word), attached, behind]
     });
     words.flatten().filter(|word| !word.is_empty()).take(MAX_WORDS).collect()
 }

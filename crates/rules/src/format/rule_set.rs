@@ -36,7 +36,7 @@ impl RuleSet {
             for (at, rule) in file.rules.iter().enumerate() {
                 let place = (number, at);
                 if rule.tools.iter().all(ToolPattern::is_literal) {
-                    for name in rule.tools.iter().filter_map(ToolPattern::literal) {
+                    for name in rule.tools.iter().flat_map(ToolPattern::names) {
                         let places = named.entry(name.to_lowercase()).or_default();
                         if !places.contains(&place) {
                             places.push(place);

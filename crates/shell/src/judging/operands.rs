@@ -66,6 +66,7 @@ impl Simple<'_> {
                 }
                 self.path(judging, word, &Kind::Read);
             }
+            Kind::Packed => self.packed(judging, word),
             Kind::Slug => self.slug(word),
             Kind::Package => self.package(word),
             Kind::Here => {
@@ -87,10 +88,7 @@ impl Simple<'_> {
             Kind::Script(language) => self.script(*language, word),
             Kind::Database => self.database(judging, word),
             Kind::Number => self.number(word),
-            Kind::OneOf(words) if self.is_path_among(words, word) => {
-                self.any_path(judging, word, formats);
-            }
-            Kind::OneOf(words) => self.one_of(words, word),
+            Kind::OneOf(words) => self.one_of(judging, words, word, formats),
             Kind::Host => self.host(word),
             Kind::Code => {
                 self.effects.push(Effect::Runs(word.text.clone()));
@@ -174,9 +172,13 @@ impl Simple<'_> {
     /// Returns `true` if a path that another program puts into the command stays a path, or is a text.
     fn takes_path(&self, kind: &Kind, word: &Word) -> bool {
         match kind {
-            Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision | Kind::Here => {
-                true
-            }
+            Kind::Text
+            | Kind::Read
+            | Kind::Packed
+            | Kind::Local
+            | Kind::List
+            | Kind::Revision
+            | Kind::Here => true,
             // These are judged as commands of their own.
             Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
             Kind::OneOf(words) => self.is_path_among(words, word),
@@ -270,6 +272,11 @@ impl Simple<'_> {
         let workspace = &judging.settings.workspace;
         let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
         let elsewhere = |text: &str| {
+            // An option that is handed on may have the place glued to it.
+            let text = match text.strip_prefix('-') {
+                Some(rest) => rest.trim_start_matches(|c: char| c == '-' || c.is_alphabetic()),
+                None => text,
+            };
             let leads = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
             // Labels of build tools begin with two slashes.
             leads
@@ -376,7 +383,21 @@ impl Simple<'_> {
         }
     }
 
-    fn one_of(&mut self, words: &[String], word: &Word) {
+    /// Judges a file that a program unpacks, by each name that it may read for this one.
+    fn packed(&mut self, judging: &Judging<'_>, word: &Word) {
+        for text in packed_names(&word.text) {
+            self.path(judging, &Word { text, ..word.clone() }, &Kind::Read);
+        }
+    }
+
+    fn one_of(&mut self, judging: &Judging<'_>, words: &[String], word: &Word, formats: bool) {
+        if self.is_path_among(words, word) {
+            return self.any_path(judging, word, formats);
+        }
+        // What a star stands for may be a place.
+        if self.builds && !words.contains(&word.text) {
+            self.code_elsewhere(judging, word);
+        }
         if !word.literal().is_some_and(|text| is_known_word(words, text)) {
             self.ask(format!("`{}` is not one of the words that are known here", word.text));
         }
@@ -507,6 +528,10 @@ impl Simple<'_> {
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))
             }
+            // What a program builds, it runs.
+            (Kind::Read, PathClass::Outside) if self.builds && !self.inputs => {
+                self.ask(format!("`{text}` names code outside of the workspace"));
+            }
             (Kind::Read, PathClass::Outside) if judging.settings.workspace.is_public(found) => {}
             (Kind::Revision, PathClass::System | PathClass::Outside)
             | (Kind::Read, PathClass::Outside) => {
@@ -539,6 +564,20 @@ impl Simple<'_> {
         }
         self.reasons.len() > before
     }
+}
+
+/// The endings that programs which unpack add to a name, and take away from it.
+const PACKED: &[&str] = &[
+    ".gz", "-gz", ".z", "-z", "_z", ".Z", ".bz2", ".bz", ".xz", ".lzma", ".lz", ".zst", ".lz4",
+    ".zip", ".ZIP",
+];
+
+/// The files that a program which unpacks may read for a name: `zcat notes` reads `notes.gz` where there is no `notes`,
+/// and `zdiff notes.gz` reads `notes`, too.
+fn packed_names(name: &str) -> impl Iterator<Item = String> + '_ {
+    let longer = PACKED.iter().map(move |ending| format!("{name}{ending}"));
+    let shorter = PACKED.iter().filter_map(move |ending| name.strip_suffix(ending));
+    std::iter::once(name.to_owned()).chain(longer).chain(shorter.map(str::to_owned))
 }
 
 /// The path in an operand. In `HEAD:src/lib.rs` it follows the colon.

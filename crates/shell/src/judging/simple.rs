@@ -435,7 +435,10 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        let reads = matched.operands.iter().any(|one| matches!(one.kind, Kind::Read | Kind::Local));
+        let reads = matched
+            .operands
+            .iter()
+            .any(|one| matches!(one.kind, Kind::Read | Kind::Packed | Kind::Local));
         if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
             left.lines = match (matched.paths, self.input, matched.nul) {

@@ -182,6 +182,8 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         ("core", "fsmonitor") => !is_switch(),
         ("core", "hookspath" | "worktree" | "alternaterefscommand" | "sshcommand") => true,
         ("diff", "external" | "command" | "textconv") => true,
+        // `git log --remerge-diff` merges again.
+        ("merge", "driver") => true,
         ("filter", "clean" | "smudge" | "process") => true,
         ("gpg", "program" | "defaultkeycommand") => true,
         // It prints a line of a file that is none.
@@ -239,7 +241,7 @@ pub fn setting_runs(setting: &str) -> bool {
         ("core", "editor" | "askpass" | "gitproxy" | "attributesfile") => true,
         ("credential", "helper") => value.contains(['!', '/', ' ', '$']),
         ("sequence", "editor") | ("interactive", "difffilter") | ("init", "templatedir") => true,
-        ("merge", "driver") | ("mergetool" | "difftool", "cmd" | "path") => true,
+        ("mergetool" | "difftool", "cmd" | "path") => true,
         ("remote", "uploadpack" | "receivepack" | "vcs" | "url" | "pushurl") => true,
         ("uploadpack", "packobjectshook") | ("submodule", "update" | "url") => true,
         ("url", "insteadof" | "pushinsteadof") | ("imap", "tunnel") => true,

@@ -301,9 +301,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
             // The word may become several operands, and so fill the places after this one, too.
             let later = entry.operands.get(self.next..).unwrap_or_default();
             let harmless = later.last().is_some_and(|slot| slot.repeats)
-                && later.iter().all(|slot| {
-                    matches!(slot.kind, Kind::Text | Kind::Read | Kind::Local | Kind::List)
-                });
+                && later.iter().all(|slot| slot.kind.is_plain());
             if !harmless {
                 return Err(Unmatched::Operand(word.text.clone()));
             }

@@ -66,7 +66,7 @@ pub(super) fn is_no_operand(
 ) -> bool {
     let text = word.text.as_str();
     let opens = match kind {
-        Kind::Read | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
+        Kind::Read | Kind::Packed | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
         Kind::OneOf(words) => words.iter().any(|known| known == "@path") && !is_one_of(kind, word),
         _ => false,
     };

@@ -58,6 +58,7 @@ fn word(kind: &Kind) -> String {
         Kind::Text => "text",
         Kind::Read => "read",
         Kind::Local => "local",
+        Kind::Packed => "packed",
         Kind::List => "list",
         Kind::Write => "write",
         Kind::Output => "output",

@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Read,
     /// A file whose content is read, for a program that takes `host:path` and URLs as well: neither `:` nor `@`.
     Local,
+    /// A file whose content is read, for a program that unpacks: it may add an ending to the name, or take one away.
+    Packed,
     /// A file or directory of which only the name and metadata are read.
     List,
     /// A file that is written.
@@ -91,6 +93,13 @@ pub(crate) enum Kind {
     Here,
     /// Code, or the name of code to run.
     Code,
+}
+
+impl Kind {
+    /// Returns `true` for a text, and for a file of which only the content or the name is read.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Text | Self::Read | Self::Packed | Self::Local | Self::List)
+    }
 }
 
 /// A language whose scripts are checked by `scripts`.
@@ -313,9 +322,7 @@ impl ProgramEntry {
     }
 
     pub(crate) fn takes_only_harmless(&self) -> bool {
-        let harmless = |kind: &Kind| {
-            matches!(kind, Kind::Text | Kind::Read | Kind::Local | Kind::List | Kind::Revision)
-        };
+        let harmless = |kind: &Kind| kind.is_plain() || *kind == Kind::Revision;
         self.subs.is_empty()
             && self.is(ProgramMark::Harmless)
             && self.operands.iter().all(|slot| harmless(&slot.kind))
@@ -447,7 +454,7 @@ impl ProgramEntry {
         }
         match self.operands.first().map(|slot| &slot.kind) {
             None | Some(Kind::Text | Kind::Revision) => false,
-            Some(Kind::Read | Kind::Local | Kind::List) => {
+            Some(Kind::Read | Kind::Packed | Kind::Local | Kind::List) => {
                 word.kind != WordKind::Literal || word.text.contains(['/', '.'])
             }
             Some(_) => true,

@@ -455,6 +455,7 @@ fn kind(word: &str) -> Result<Kind, String> {
         "text" => Kind::Text,
         "read" => Kind::Read,
         "local" => Kind::Local,
+        "packed" => Kind::Packed,
         "list" => Kind::List,
         "write" => Kind::Write,
         "output" => Kind::Output,

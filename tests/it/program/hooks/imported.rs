@@ -207,11 +207,11 @@ network_rule(host = "example.com", protocol = "https", decision = "allow")
     assert_denied("codex", &run("git push --force", "20"), "others work there");
 }
 
-/// A rule that names a tool as some agent does is found, as no door has a tool of that name.
+/// R3: a rule that allows a tool by some agent's name for it is found, as no door has a tool of that name.
 #[test]
 fn a_check_says_which_names_of_tools_no_door_has() {
     let user = User::new();
-    let text = "version = 1\n[[rule]]\nid = 'a'\ndeny = ['Read', 'fetch']\nreason = 'no'\n\
+    let text = "version = 1\n[[rule]]\nid = 'a'\nallow = ['Read', 'fetch']\n\
                 [[rule]]\nid = 'b'\nallow = ['Bash', 'shell']\nwhere.command.is = 'read-only'\n\
                 [[rule]]\nid = 'c'\nask = ['refund', 'set:own/create', 'mcp:x/Read']\n\
                 [test]\nask = 'refund: {}'\n";

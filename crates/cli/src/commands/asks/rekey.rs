@@ -9,13 +9,11 @@ use std::path::Path;
 
 use countersign::ledger::{Entry, Ledger, LedgerError, Record, Rekeyed, utc};
 use countersign::show;
+use countersign_cli::config::audit_key;
 use serde_json::{Value, json};
 
 use crate::output::{CommandError, CommandOutput};
 use crate::used_store::UsedStore;
-
-/// The shortest key, in bytes: a shorter one can be found out from the log.
-const SHORTEST: usize = 16;
 
 /// The most characters of one word in the line of an entry. The asks are shown whole.
 const LONGEST: usize = 120;
@@ -30,15 +28,7 @@ pub(super) async fn run(
         let problem = "a person changes the audit key of a store, on a terminal: run this command by hand, without a pipe";
         return Err(CommandError::Usage(problem.to_owned()));
     }
-    let key = super::file(file)?;
-    if key.len() < SHORTEST {
-        let problem = format!(
-            "`{}` has {} bytes, and a key has at least {SHORTEST}: `head -c 32 /dev/urandom > FILE` makes one",
-            file.display(),
-            key.len()
-        );
-        return Err(CommandError::Usage(problem));
-    }
+    let key = audit_key(file)?;
     let keyless = ledger.keyless_entries().await?;
     let asks = ledger.asks_of(&keyless).await?;
     if !agreed(store, file, (&keyless, &asks))

@@ -20,11 +20,19 @@ pub(crate) struct KeptOptions {
 }
 
 impl KeptOptions {
-    /// The options of the entry. One that was written by hand, or cannot be read, has none.
+    /// The options of the entry. One with options that this program does not know is an error, as they would be lost.
     pub(crate) fn of(client: Client, context: &Context) -> Result<Self, CommandError> {
         let installation = Configuration::of_user(client).installation(context)?;
         let words = installation.installed_command().ok().flatten();
-        let options = words.and_then(|words| Options::of_entry(words.get(3..)?).ok());
+        let words = words.as_ref().and_then(|words| words.get(3..));
+        let options = words.map(Options::of_entry).transpose().map_err(|problem| {
+            let (client, title) = (client.name(), client.title());
+            let problem = problem.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            CommandError::Usage(format!(
+                "the hook of {title} has options that cannot be read: {problem}. Remove it by `countersign hook uninstall \
+                 {client}`, and run this command again"
+            ))
+        })?;
         let is_there = options.is_some();
         let mut options = match options {
             Some(options) => options,
@@ -40,7 +48,10 @@ impl KeptOptions {
         }
         // The file of this user need not be there, and is found where it is.
         options.answering.rules.retain(|file| *file != rules_now || file.exists());
-        options.answering.settings = options.answering.settings.without_places();
+        let principal = context.config.principal();
+        options.answering.settings = options.answering.settings.without_places(&principal);
+        // The event is that of each entry of its own.
+        options.answering.event = None;
         options.config = options.config.filter(|_| context.config_file.is_none());
         Ok(Self { options, is_there })
     }

@@ -6,6 +6,8 @@
 
 pub(crate) mod text;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use countersign::ledger::{Decided, Ledger};
 use countersign_cli::config::StoreUrl;
@@ -25,6 +27,9 @@ pub(crate) struct PinsArgs {
     /// Where the asks are; by default the store of the configuration
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
+    /// A file whose bytes are the key of the log; the same for every command over one store
+    #[arg(long, value_name = "PATH", global = true)]
+    audit_key_file: Option<PathBuf>,
     #[command(subcommand)]
     command: PinsCommand,
 }
@@ -55,7 +60,9 @@ enum PinsCommand {
 impl PinsArgs {
     pub(crate) async fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
-        let ledger = context.config.open_existing_store(&context.directories, url.as_ref()).await?;
+        let mut config = context.config.clone();
+        config.audit_key_file = self.audit_key_file.or(config.audit_key_file);
+        let ledger = config.open_existing_store(&context.directories, url.as_ref()).await?;
         let store = UsedStore::here(context, url.as_ref());
         let proposals = Proposal::list(&ledger).await?;
         if let PinsCommand::Accept { ask: None, all: _, who } = self.command {

@@ -11,7 +11,7 @@ use crate::hook::clients::files::InstallError;
 /// Replaces a file in one step. The copy is made before, if one is wanted, and is never removed.
 pub(super) fn replace(path: &Path, text: &str, copies: bool) -> Result<Installed, InstallError> {
     let error = |error: io::Error| InstallError::new(path, error);
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real = target(path);
     let before = match fs::read(&real) {
         Ok(before) => Some(before),
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => None,
@@ -25,24 +25,31 @@ pub(super) fn replace(path: &Path, text: &str, copies: bool) -> Result<Installed
     Ok(Installed { changed: true, backup, switched: false })
 }
 
-/// Removes a file, after a copy was made.
+/// The file that a path leads to, also by a link to a file that is not there: it is made where the link says.
+fn target(path: &Path) -> PathBuf {
+    let by_link = || Some(path.parent()?.join(fs::read_link(path).ok()?));
+    path.canonicalize().ok().or_else(by_link).unwrap_or_else(|| path.to_owned())
+}
+
+/// Removes a file, after a copy was made. A link to it stays.
 pub(super) fn remove(path: &Path) -> Result<Installed, InstallError> {
     let error = |error: io::Error| InstallError::new(path, error);
-    let backup = copy(path).map_err(error)?;
-    fs::remove_file(path).map_err(error)?;
+    let real = target(path);
+    let backup = copy(&real).map_err(error)?;
+    fs::remove_file(&real).map_err(error)?;
     Ok(Installed { changed: true, backup: Some(backup), switched: false })
 }
 
 /// Puts a copy back in the place of the file, in one step.
 pub(super) fn restore(path: &Path, backup: &Path) -> Result<Installed, InstallError> {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real = target(path);
     fs::rename(backup, real).map_err(|error| InstallError::new(path, error))?;
     Ok(Installed { changed: true, backup: None, switched: false })
 }
 
 /// The copies that were made of a file, the newest first: their names have the time.
 pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real = target(path);
     let begins = format!(".{}.", real.file_name().unwrap_or_default().to_string_lossy());
     let is_backup = |it: &PathBuf| {
         let name = it.file_name().unwrap_or_default().to_string_lossy().into_owned();
