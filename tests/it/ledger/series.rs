@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use countersign::ledger::{Ask, AskSeries, Claimed, Ledger, MemoryStore, NextAsk, Record};
+use countersign::Decision;
+use countersign::deferred::metadata::GRANTABLE;
+use countersign::ledger::{
+    Ask, AskSeries, Claimed, Grant, GrantScope, Ledger, MemoryStore, NextAsk, Record,
+};
 use serde_json::json;
 
 use crate::support::place::{no, yes};
@@ -138,6 +142,67 @@ async fn the_limits_of_a_series_are_exact() {
     let full = Calls { ledger: &ledger, limits: |series| series.max_pending(2) };
     assert!(full.next().await.unwrap_err().starts_with("Denied without asking: 2 calls"));
     assert!(Calls { ledger: &ledger, limits: |series| series.max_pending(3) }.next().await.is_ok());
+}
+
+// D11: "At most … 1 000 calls of a requester are pending at a time", where no door sets another limit.
+#[tokio::test]
+async fn the_thousandth_pending_ask_of_a_requester_is_the_last_one() {
+    for (pending, is_asked) in [(999, true), (1_000, false)] {
+        let (_, ledger) = standing();
+        for n in 0..pending {
+            let other = Ask::new(format!("other {n}"), "root/c", "x").with_principal("ANN");
+            ledger.park(other).await.unwrap();
+        }
+        let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+        assert_eq!(next.is_ok(), is_asked, "{pending} are pending: {next:?}");
+        assert!(is_asked || next.unwrap_err().contains("1000 calls of this requester"));
+    }
+}
+
+// D11: "An ask that no one has answered … changes none of this": a thousand asks are looked at, from the last one back, so that
+// a flood of asks that are cancelled neither hides what people have said nor takes for ever.
+#[tokio::test]
+async fn a_thousand_asks_are_looked_at_for_what_people_have_said() {
+    let (_, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    for _ in 0..3 {
+        calls.denied().await;
+    }
+    let cancelled = async |n: u64| {
+        let record = ledger.park(numbered(n)).await.unwrap();
+        ledger.cancel(record.ask.id(), "other questions").await.unwrap();
+    };
+    for n in 4..=1_000 {
+        cancelled(n).await;
+    }
+    assert!(calls.next().await.unwrap_err().contains("3 times"), "1 000 asks");
+    cancelled(1_001).await;
+    assert!(calls.next().await.is_ok(), "the first of the three denials is out of sight");
+}
+
+// D11: where the door sees the ends of calls, a person has to know that a call may have run, and no grant answers for them.
+// Elsewhere the end of a call may just not have been reported, and a grant answers.
+#[tokio::test]
+async fn a_grant_answers_after_an_unknown_end_only_where_ends_are_not_seen() {
+    for blind in [false, true] {
+        let (time, ledger) = standing();
+        let ledger = ledger.session("s");
+        let limits: fn(AskSeries<'_>) -> AskSeries<'_> = match blind {
+            true => |series| series.without_ends(),
+            false => |series| series,
+        };
+        let asked = Decision::ask("pays").with_metadata(GRANTABLE, true);
+        let number = |n| numbered(n).with_questions(asked.questions().to_vec());
+        let calls = Calls { ledger: &ledger, limits };
+        calls.unknown(&time).await;
+        let grant =
+            Grant::of(&ledger.park(number(9)).await.unwrap().ask, GrantScope::Session("s".into()));
+        ledger.make_grant(grant.unwrap(), &["bob"]).await.unwrap();
+        let series = limits(AskSeries::new(&ledger, &number));
+        let last = series.last().await.unwrap();
+        let next = series.next(&last, number(2), None).await.unwrap();
+        assert_eq!(matches!(next, NextAsk::Granted(_)), blind, "{next:?}");
+    }
 }
 
 // D11: "three in a row": a call that may have run ends a row of denials, and a denial a row of those.
