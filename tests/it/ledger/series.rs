@@ -220,6 +220,24 @@ async fn denials_and_unknown_ends_are_counted_in_rows_of_their_own() {
     calls.denied().await;
     calls.denied().await;
     assert!(calls.next().await.unwrap_err().contains("3 times"));
+
+    let (time, ledger) = standing();
+    let blind = Calls { ledger: &ledger, limits: |series| series.without_ends() };
+    for _ in 0..3 {
+        blind.unknown(&time).await;
+    }
+    blind.denied().await;
+    let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+    assert!(next.is_ok(), "a no has ended the row of unknown ends: {next:?}");
+
+    let (time, ledger) = standing();
+    let lenient = Calls { ledger: &ledger, limits: |series| series.max_denials(4) };
+    for _ in 0..3 {
+        lenient.denied().await;
+    }
+    lenient.unknown(&time).await;
+    let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+    assert!(next.is_ok(), "a yes has ended the row of denials: {next:?}");
 }
 
 // D11: "Only a person's denials count": one of a policy is not counted, and begins no count anew.
@@ -232,6 +250,19 @@ async fn a_denial_of_a_policy_in_between_changes_nothing() {
     }
     let refused = calls.next().await.unwrap_err();
     assert!(refused.contains("a person has denied this call 3 times"), "{refused}");
+}
+
+// D11: a call that ran although no one had approved it is no yes of a person, and no no.
+#[tokio::test]
+async fn a_run_that_no_one_had_approved_changes_no_count() {
+    let (_, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    calls.denied().await;
+    calls.denied().await;
+    let record = calls.next().await.unwrap();
+    ledger.ran_unapproved(record.ask, "hook", json!({"reported": true})).await.unwrap();
+    calls.denied().await;
+    assert!(calls.next().await.unwrap_err().contains("3 times"));
 }
 
 // D11: "A call is asked about with a note when an equal one … has just run": for ten minutes.
