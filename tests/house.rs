@@ -729,7 +729,7 @@ fn architecture_says_which_files_keep_each_rule() {
 }
 
 /// The sentences of the rules page that no test proves. The number only shrinks.
-const UNPROVEN: usize = 6;
+const UNPROVEN: usize = 1;
 
 /// A promise of the rules page: its heading, and the sentences below it, each in one line.
 struct Promise {
@@ -770,6 +770,7 @@ fn tests_of(sentence: &str) -> Option<Vec<&str>> {
 /// The files that may have a test of the rules page, by the modules in its name.
 fn files_of(modules: &[&str]) -> Vec<String> {
     let (folder, modules) = match modules {
+        ["house"] => ("tests".to_owned(), modules),
         ["browser", modules @ ..] => ("tests/browser".to_owned(), modules),
         ["testing", "ledger_contract", modules @ ..] => {
             ("src/testing/ledger_contract".to_owned(), modules)
@@ -858,6 +859,272 @@ fn a_sentence_without_a_test_is_found() {
     ] {
         assert!(!is_there(nothing), "{nothing}");
     }
+}
+
+/// The files with code that depends on a cargo feature within an item, each with the reason why no decision depends on it.
+const BY_FEATURE: &[(&str, &str)] = &[
+    ("src/lib.rs", "without `agent` the compiler says nothing about what only upper tiers use"),
+    (
+        "src/telemetry.rs",
+        "it exports metrics and links of traces, which nothing that decides reads",
+    ),
+    (
+        "crates/stores/src/url.rs",
+        "an address of a store without its feature is an error that names the feature",
+    ),
+];
+
+/// The lines of code that depend on a cargo feature, and add no whole module, function, type or name at the root of a file.
+fn depends_on_a_feature(text: &str) -> Vec<&str> {
+    let lines: Vec<_> = text.lines().collect();
+    let is_comment = |line: &str| line.trim_start().starts_with("//");
+    let names_one = |line: &&str| !is_comment(line) && line.contains("feature = \"");
+    let found = lines.iter().copied().enumerate().filter(|(_, line)| names_one(line));
+    let within = found.filter(|(at, line)| {
+        let adds = line.starts_with("#[cfg(feature = \"") && line.ends_with("\")]");
+        let attributed = |line: &&&str| line.starts_with("#[") || is_comment(line);
+        let item = lines[at + 1..].iter().find(|line| !attributed(line)).copied().unwrap_or("");
+        let kinds = ["mod ", "use ", "fn ", "async fn ", "struct ", "enum ", "trait ", "type "];
+        let is_item = kinds.iter().any(|kind| without_visibility(item).starts_with(kind));
+        !(adds && is_item && !item.starts_with(' '))
+    });
+    within.map(|(_, line)| line).collect()
+}
+
+/// The features of a manifest, with what each switches on.
+fn features_of(manifest: &str) -> BTreeMap<&str, &str> {
+    let section = manifest.split("\n[features]\n").nth(1).unwrap_or_default();
+    let lines = section.split("\n[").next().unwrap_or_default().lines();
+    lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = ")).collect()
+}
+
+/// Rule D4: a feature adds what can be called, and changes nothing that is there without it. So `cfg` stands in front of whole
+/// items, and a feature switches on dependencies and other features, and nothing in a dependency that is there anyway.
+#[test]
+fn no_cargo_feature_changes_a_decision() {
+    let mut listed: BTreeSet<_> = BY_FEATURE.iter().map(|(path, _)| *path).collect();
+    for path in sources() {
+        let text = read(&path);
+        let within = depends_on_a_feature(without_tests(&text));
+        let is_listed = BY_FEATURE.iter().any(|(listed, _)| *listed == path);
+        assert!(within.is_empty() || is_listed, "{path}: {within:#?}");
+        if !within.is_empty() {
+            listed.remove(&*path);
+        }
+        for other in ["CARGO_FEATURE_", "debug_assertions"] {
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let found: Vec<_> = code.filter(|line| line.contains(other)).collect();
+            assert!(found.is_empty(), "{path}: {found:?}");
+        }
+    }
+    assert!(listed.is_empty(), "nothing depends on a feature in {listed:?}");
+    let manifests = crates().into_iter().map(|name| format!("crates/{name}/Cargo.toml"));
+    for path in ["Cargo.toml".to_owned()].into_iter().chain(manifests) {
+        let manifest = read(&path);
+        let features = features_of(&manifest);
+        for (feature, switched) in &features {
+            for on in switched.split('"').skip(1).step_by(2) {
+                let is_dependency = on.strip_prefix("dep:").is_some_and(|name| {
+                    let begins = format!("{name} = ");
+                    let mut lines = manifest.lines().filter(|line| line.starts_with(&begins));
+                    lines.any(|line| line.contains("optional = true"))
+                });
+                assert!(is_dependency || features.contains_key(on), "{path}: `{feature}`: {on}");
+            }
+        }
+    }
+}
+
+#[test]
+fn code_that_depends_on_a_feature_is_found() {
+    for adds in [
+        "#[cfg(feature = \"seal\")]\npub mod seal;",
+        "#[cfg(feature = \"schema\")]\n#[must_use]\npub fn schema_tool() {",
+        "/// #[cfg(feature = \"schema\")] {\nfn a() {}",
+    ] {
+        assert_eq!(depends_on_a_feature(adds), [""; 0], "{adds}");
+    }
+    for within in [
+        "#[cfg(not(feature = \"seal\"))]\npub fn decide() {",
+        "    #[cfg(feature = \"seal\")]\n    fn decide(&self) {",
+        "#[cfg(feature = \"seal\")]\nimpl ToolMiddleware for Never {",
+        "#[cfg(feature = \"seal\")]\nconst MAX_DENIALS: u32 = 9;",
+        "    if cfg!(feature = \"seal\") {",
+    ] {
+        assert_eq!(depends_on_a_feature(within).len(), 1, "{within}");
+    }
+    let manifest =
+        "[package]\n\n[features]\n# One.\na = [\"dep:b\"]\nc = [\"a\", \"d/e\"]\n\n[lib]\nf = 1\n";
+    assert_eq!(
+        features_of(manifest),
+        BTreeMap::from([("a", "[\"dep:b\"]"), ("c", "[\"a\", \"d/e\"]")])
+    );
+}
+
+/// The code by which a decision becomes weaker, with the function that alone may have it.
+const WEAKENED_IN: &[(&str, &str, &str)] = &[
+    ("src/handler/ready_made.rs", "danger_approve_all", "ApproveAll { result"),
+    ("src/middleware/first.rs", "danger_first_decision_wins", "FirstDecision { members"),
+    ("src/turn/config.rs", "danger_trace_arguments", "trace_args = true"),
+    ("src/seal/keys.rs", "danger_with_guessable_secret", "audience: None }.accept("),
+    ("crates/ai-sdk/src/chats.rs", "danger_sealed", "ChatStore::Client(Sealed"),
+    ("crates/mcp/src/guard/mod.rs", "danger_accept_all_tools", "pinned = false"),
+    ("crates/mcp/src/guard/mod.rs", "danger_observe", "observes = true"),
+];
+
+/// How a text describes what weakens a decision.
+const WEAKER: &[&str] = &[
+    "allow all",
+    "allow every",
+    "allows all",
+    "allows every",
+    "approve all",
+    "approves all",
+    "approves every",
+    "accept all",
+    "accept every",
+    "accepts all",
+    "accepts every",
+    "unasked",
+    "without asking",
+    "trusts that",
+    "first decision wins",
+    "easy to guess",
+];
+
+/// What is described with such words and weakens nothing, each with the reason.
+const NOT_WEAKER: &[(&str, &str, &str)] = &[
+    (
+        "crates/cli/src/commands/guard/init.rs",
+        "yes",
+        "it accepts what the tools are, and each call is asked about",
+    ),
+    (
+        "crates/cli/src/commands/hook/install.rs",
+        "edits",
+        "it is a rule that a person chooses, below the floor",
+    ),
+    (
+        "crates/rules/src/builder.rs",
+        "edits_in_workspace",
+        "it is a rule that a person chooses, below the floor",
+    ),
+    ("crates/rules/src/preset.rs", "edits_text", "it is the text of that rule"),
+    ("crates/cli/src/config/mod.rs", "own_places", "it adds to what the floor asks about"),
+    ("crates/cli/src/hook/installing/mod.rs", "own_place", "it adds to what the floor asks about"),
+    (
+        "crates/shell/src/places/search_path.rs",
+        "unchecked",
+        "the commands run on another machine, where nothing can be looked up",
+    ),
+    ("src/agent/mod.rs", "max_repeats", "calls are denied without asking"),
+    ("src/agent/mod.rs", "run_with_blocking_approval", "calls are denied without asking"),
+    ("src/turn/config.rs", "max_repeats", "calls are denied without asking"),
+    ("src/turn/config.rs", "max_pending", "calls are denied without asking"),
+    ("src/decision/mod.rs", "undecided", "it is no decision"),
+    ("src/deferred/answers.rs", "approve_tool", "it is the answer of a person"),
+    ("src/middleware/chain.rs", "new", "an empty chain leaves the decision to the other layers"),
+    ("src/middleware/closure.rs", "decide_fn", "it says what an ALLOW costs"),
+];
+
+/// The public functions of a file, and in the program also the options of its commands: their names, and their
+/// descriptions without examples.
+fn described(path: &str, text: &str) -> Vec<(String, String)> {
+    let (mut found, mut said) = (Vec::new(), String::new());
+    for line in text.lines().map(str::trim_start) {
+        if let Some(words) = line.strip_prefix("///") {
+            said = format!("{said}{}", words.to_lowercase());
+        } else if !line.starts_with("#[") {
+            let is_name = |c: char| c.is_alphanumeric() || c == '_';
+            let (rest, ends) = match line.starts_with("pub ") && is_function(line) {
+                true => (line.split("fn ").nth(1).unwrap_or_default(), &["(", "<"][..]),
+                false if path.contains("/src/commands/") => (line, &[": "][..]),
+                false => ("", &[][..]),
+            };
+            let (name, rest) = rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(0));
+            if ends.iter().any(|end| rest.starts_with(end)) {
+                let before_example = said.split("```").next().unwrap_or_default().to_owned();
+                found.push((name.to_owned(), before_example));
+            }
+            said.clear();
+        }
+    }
+    found
+}
+
+/// The lines of code with this text, outside of the function of this name.
+fn outside_of<'a>(text: &'a str, function: &str, code: &str) -> Vec<&'a str> {
+    let (mut found, mut end) = (Vec::new(), None);
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        if is_function(line) && line.contains(&format!("fn {function}(")) {
+            end = Some(indent);
+        }
+        let is_comment = line.trim_start().starts_with("//");
+        if end.is_none() && !is_comment && line.contains(code) {
+            found.push(line);
+        }
+        end = end.filter(|indent| line != format!("{}}}", " ".repeat(*indent)));
+    }
+    found
+}
+
+/// Rule D5: what weakens a decision is reached by a name that begins with `danger_`, and by no other.
+#[test]
+fn what_weakens_a_decision_has_a_name_that_says_so() {
+    let (mut known, mut harmless) = (BTreeSet::new(), BTreeSet::new());
+    for path in sources().into_iter().filter(|path| !path.contains("/testing/")) {
+        let text = read(&path);
+        let text = without_tests(&text);
+        for (file, function, code) in WEAKENED_IN {
+            let found = outside_of(text, function, code);
+            assert!(found.is_empty(), "{path} does what `{function}` of {file} does: {found:?}");
+        }
+        for (name, says) in described(&path, text) {
+            let is_danger = name.starts_with("danger_");
+            if is_danger && !path.contains("/src/commands/") {
+                known.insert((path.clone(), name.clone()));
+            }
+            let weaker: Vec<_> = WEAKER.iter().filter(|words| says.contains(*words)).collect();
+            if weaker.is_empty() || is_danger {
+                continue;
+            }
+            let listed = NOT_WEAKER.iter().any(|(file, it, _)| (*file, *it) == (&*path, &*name));
+            assert!(
+                listed,
+                "{path}: `{name}` is described with {weaker:?}: call it `danger_…`, or say in NOT_WEAKER why it weakens nothing"
+            );
+            harmless.insert((path.clone(), name));
+        }
+    }
+    let listed = WEAKENED_IN.iter().map(|(file, name, _)| ((*file).to_owned(), (*name).to_owned()));
+    assert_eq!(known, listed.collect(), "WEAKENED_IN has each public function `danger_…`");
+    let listed = NOT_WEAKER.iter().map(|(file, name, _)| ((*file).to_owned(), (*name).to_owned()));
+    assert_eq!(harmless, listed.collect(), "NOT_WEAKER has no more than is described so");
+    for (file, function, code) in WEAKENED_IN {
+        let text = read(file);
+        assert!(!outside_of(&text, "none", code).is_empty(), "{function} does something else now");
+        // No other way makes what such a function makes.
+        for made in ["ApproveAll", "FirstDecision"] {
+            let by_default = text.split(&format!("pub struct {made} ")).next().unwrap_or_default();
+            let derives = by_default.rsplit("\n\n").next().unwrap_or_default();
+            let is_made = text.contains(&format!("Default for {made}"));
+            assert!(!derives.contains("Default") && !is_made, "{file}: {made} has a default");
+        }
+    }
+}
+
+#[test]
+fn what_weakens_a_decision_is_found_under_another_name() {
+    let text = "/// Allows every call.\n///\n/// ```\n/// without asking\n/// ```\n#[must_use]\npub fn relaxed() -> Self {\n    \
+                Self { open: true }\n}\n\n/// Run unasked.\nopen: bool,\nfn private() {}\n";
+    let of = |path: &str| described(path, text);
+    assert_eq!(of("src/a.rs"), [("relaxed".to_owned(), " allows every call. ".to_owned())]);
+    let options = of("crates/cli/src/commands/a.rs");
+    assert!(options.contains(&("open".to_owned(), " run unasked.".to_owned())), "{options:?}");
+    assert_eq!(outside_of(text, "relaxed", "open: true"), [""; 0]);
+    assert_eq!(outside_of(text, "other", "open: true"), ["    Self { open: true }"]);
+    assert_eq!(outside_of(&format!("{text}open: true"), "relaxed", "open: true"), ["open: true"]);
 }
 
 /// The groups of PydanticAI's conformance table, with the number of rows in each.

@@ -253,6 +253,8 @@ impl fmt::Debug for Tool {
 /// # let _ = tools;
 /// ```
 ///
+/// If you give no description (`""`), the tool has that of its arguments: the doc comment of their type.
+///
 /// An error fails the call: the model gets the error's `Display`, and the run continues. [`ToolError`] lists the errors
 /// with another meaning: to try again, to ask for an approval, to end the run.
 pub fn tool_fn<M, F>(

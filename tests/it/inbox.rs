@@ -197,6 +197,81 @@ async fn get(app: &Router, path: &str) -> (u16, String) {
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
+/// A request with this body to the page, and its status and body.
+async fn posted(app: &Router, path: &str, body: &Value) -> (u16, String) {
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(Body::from(body.to_string())).unwrap();
+    let reply = app.clone().oneshot(request).await.unwrap();
+    let status = reply.status().as_u16();
+    let body = axum::body::to_bytes(reply.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// S6: "What a person may not see (`Approver::with_sees`) is in no list, history, number or run, and is unknown by its id."
+#[tokio::test]
+async fn what_a_person_may_not_see_is_nowhere_on_the_page() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let page = |sees: fn(&Record) -> bool| {
+        let person =
+            move |_| async move { Ok::<_, AuthorizeError>(Approver::new("bob").with_sees(sees)) };
+        Inbox::new(ledger.clone(), person).into_router()
+    };
+    let park = async |run: &str, tool: &str| {
+        let args = countersign::Args::new().with("to", format!("account of {tool}"));
+        let ask = Ask::new(run, format!("root/{tool}"), tool).with_args(args);
+        ledger.park(ask.with_principal(tool)).await.unwrap()
+    };
+    let [open, settled] = [park("run-1", "bribe").await, park("run-1", "bribes").await];
+    park("run-1", "list").await;
+    ledger.save_run("run-2", json!({"history": "a bribe"}), None).await.unwrap();
+    park("run-2", "bribery").await;
+    let no = Answer::Deny { message: "no bribe".to_owned() };
+    ledger.decide(settled.ask.id(), &settled.fingerprint, "ann", no).await.unwrap();
+
+    let (bob, all) = (page(|record| !record.ask.tool().starts_with("brib")), page(|_| true));
+    let decision = json!({"verdict": "approve", "fingerprint": open.fingerprint});
+    let mut one_of_many = decision.clone();
+    one_of_many["id"] = json!(open.ask.id());
+    let id = |record: &Record| format!("/api/asks/{}", record.ask.id());
+    for (path, body, expected) in [
+        ("/api/asks".to_owned(), None, 200),
+        ("/api/asks?q=brib".to_owned(), None, 200),
+        ("/api/asks?requester=bribe&group=run".to_owned(), None, 200),
+        (id(&open), None, 404),
+        (id(&settled), None, 404),
+        ("/api/history".to_owned(), None, 200),
+        ("/api/history?q=bribe".to_owned(), None, 200),
+        ("/api/runs/run-1".to_owned(), None, 200),
+        ("/api/runs/run-2".to_owned(), None, 404),
+        ("/api/states".to_owned(), Some(json!({"asks": {open.ask.id(): 0}})), 200),
+        (format!("{}/decision", id(&open)), Some(decision), 404),
+        ("/api/decisions".to_owned(), Some(json!({"decisions": [one_of_many]})), 200),
+        ("/api/verify".to_owned(), Some(json!({})), 403),
+        ("/api/export".to_owned(), None, 403),
+    ] {
+        let (status, text) = match &body {
+            Some(body) => posted(&bob, &path, body).await,
+            None => get(&bob, &path).await,
+        };
+        assert_eq!(status, expected, "{path}: {text}");
+        let said = text.replace(open.ask.id(), "");
+        assert!(!said.contains("brib"), "{path}: {text}");
+    }
+    let numbers = async |app: &Router| -> Value {
+        serde_json::from_str(&get(app, "/api/numbers").await.1).unwrap()
+    };
+    assert_eq!(
+        (&numbers(&bob).await["waiting"], &numbers(&all).await["waiting"]),
+        (&json!(1), &json!(3))
+    );
+    assert_eq!(
+        (&numbers(&bob).await["decided"], &numbers(&all).await["decided"]),
+        (&json!(0), &json!(1))
+    );
+    assert_eq!(ledger.get(open.ask.id()).await.unwrap().unwrap().state, AskState::Pending);
+    assert_eq!(get(&all, &id(&open)).await.0, 200);
+}
+
 /// S9: "The past can be read: the deciders, the reasons and the outcome", and "exported with permission".
 #[tokio::test(flavor = "multi_thread")]
 async fn the_past_is_searched_counted_and_exported_by_who_may_audit() {

@@ -56,6 +56,26 @@ async fn a_typed_tool_has_the_schema_of_its_arguments_and_names_invalid_ones() {
     }
 }
 
+/// Pays a bill.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Bill {
+    euros: u32,
+}
+
+#[tokio::test]
+async fn a_tool_without_a_description_has_that_of_its_arguments() {
+    for (given, described) in [("", "Pays a bill."), ("Pays at once", "Pays at once")] {
+        let pay = tool_fn("pay", given, async |bill: Bill| Ok::<_, ToolError>(bill.euros));
+        let tools = countersign::Tools::from(FunctionToolset::new().tool(pay));
+        let definitions = tools.definitions(&RunContext::default()).await.unwrap();
+        assert_eq!(definitions[0].description(), described);
+    }
+    let bare = tool_fn("waits", "", async |_: Nothing| Ok::<_, ToolError>(()));
+    let tools = countersign::Tools::from(FunctionToolset::new().tool(bare));
+    let definitions = tools.definitions(&RunContext::default()).await.unwrap();
+    assert_eq!(definitions[0].description(), "", "there is none anywhere");
+}
+
 #[tokio::test]
 async fn a_tool_known_by_its_schema_is_validated_by_it() {
     // D4: tools known only by a schema need feature `schema` and cannot be built without it.

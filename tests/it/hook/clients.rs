@@ -1,6 +1,7 @@
 //! All that a client of the hook needs is there: a new one is named here until it is.
 
 use std::path::Path;
+use std::time::Duration;
 
 use countersign_cli::hook::{Client, Hook, Installation};
 use countersign_shell::protected::is_protected;
@@ -42,6 +43,23 @@ fn every_client_has_payloads_of_each_event_and_of_each_kind_of_tool() {
             assert!(is_known || it.event.eq_ignore_ascii_case("PermissionRequest"), "{}", it.event);
         }
         assert!(forms.texts("surfaces").contains(&"shell"), "{client}: the shell");
+    }
+}
+
+/// P4: "A hook that is not told its limit answers within the shortest time that a known version of its client waits, and
+/// within a minute": the seconds that each client waits by itself, measured or from its documentation.
+#[test]
+fn a_hook_without_a_limit_has_the_shortest_time_that_a_known_version_waits() {
+    for client in Client::ALL {
+        let waits = match client.name() {
+            "claude" => 60, // 600 from 2.1.3 on
+            "codex" => 600,
+            "gemini" | "qwen" => 60,
+            "copilot" | "vscode" | "cursor" => 30,
+            "opencode" => u64::MAX,
+            other => panic!("how long does {other} wait for a hook without a limit?"),
+        };
+        assert_eq!(client.shortest_limit(), Duration::from_secs(waits.min(60)), "{client}");
     }
 }
 

@@ -65,6 +65,45 @@ async fn a_grant_answers_no_call_that_was_denied_under_other_questions() {
     assert_eq!(calls().await, "", "a later yes counts again");
 }
 
+/// D11: "A call of a hook without a session is one by itself": the same text may come from another conversation, so that
+/// neither the denials of earlier calls nor their open ask are its own.
+#[tokio::test]
+async fn a_call_without_a_session_is_asked_about_by_itself() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let hook = Hook::new(Client::Claude)
+        .layered(decide_fn(|_, _| Decision::ask("makes").with_key("make")).named("makes"));
+    let payload = json!({
+        "hook_event_name": "PreToolUse", "cwd": "/src", "tool_use_id": "c", "tool_name": "Bash",
+        "tool_input": {"command": "make"},
+    });
+    let payload = payload.to_string();
+    let call = async || {
+        let store = async { Ok(ledger.clone()) };
+        let until = Instant::now() + Duration::from_secs(20);
+        hook.answer(payload.as_bytes(), until, store).await.stderr().to_owned()
+    };
+    let people = async |calls: usize| {
+        for _ in 0..1_000 {
+            let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
+            if pending.len() == calls {
+                for asked in pending {
+                    let no = Answer::Deny { message: "not now".to_owned() };
+                    ledger.decide(asked.ask.id(), &asked.fingerprint, "ann", no).await.unwrap();
+                }
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{calls} calls are not asked about at a time");
+    };
+    for _ in 0..5 {
+        let (told, ()) = tokio::join!(call(), people(1));
+        assert!(told.contains("not now") && !told.contains("times"), "{told}");
+    }
+    let (one, other, ()) = tokio::join!(call(), call(), people(2));
+    assert!(one.contains("not now") && other.contains("not now"), "{one} {other}");
+}
+
 /// D11: "at most 1 000 calls of a requester are pending at a time", as many as others may have asked since.
 #[tokio::test]
 async fn a_requester_with_a_thousand_pending_calls_is_not_asked_about_another() {

@@ -7,8 +7,12 @@ use countersign::agent::TakeUp;
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
 use countersign::testing::ScriptedModel;
+use countersign::{ToolDefinition, Turn};
+use serde_json::json;
 
 use super::closing::{Fate, World};
+use crate::support::failing_store::{Failing, How};
+use crate::support::{Recorder, call};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
@@ -200,4 +204,30 @@ async fn a_call_with_an_aged_approval_is_asked_about_anew_and_its_siblings_run()
     let agent = world.agent(world.ledger(), model);
     let TakeUp::Resumed(Ok(_)) = agent.take_up(&run).await.unwrap() else { panic!() };
     assert_eq!(world.recorder.ids(), ["c0", "c1"], "approved anew, it runs once");
+}
+
+/// A8: "A call that the stack allowed without asking does not age": its approval is recorded once, and a process that comes
+/// days later allows the call by its own stack.
+#[tokio::test]
+async fn a_call_that_the_stack_allowed_without_asking_does_not_age() {
+    let pay = || ToolDefinition::new("pay", json!({"type": "object"})).with_journaled(true);
+    // The worker dies before the claim, or in the body of a tool that may be run again. The first two transactions are
+    // those in which a new store says which key it has.
+    for (idempotent, dies_at, ran) in [(false, 3, 0), (true, 4, 1)] {
+        let world = World::new();
+        let recorder = Recorder::of([pay().with_idempotent(idempotent)]);
+        let turn = |ledger: Ledger| Turn::new(recorder.clone()).of_run("run", 0).ledger(ledger);
+        let calls = || vec![call("c1", "pay", json!({"euros": 5}))];
+        let failing = Failing::at(&world.store, Some((dies_at, How::DiesBefore)));
+        let first = turn(Ledger::new(failing.clone()));
+        assert!(failing.work(first.run(calls())).await.is_none(), "the worker dies");
+        assert_eq!(recorder.ran().len(), ran);
+
+        hours(&world, 24 * 30);
+        let report = turn(world.ledger()).run(calls()).await.unwrap();
+        assert!(report.calls()[0].outcome().is_returned(), "{idempotent}: {report:?}");
+        assert_eq!(recorder.ran().len(), ran + 1, "no person is asked: {idempotent}");
+        let [record] = &world.asks().await[..] else { panic!("one ask") };
+        assert_eq!(record.state, AskState::Executed, "A8: {record:?}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use countersign::deferred::Answer;
 use countersign::handler::{DenyAll, handler_fn_sync};
-use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Quorum, Record};
+use countersign::ledger::{
+    Approver, Ask, AskState, Decided, Ledger, MemoryStore, Presented, Quorum, Record, Surface,
+};
 use countersign::{DeferredToolRequests, Outcome, RunContext, Tools, ToolsExt as _, Turn};
 use proptest::prelude::*;
 use serde_json::json;
@@ -49,6 +51,36 @@ async fn all_spellings_of_a_name_are_one_person() {
     assert_eq!(decide(&ledger, &ask, "BOB", yes()).await, Decided::Won { again: true });
     let by = ledger.get(ask.ask.id()).await.unwrap().unwrap().decision.unwrap().by;
     assert_eq!(by, ["Andr\u{e9}", "bob"], "names are recorded as they were given");
+}
+
+/// The page of `with_decides`: "a decision about one is refused", a denial as well as an approval, and "an ask that cannot be
+/// seen cannot be decided either, whatever this function says".
+#[tokio::test]
+async fn a_person_decides_only_what_is_theirs_to_decide() {
+    let ledger = Ledger::new(MemoryStore::new());
+    let surface = Surface::new(ledger.clone());
+    let bob = Approver::new("bob").with_decides(|record| record.ask.tool() != "transfer");
+    let eve = Approver::new("eve").with_sees(|_| false).with_decides(|_| true);
+    assert!(bob.audits() && !eve.audits(), "the log has the asks that eve does not see");
+    for (tool, decided, state) in [
+        ("transfer", Decided::OthersDecide, AskState::Pending),
+        ("list", Decided::Won { again: false }, AskState::Decided),
+    ] {
+        for answer in [yes(), no()] {
+            let run = format!("{tool} {}", answer.word());
+            let parked = ledger.park(Ask::new(run, "root/c1", tool)).await.unwrap();
+            let shown = Presented::whole(parked.ask.id(), &parked.fingerprint);
+            assert!(!eve.decides(&parked), "no button for an ask that is not shown");
+            let by_eve = surface.decide(&eve, &shown, answer.clone()).await.unwrap();
+            assert_eq!(by_eve, Decided::UnknownAsk);
+            assert!(
+                surface.find(&bob, parked.ask.id()).await.unwrap().is_some(),
+                "{tool} is shown"
+            );
+            assert_eq!(surface.decide(&bob, &shown, answer).await.unwrap(), decided, "{tool}");
+            assert_eq!(ledger.get(parked.ask.id()).await.unwrap().unwrap().state, state);
+        }
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use countersign::ledger::{Ask, AskSeries, Claimed, Ledger, MemoryStore, NextAsk, Record};
+use countersign::Decision;
+use countersign::deferred::metadata::GRANTABLE;
+use countersign::ledger::{
+    Ask, AskSeries, Claimed, Grant, GrantScope, Ledger, MemoryStore, NextAsk, Record,
+};
 use serde_json::json;
 
 use crate::support::place::{no, yes};
@@ -140,6 +144,67 @@ async fn the_limits_of_a_series_are_exact() {
     assert!(Calls { ledger: &ledger, limits: |series| series.max_pending(3) }.next().await.is_ok());
 }
 
+// D11: "At most … 1 000 calls of a requester are pending at a time", where no door sets another limit.
+#[tokio::test]
+async fn the_thousandth_pending_ask_of_a_requester_is_the_last_one() {
+    for (pending, is_asked) in [(999, true), (1_000, false)] {
+        let (_, ledger) = standing();
+        for n in 0..pending {
+            let other = Ask::new(format!("other {n}"), "root/c", "x").with_principal("ANN");
+            ledger.park(other).await.unwrap();
+        }
+        let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+        assert_eq!(next.is_ok(), is_asked, "{pending} are pending: {next:?}");
+        assert!(is_asked || next.unwrap_err().contains("1000 calls of this requester"));
+    }
+}
+
+// D11: "An ask that no one has answered … changes none of this": a thousand asks are looked at, from the last one back, so that
+// a flood of asks that are cancelled neither hides what people have said nor takes for ever.
+#[tokio::test]
+async fn a_thousand_asks_are_looked_at_for_what_people_have_said() {
+    let (_, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    for _ in 0..3 {
+        calls.denied().await;
+    }
+    let cancelled = async |n: u64| {
+        let record = ledger.park(numbered(n)).await.unwrap();
+        ledger.cancel(record.ask.id(), "other questions").await.unwrap();
+    };
+    for n in 4..=1_000 {
+        cancelled(n).await;
+    }
+    assert!(calls.next().await.unwrap_err().contains("3 times"), "1 000 asks");
+    cancelled(1_001).await;
+    assert!(calls.next().await.is_ok(), "the first of the three denials is out of sight");
+}
+
+// D11: where the door sees the ends of calls, a person has to know that a call may have run, and no grant answers for them.
+// Elsewhere the end of a call may just not have been reported, and a grant answers.
+#[tokio::test]
+async fn a_grant_answers_after_an_unknown_end_only_where_ends_are_not_seen() {
+    for blind in [false, true] {
+        let (time, ledger) = standing();
+        let ledger = ledger.session("s");
+        let limits: fn(AskSeries<'_>) -> AskSeries<'_> = match blind {
+            true => |series| series.without_ends(),
+            false => |series| series,
+        };
+        let asked = Decision::ask("pays").with_metadata(GRANTABLE, true);
+        let number = |n| numbered(n).with_questions(asked.questions().to_vec());
+        let calls = Calls { ledger: &ledger, limits };
+        calls.unknown(&time).await;
+        let grant =
+            Grant::of(&ledger.park(number(9)).await.unwrap().ask, GrantScope::Session("s".into()));
+        ledger.make_grant(grant.unwrap(), &["bob"]).await.unwrap();
+        let series = limits(AskSeries::new(&ledger, &number));
+        let last = series.last().await.unwrap();
+        let next = series.next(&last, number(2), None).await.unwrap();
+        assert_eq!(matches!(next, NextAsk::Granted(_)), blind, "{next:?}");
+    }
+}
+
 // D11: "three in a row": a call that may have run ends a row of denials, and a denial a row of those.
 #[tokio::test]
 async fn denials_and_unknown_ends_are_counted_in_rows_of_their_own() {
@@ -155,6 +220,24 @@ async fn denials_and_unknown_ends_are_counted_in_rows_of_their_own() {
     calls.denied().await;
     calls.denied().await;
     assert!(calls.next().await.unwrap_err().contains("3 times"));
+
+    let (time, ledger) = standing();
+    let blind = Calls { ledger: &ledger, limits: |series| series.without_ends() };
+    for _ in 0..3 {
+        blind.unknown(&time).await;
+    }
+    blind.denied().await;
+    let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+    assert!(next.is_ok(), "a no has ended the row of unknown ends: {next:?}");
+
+    let (time, ledger) = standing();
+    let lenient = Calls { ledger: &ledger, limits: |series| series.max_denials(4) };
+    for _ in 0..3 {
+        lenient.denied().await;
+    }
+    lenient.unknown(&time).await;
+    let next = Calls { ledger: &ledger, limits: |series| series }.next().await;
+    assert!(next.is_ok(), "a yes has ended the row of denials: {next:?}");
 }
 
 // D11: "Only a person's denials count": one of a policy is not counted, and begins no count anew.
@@ -167,6 +250,19 @@ async fn a_denial_of_a_policy_in_between_changes_nothing() {
     }
     let refused = calls.next().await.unwrap_err();
     assert!(refused.contains("a person has denied this call 3 times"), "{refused}");
+}
+
+// D11: a call that ran although no one had approved it is no yes of a person, and no no.
+#[tokio::test]
+async fn a_run_that_no_one_had_approved_changes_no_count() {
+    let (_, ledger) = standing();
+    let calls = Calls { ledger: &ledger, limits: |series| series };
+    calls.denied().await;
+    calls.denied().await;
+    let record = calls.next().await.unwrap();
+    ledger.ran_unapproved(record.ask, "hook", json!({"reported": true})).await.unwrap();
+    calls.denied().await;
+    assert!(calls.next().await.unwrap_err().contains("3 times"));
 }
 
 // D11: "A call is asked about with a note when an equal one … has just run": for ten minutes.

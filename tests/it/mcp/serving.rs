@@ -16,7 +16,7 @@ use countersign_mcp::{Server, serve};
 use serde_json::{Value, json};
 
 use super::client::{Client, NoArgs, decide_the_pending, forms, no, payments, times, told, yes};
-use crate::support::failing_store::Failing;
+use crate::support::failing_store::{Failing, How};
 
 const ERAS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -484,6 +484,32 @@ async fn a_requester_with_a_thousand_pending_calls_is_not_asked_about_another() 
     }
     assert_eq!(said, [5, 7]);
     assert_eq!((ledger.pending_of("ann").await.unwrap(), times(&paid)), (1000, 0));
+}
+
+// Rule T8: the model is told "did not run" where the tool was not started, also where the store of approvals has failed.
+#[tokio::test]
+async fn a_call_whose_approval_cannot_be_recorded_says_that_nothing_has_run() {
+    for is_approved in [false, true] {
+        let (tools, paid) = payments();
+        let memory = MemoryStore::new();
+        let call = json!({"euros": 5});
+        let served = |ledger: &Ledger| server(tools.clone().approval_required(), ledger);
+        let ledger = Ledger::new(memory.clone());
+        let other = ledger.park(Ask::new("other", "root/c1", "x")).await.unwrap();
+        ledger.cancel(other.ask.id(), "bob").await.unwrap();
+        if is_approved {
+            let mut client = Client::earlier(served(&ledger), "2025-11-25", json!({})).await;
+            client.call("pay", call.clone()).await;
+            decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
+        }
+        let failing = Ledger::new(Failing::at(&memory, Some((0, How::Fails))));
+        let mut client = Client::earlier(served(&failing), "2025-11-25", json!({})).await;
+        let (text, _) = told(&client.call("pay", call.clone()).await);
+        assert!(text.starts_with("Not run: ") && text.contains("Nothing has run"), "{text}");
+        assert_eq!(times(&paid), 0);
+        let (text, _) = told(&client.call("pay", call).await);
+        assert_eq!(text == "paid 5", is_approved, "the approval was not lost: {text}");
+    }
 }
 
 #[derive(serde::Deserialize, countersign::schemars::JsonSchema)]

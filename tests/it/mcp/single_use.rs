@@ -16,6 +16,8 @@ use tokio::sync::Notify;
 use super::client::{Client, NoArgs, decide_the_pending, forms, told, yes};
 use super::process::Desk;
 
+const MINUTE: i64 = 60_000;
+
 /// Ann's client of the newest revision, behind a guard whose tools are accepted.
 async fn newest(desk: &Desk) -> Client {
     let mut client = Client::newest(desk.guard(&desk.told()), forms()).await;
@@ -234,12 +236,12 @@ impl Undelivered {
         this
     }
 
-    /// The responses to the equal call, without the state and with it, after so many minutes.
-    async fn later(minutes: i64) -> [Value; 2] {
+    /// The responses to the equal call, without the state and with it, after so many milliseconds.
+    async fn later(time: i64) -> [Value; 2] {
         let mut responses = [Value::Null, Value::Null];
         for (with_state, response) in responses.iter_mut().enumerate() {
             let this = Self::new().await;
-            this.time.fetch_add(minutes * 60_000, Ordering::SeqCst);
+            this.time.fetch_add(time, Ordering::SeqCst);
             let mut client = Client::newest(this.server(), forms()).await;
             let mut again = async || match with_state {
                 0 => client.call("write", json!({})).await,
@@ -254,7 +256,7 @@ impl Undelivered {
 
 #[tokio::test]
 async fn an_outcome_is_delivered_late_within_ten_minutes() {
-    for response in Undelivered::later(9).await {
+    for response in Undelivered::later(10 * MINUTE - 1).await {
         assert_eq!(told(&response).0, "wrote", "{response}");
         assert_eq!(response["result"]["_meta"]["countersign/deliveredLate"], true, "{response}");
     }
@@ -262,7 +264,7 @@ async fn an_outcome_is_delivered_late_within_ten_minutes() {
 
 #[tokio::test]
 async fn an_outcome_is_not_delivered_after_ten_minutes() {
-    let [call, retry] = Undelivered::later(11).await;
+    let [call, retry] = Undelivered::later(10 * MINUTE).await;
     assert_eq!(call["result"]["resultType"], "input_required", "it is asked anew: {call}");
     assert!(retry["error"]["message"].as_str().unwrap().contains("used already"), "{retry}");
 }
@@ -270,7 +272,7 @@ async fn an_outcome_is_not_delivered_after_ten_minutes() {
 // Rule M3: "An approval that was not used is valid for 15 minutes."
 #[tokio::test]
 async fn an_approval_that_was_not_used_in_time_is_asked_for_again() {
-    for (minutes, runs) in [(14, true), (16, false)] {
+    for (later, runs) in [(15 * MINUTE - 1, true), (15 * MINUTE, false)] {
         let time = Arc::new(AtomicI64::new(1_000));
         let clock = Arc::clone(&time);
         let ledger = Ledger::new(MemoryStore::with_clock(move || clock.load(Ordering::SeqCst)));
@@ -280,9 +282,9 @@ async fn an_approval_that_was_not_used_in_time_is_asked_for_again() {
         let mut client = Client::earlier(server, "2025-11-25", json!({})).await;
         client.call("pay", json!({"euros": 5})).await;
         decide_the_pending(&ledger, "bob", Answer::Approve { args: None }).await;
-        time.fetch_add(minutes * 60_000, Ordering::SeqCst);
+        time.fetch_add(later, Ordering::SeqCst);
         let (text, _) = told(&client.call("pay", json!({"euros": 5})).await);
-        assert_eq!(text == "paid 5", runs, "after {minutes} minutes: {text}");
+        assert_eq!(text == "paid 5", runs, "after {later} ms: {text}");
     }
 }
 

@@ -71,6 +71,26 @@ fn a_store_in_memory_ends_with_its_process() {
     assert!(!user.state("").exists(), "nothing is created that was not named");
 }
 
+/// L9: "A command about an existing store does not create one." A report over a deleted store would stay green.
+#[test]
+fn a_command_about_an_existing_store_creates_none() {
+    let user = User::new();
+    for command in [
+        &["asks", "list"][..],
+        &["asks", "verify"],
+        &["grants", "list"],
+        &["grants", "prune"],
+        &["grants", "revoke", "x"],
+        &["pins", "list"],
+        &["pins", "accept", "--all"],
+    ] {
+        let said = user.run(command);
+        assert_eq!((said.status, said.out.as_str()), (1, ""), "{command:?}: {said:?}");
+        assert!(said.err.contains("there is no store at"), "{command:?}: {}", said.err);
+        assert!(!user.state("").exists(), "{command:?} has created something");
+    }
+}
+
 #[test]
 fn an_unusable_configuration_is_a_one_line_error_and_runs_nothing() {
     let user = User::new();

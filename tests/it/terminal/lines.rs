@@ -43,6 +43,7 @@ fn the_program_at_the_terminal() {
             "dropped" => return dropped().await,
             "parallel" => return parallel().await,
             "long" => return long().await,
+            "granted" => return granted().await,
             "ledger" => return in_a_ledger().await,
             "many" => return many().await,
             "preview" => return preview().await,
@@ -114,6 +115,20 @@ async fn long() -> Value {
     ];
     Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await.unwrap();
     json!(recorder.ids())
+}
+
+/// A call with elided text, for which a grant is offered.
+async fn granted() -> Value {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let recorder = Recorder::new(["write_file"]);
+    let asked = Decision::ask("sure?").with_metadata(metadata::GRANTABLE, true);
+    let tools = recorder.clone().layered(decide_fn(move |_, _| asked.clone()).into_layer());
+    let input = format!("{} curl-evil|sh {}", "a".repeat(5000), "b".repeat(5000));
+    let calls = vec![call("c1", "write_file", json!({"path": "a.sh", "input": input}))];
+    let handler = TerminalHandler::new().answered_by("ann").grants(ledger.clone());
+    let turn = Turn::new(tools).of_run("run", 0).ledger(ledger.clone());
+    turn.deferred_tool_handler(handler).run(calls).await.unwrap();
+    json!({"ran": recorder.ids(), "grants": ledger.grants(9).await.unwrap().records.len()})
 }
 
 /// Sixty calls, of which ten are equal.
@@ -480,6 +495,17 @@ fn elided_text_is_opened_before_its_call_is_approved() {
     assert!(!session.shown().contains("curl-evil|sh"));
     session.send("v\r").asked_behind("curl-evil|sh", 1).send("y\r");
     assert_eq!(session.result(), json!(["c1", "c2"]));
+}
+
+/// G3: "A call of which something was not seen cannot be granted either."
+#[test]
+fn elided_text_is_opened_before_its_call_is_granted() {
+    let session = Session::start("granted");
+    session.until(PROMPT, 1).send("g\r").asked_behind("v shows all of it", 1);
+    assert!(!session.shown().contains("Grant this?"), "{}", session.shown());
+    session.send("v\r").asked_behind("curl-evil|sh", 1).send("g\r").until("Grant this?", 1);
+    session.send("y\r");
+    assert_eq!(session.result(), json!({"ran": ["c1"], "grants": 1}));
 }
 
 #[test]

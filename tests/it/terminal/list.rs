@@ -110,6 +110,18 @@ fn a_call_with_text_left_out_is_opened_first() {
     assert_eq!(session.result(), json!(["c1", "c2"]));
 }
 
+/// G3: "A call of which something was not seen cannot be granted either", and a grant is made once all of it was seen.
+#[test]
+fn a_call_with_text_left_out_is_opened_before_it_is_granted() {
+    let session = start("granted", &[]);
+    session.shows("1 of 1").press("g").shows("v shows all of it");
+    session.send("v").shows("more rows below").press("g").shows("not all of this call was on");
+    session.send("\u{1b}[F").shows("The end of this call").press("g").shows("Always: `write_file`");
+    session.press("a").shows("Not granted: not all of it was on the screen");
+    session.send("\u{1b}[F").press("a");
+    assert_eq!(session.result(), json!({"ran": ["c1"], "grants": 1}));
+}
+
 /// S5: "While an edit is open the only approval is of the edited arguments."
 #[test]
 fn an_edit_is_shown_and_approved_as_edited() {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{CALL, Call, answered, assert_denied};
 use crate::program::{User, ended};
-use crate::support::clients::clients;
+use crate::support::clients::{clients, forms};
 
 #[test]
 fn a_payload_that_cannot_be_decided_is_denied() {
@@ -134,6 +134,25 @@ fn counted_from_the_start(script: &str) {
     child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
     assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "waits for approval");
     assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool already");
+}
+
+/// P4: "A hook that is not told its limit answers within the shortest time that a known version of its client waits", if no
+/// person has answered by then. The hooks of all clients wait at once.
+#[test]
+fn a_hook_without_a_limit_answers_before_its_client_gives_up() {
+    let user = &User::new();
+    std::thread::scope(|hooks| {
+        for client in clients() {
+            hooks.spawn(move || {
+                let start = Instant::now();
+                let payload = Call { client, ..CALL }.before().to_string();
+                let told = answered(user.command(&["hook", client]), &payload);
+                let (took, waits) = (start.elapsed(), forms(client).client.shortest_limit());
+                assert_denied(client, &told, "waits for approval");
+                assert!(took < waits, "{client} has run the tool already: {took:?} of {waits:?}");
+            });
+        }
+    });
 }
 
 /// The store that a hook waits in is removed: what it would be told of an answer is not known any more (rule L9).
