@@ -128,6 +128,19 @@ await scenario(async ({ person }) => {
   await bulk.waitFor({ state: "hidden" });
   checked("A and D name the number and ask, and decide nothing by themselves");
 
+  const reading = await open.getAttribute("data-ask");
+  for (const size of [{ width: 380, height: 800 }, { width: 1440, height: 900 }]) {
+    const listed = page.waitForResponse(/\/api\/asks\?/);
+    await page.setViewportSize(size);
+    await listed;
+    // The rows are made anew.
+    await page.waitForTimeout(500);
+    await eventually(`the call that is read stays open at ${size.width} px`, async () => {
+      assert.equal(await open.count(), 1);
+      assert.equal(await open.getAttribute("data-ask"), reading);
+    });
+  }
+
   const push = article(dora, "git push");
   await push.locator(".fold").click();
   await press(dora, button(push, /^Approve /));
