@@ -201,6 +201,8 @@ export function list(host) {
 
   /** Shows the ask with this id: opened, and with the focus. Returns null, or the server's answer about one that is not pending. */
   async function find(id) {
+    // A list that is being replaced would take the ask away again.
+    if (stale) await laying;
     const has = () => [...cards.values()].find((it) => it.members().some((one) => one.id === id));
     if (!has()) {
       const reply = await host.api(`/api/asks/${encodeURIComponent(id)}`);
