@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::field::Limits;
 use super::keys::ShowRule;
 use super::mask::masked;
-use super::piece::{Omitted, Style, elide};
-use crate::origin::ValueOrigin;
+use super::piece::{Style, elide, join};
+use super::title::ticked;
+use crate::origin::{ReadPlace, TextSource, ValueOrigin};
 
 /// Where one value of a call comes from, in words. The texts are safe to print.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -14,7 +15,8 @@ use crate::origin::ValueOrigin;
 pub struct OriginView {
     /// The name of the argument: `to[0]`.
     pub field: String,
-    /// Where it comes from: `named by you`, `from `contacts` (call 2)`, `stands only in …`.
+    /// Where it comes from: `named by you`, ``from `contacts` (call 2)``, `stands only in …`. Names of tools are between
+    /// backticks, and no other part has one.
     pub text: String,
     /// Whether to look twice: the value stands only in text of strangers, or merely looks like a known one.
     pub warning: bool,
@@ -28,15 +30,25 @@ impl OriginView {
         views
     }
 
+    /// The names, places and quotations are made safe one by one, so that the backticks of the text are those around names.
     fn of(origin: &ValueOrigin, limits: Limits) -> Self {
-        let mut omitted = Omitted::default();
-        let mut words = |text: &str| {
+        let shown = |text: &str| {
             let shown = masked(text, limits.treat(ShowRule::Free), Style::PROSE);
-            omitted.join(&elide(shown, limits.chars.max(80)))
+            join(&elide(shown, limits.chars.max(80)))
         };
+        let mut said = origin.clone();
+        for place in said.places.iter_mut().chain(&mut said.alike) {
+            if let TextSource::Others(Some(label)) = &place.source {
+                place.source = TextSource::others(ticked(&shown(label)));
+            }
+            let ReadPlace { tool, place, around, .. } = place;
+            for text in [tool, place, around].into_iter().flatten() {
+                *text = ticked(&shown(text));
+            }
+        }
         Self {
-            field: words(&dotted(&origin.field)),
-            text: words(&origin.to_string()),
+            field: shown(&dotted(&origin.field)),
+            text: said.to_string(),
             warning: origin.is_warning(),
         }
     }
@@ -54,4 +66,25 @@ fn dotted(pointer: &str) -> String {
         }
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::origin::{ReadCall, ReadLabel, ReadRecord};
+
+    #[test]
+    fn only_the_names_of_tools_stand_between_backticks() {
+        let record = ReadRecord::new();
+        let page = ReadCall::new("c1", "fetch", json!({"url": "https://example.com/`a`"}));
+        let text = json!("Pay to `GB29NWBK60161331926819` now");
+        record.read(&ReadLabel::others("web"), &page, &text);
+        let origin = record.origin().of_value("/iban", "GB29NWBK60161331926819");
+        let view = OriginView::of(&origin, Limits::default());
+        let code: Vec<_> = view.text.split('`').skip(1).step_by(2).collect();
+        assert_eq!(code, ["fetch"], "{}", view.text);
+        assert!(view.text.contains(r"“Pay to \u{60}GB29"), "{}", view.text);
+    }
 }

@@ -136,8 +136,8 @@ impl WrappedLines {
     fn arg(&mut self, field: &Field) {
         match field {
             Field { repeated: true, .. } => {
-                let size = if field.note.is_empty() { "" } else { " " };
-                self.row("  ", &format!("{}:{size}{}, shown above", field.name, field.note));
+                let size = if field.note.is_empty() { "" } else { ", " };
+                self.row("  ", &format!("{}: {}{size}shown above", field.name, field.note));
             }
             Field { for_people: true, .. } => {
                 let mut field = field.clone();

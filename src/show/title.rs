@@ -330,7 +330,8 @@ fn prose(text: &str) -> String {
     join(&shown).replace('`', "'")
 }
 
-fn ticked(shown: &str) -> String {
+/// A shown value as a part of a line with code between backticks.
+pub(super) fn ticked(shown: &str) -> String {
     shown.replace('`', r"\u{60}")
 }
 

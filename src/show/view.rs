@@ -511,7 +511,9 @@ mod tests {
         assert_eq!(names(&of(change.clone())), [""; 0]);
         let view = of(change.in_place_of(["content", "edits"]));
         assert_eq!(names(&view), ["content", "edits[0].old"]);
-        assert!(view.text(80).contains("  content: 50 lines, 250 characters, shown above\n"));
+        let text = view.text(80);
+        assert!(text.contains("  content: 50 lines, 250 characters, shown above\n"), "{text}");
+        assert!(text.ends_with("\n  edits[0].old: shown above"), "{text}");
         // What is not stored as a whole is in no place of an argument.
         let endless = "x\n".repeat(3_000);
         let cut = of(Preview::text("a", &endless).in_place_of(["content"]));

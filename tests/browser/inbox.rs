@@ -361,7 +361,7 @@ async fn a_key_does_what_its_button_does_and_no_sooner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
-    // G3: "each shown as a sentence, as the rule"; G2: "It answers later calls; waiting ones are listed for the person".
+    // G3: "each shown as a sentence, as the rule", "a call of which something was not seen cannot be granted"; G2: "It answers later calls; waiting ones are listed for the person".
     let place = Place::sqlite().await;
     let ledger = place.ledger().clone().session("mails");
     let ask = |run: &str, tool: &str, asked: Decision| {
@@ -374,6 +374,10 @@ async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
     ledger.park(mail("first")).await.unwrap();
     ledger.park(mail("second")).await.unwrap();
     ledger.park(ask("third", "transfer", Decision::ask("moves money"))).await.unwrap();
+    let report = Args::new().with("text", "All is well. ".repeat(400));
+    let grantable = Decision::ask("sends a report").with_metadata(GRANTABLE, true);
+    let report = ask("fourth", "send_report", grantable).with_args(report);
+    ledger.park(report).await.unwrap();
     let server = place.server(&["--workers", "0"]);
     let runtime = tokio::runtime::Handle::current();
     tokio::task::block_in_place(|| {
@@ -385,12 +389,12 @@ async fn a_grant_is_shown_before_it_is_made_and_answers_later_calls() {
                 let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
                 let mut tools: Vec<_> = pending.iter().map(|record| record.ask.tool()).collect();
                 tools.sort_unstable();
-                assert_eq!(tools, ["send_mail", "transfer"]);
+                assert_eq!(tools, ["send_mail", "send_report", "transfer"]);
             }),
             "again" => runtime.block_on(async {
-                let granted = ledger.answer_by_grant(&mail("fourth")).await.unwrap();
+                let granted = ledger.answer_by_grant(&mail("fifth")).await.unwrap();
                 assert!(granted.is_some_and(|record| record.state == AskState::Decided));
-                let other = Ask::new("fifth", "root/c1", "send_mail");
+                let other = Ask::new("sixth", "root/c1", "send_mail");
                 assert!(ledger.answer_by_grant(&other).await.unwrap().is_none());
             }),
             word => nothing(word),

@@ -3,10 +3,13 @@
 // and the page is in a real browser; only the words of the agent around its call are written here, as no model is asked.
 //
 //     cargo build -p countersign-cli && .ci/browser && node tests/browser/picture.mjs [FOLDER for the single frames]
+//
+// The programs see a home folder `/srv/ann`, so that the picture shows no folder of this machine: `unshare` of util-linux makes a
+// view of the files in which a temporary folder stands there.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -30,14 +33,22 @@ where.command.runs = ["git push --force", "git push -f"]
 reason = "rewrites a branch that others use"
 `;
 
-const home = mkdtempSync(join(tmpdir(), "ann-"));
-const project = join(home, "shop");
-mkdirSync(project);
-const rules = join(home, ".config/countersign/rules.toml");
-mkdirSync(join(home, ".config/countersign"), { recursive: true });
-writeFileSync(rules, RULES);
+/** The folder that the programs see as `/srv`. The program is in it, as that of this checkout may be below the real one. */
+const top = mkdtempSync(join(tmpdir(), "picture-"));
+copyFileSync(PROGRAM, join(top, "countersign"));
+mkdirSync(join(top, "ann/shop"), { recursive: true });
+mkdirSync(join(top, "ann/.config/countersign"), { recursive: true });
+writeFileSync(join(top, "ann/.config/countersign/rules.toml"), RULES);
+const home = "/srv/ann";
+const project = `${home}/shop`;
 // Nothing else of the environment is the agent's.
 const env = { PATH: "/usr/bin:/bin", HOME: home };
+
+/** Starts the program with this folder as `/srv`. */
+function start(args, more) {
+  const within = ["-rm", "sh", "-c", 'mount --bind "$0" /srv && cd /srv/ann/shop && exec /srv/countersign "$@"', top];
+  return spawn("unshare", [...within, ...args], { env: { ...env, CLAUDE_PROJECT_DIR: project }, ...more });
+}
 
 /** The first line that a program prints. */
 function firstLine(child) {
@@ -52,7 +63,7 @@ function firstLine(child) {
 
 /** The call of the agent, which ends once a person has decided. */
 function hook() {
-  const child = spawn(PROGRAM, ["hook", "claude", "--home", home, "--principal", "ann", "--rules", rules], { env: { ...env, CLAUDE_PROJECT_DIR: project }, cwd: project });
+  const child = start(["hook", "claude", "--home", home, "--principal", "ann", "--rules", `${home}/.config/countersign/rules.toml`]);
   const ended = new Promise((done) => {
     let out = "";
     child.stdout.on("data", (data) => (out += data));
@@ -121,11 +132,11 @@ class Film {
   }
 }
 
-const inbox = spawn(PROGRAM, ["inbox", "--principal", "ann"], { env, stdio: ["ignore", "pipe", "inherit"] });
+const inbox = start(["inbox", "--principal", "ann"], { stdio: ["ignore", "pipe", "inherit"] });
 const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
 try {
   const url = await firstLine(inbox);
-  const secret = readFileSync(join(home, ".local/state/countersign/inbox.secret"), "utf8").trim();
+  const secret = readFileSync(join(top, "ann/.local/state/countersign/inbox.secret"), "utf8").trim();
   const phone = await (await browser.newContext({ viewport: { width: PHONE.width, height: PHONE.height - 16 } })).newPage();
   const film = new Film(await (await browser.newContext({ viewport: STAGE })).newPage());
   const shot = () => phone.screenshot();
@@ -172,5 +183,5 @@ try {
 } finally {
   await browser.close();
   inbox.kill();
-  rmSync(home, { recursive: true, force: true });
+  rmSync(top, { recursive: true, force: true });
 }

@@ -9,7 +9,7 @@
 //!
 //! | where | it was seen when |
 //! |---|---|
-//! | the row of the list | the row is not cut, and the entry is short: headline and questions are all there is |
+//! | the row of the list | the row is not cut, and the entry is short: the row and the questions are all there is |
 //! | the details, opened short | their last row was on the screen, and nothing is left out of the short view |
 //! | the details, opened in full | their last row was on the screen |
 //!
@@ -134,12 +134,17 @@ impl<'a> CallList<'a> {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }
 
+    /// Whether the batch is one call, and no search leaves it out.
+    pub(super) fn is_one_call(&self) -> bool {
+        self.entries.len() == 1 && self.listed().len() == 1
+    }
+
     /// The indices of the entries that the search leaves.
     pub(super) fn listed(&self) -> Vec<usize> {
         let text = self.search.to_lowercase();
         let has = |entry: &CallGroup<'_>| {
             let of = |it: &str| it.to_lowercase().contains(&text);
-            text.is_empty() || of(&entry.view.headline) || of(&entry.reasons)
+            text.is_empty() || of(&entry.view.headline) || of(entry.row()) || of(&entry.reasons)
         };
         (0..self.entries.len()).filter(|at| self.entries.get(*at).is_some_and(has)).collect()
     }
@@ -295,6 +300,12 @@ impl<'a> CallList<'a> {
 }
 
 impl<'a> CallGroup<'a> {
+    /// The call in a row: what is wanted, where a door or a template words it, and the call alone where it says as much.
+    pub(super) fn row(&self) -> &str {
+        let is_worded = self.view.line() == self.view.title;
+        if is_worded { &self.view.action } else { &self.view.headline }
+    }
+
     fn new(requests: &DeferredToolRequests, calls: Vec<&'a ToolCall>) -> Option<Self> {
         let view = CallView::of(requests, calls.first()?.id(), Limits::default())?;
         let asked = view.questions.iter().map(|it| format!("{}: {}", it.asked_by, it.reason));

@@ -7,7 +7,7 @@
 //! Drawing is also where it is recorded that a call was seen (rule S4), as only the layout knows how many rows there
 //! were room for and whether a row was cut. So the methods take `&mut self`, and drawing twice gives one result.
 
-use super::batch::Opened;
+use super::batch::{CallGroup, Opened};
 use super::choice::REVIEWING;
 use super::frame::{Frame, Look, ScreenRow, columns, detail};
 use super::list::List;
@@ -22,6 +22,9 @@ use countersign::show::{self, CallView, Limits, counted};
 /// Below it the details would have no row, and a question without its call must not be answered: the keys are not
 /// usable, and the person is asked to make the window larger.
 const SMALLEST: (usize, usize) = (32, 8);
+
+/// How many columns of the title the counts of the header leave.
+const TITLE: usize = 28;
 
 const HELP: &str = "Nothing runs before the last call has an answer.
 
@@ -116,8 +119,14 @@ impl List<'_> {
             }
             Mode::List | Mode::Typing(..) => {
                 let listed = self.batch.listed().len();
-                let most = listed.clamp(1, (body / 3).max(1));
-                rows.extend(self.listed(width, most));
+                // A list of one call says nothing that the call below it does not.
+                let most = match self.batch.is_one_call() {
+                    true => 0,
+                    false => listed.clamp(1, (body / 3).max(1)),
+                };
+                if most > 0 {
+                    rows.extend(self.listed(width, most));
+                }
                 rows.push(ScreenRow::of(Look::Faint, "-".repeat(width)));
                 let all = self.batch.details(width - 1);
                 let shown = self.details(all, body - most);
@@ -141,8 +150,8 @@ impl List<'_> {
             let more = format!("{number} of {all}: w shows the next one.");
             rows.extend(show::wrap("", &more, width));
         }
-        let headline = self.batch.selected().map(|entry| entry.view.headline.as_str());
-        rows.extend(show::wrap("This call: ", headline.unwrap_or_default(), width));
+        let call = self.batch.selected().map(CallGroup::row);
+        rows.extend(show::wrap("This call: ", call.unwrap_or_default(), width));
         rows
     }
 
@@ -153,10 +162,18 @@ impl List<'_> {
         let all = yes + no + open;
         let tools = if all == 1 { "a tool".to_owned() } else { format!("{all} tools") };
         let found = if self.batch.search.is_empty() { "" } else { " found" };
-        let place = format!("{here} of {}{found}", listed.len());
-        let counts = format!(" | {yes} approved, {no} denied, {open} open");
         let title = format!("{} asks to run {tools}", self.agent);
-        let room = width.saturating_sub(columns(&place) + columns(&counts) + 4);
+        let place = format!("{here} of {}{found}", listed.len());
+        // Half of a number says something else, so what does not fit beside the beginning of the title is left out. Of one
+        // call they say nothing.
+        let counts =
+            [format!(" | {yes} approved, {no} denied, {open} open"), format!(" | {open} open")];
+        let fits = |it: &String| {
+            let beside = columns(&title).min(TITLE) + columns(&place) + 2;
+            !self.batch.is_one_call() && beside + columns(it) <= width
+        };
+        let counts = counts.into_iter().find(fits).unwrap_or_default();
+        let room = width.saturating_sub(columns(&place) + columns(&counts) + 2);
         let (title, _) = ScreenRow::of(Look::Strong, title).fitted(room.max(8));
         title.and(Look::Plain, "  ").and(Look::Strong, place).and(Look::Faint, counts)
     }
@@ -185,7 +202,7 @@ impl List<'_> {
             let headline = if selected { Look::Selected } else { Look::Plain };
             let mut row = ScreenRow::of(Look::Strong, begins)
                 .and(look, format!("{mark} "))
-                .and(headline, entry.view.headline.clone());
+                .and(headline, entry.row().to_owned());
             if entry.calls.len() > 1 {
                 row = row.and(Look::Strong, format!("  x{}", entry.calls.len()));
             }
@@ -211,7 +228,7 @@ impl List<'_> {
             row
         });
         let rows = looks.collect();
-        self.window(rows, room, "  The end of this call. PageUp goes back.")
+        self.window(rows, room, "  The end of this call: PageUp")
     }
 
     /// The rows that fit, from the first one that is scrolled to, and a row that counts those below, or says this at their
@@ -226,7 +243,7 @@ impl List<'_> {
         let below = last - from;
         let mut rows: Vec<_> = all.into_iter().skip(from).take(self.room).collect();
         if below > 0 {
-            let text = format!("  {below} more rows below: Space, or End");
+            let text = format!("  {} below: Space, or End", counted(below, "more row"));
             rows.push(ScreenRow::of(Look::Notice, text));
         } else if more {
             rows.push(ScreenRow::of(Look::Faint, end));
@@ -291,7 +308,10 @@ impl List<'_> {
                 let mut others = vec!["e change"];
                 others.extend(self.is_granted().then_some("g always"));
                 others.extend(self.reviewing.then_some("l later"));
-                others.extend([view, "j/k move", "x select", "/ search"]);
+                others.push(view);
+                if !self.batch.is_one_call() {
+                    others.extend(["j/k move", "x select", "/ search"]);
+                }
                 (keys, others, "? help")
             }
             Mode::Grant => {

@@ -105,20 +105,20 @@ impl TerminalHandler {
     }
 }
 
-/// Who asks, and how long ago where it is longer than a minute: an ask of a session that is long gone looks like one that is
+/// Who asks, an agent and for whom, and how long ago where it is longer than a minute: an ask of a session that is long gone looks like one that is
 /// waited for otherwise.
 fn asking(who: Option<&str>, parked_at: Millis, now: SystemTime) -> String {
-    let who = who.filter(|who| !who.is_empty());
+    let who = who.filter(|who| !who.is_empty()).map(|who| format!("An agent of {who}"));
     let parked = Duration::from_millis(u64::try_from(parked_at).unwrap_or_default());
     let age = now.duration_since(SystemTime::UNIX_EPOCH + parked).unwrap_or_default();
     let minutes = usize::try_from(age.as_secs() / 60).unwrap_or(usize::MAX);
     let ago = match minutes {
-        0 => return who.unwrap_or_default().to_owned(),
+        0 => return who.unwrap_or_default(),
         1..120 => counted(minutes, "minute"),
         120..2880 => counted(minutes / 60, "hour"),
         _ => counted(minutes / 1440, "day"),
     };
-    format!("{} ({ago} ago)", who.unwrap_or("The agent"))
+    format!("{} ({ago} ago)", who.as_deref().unwrap_or("The agent"))
 }
 
 /// The answer of a dialogue about one call, and the grant that was chosen with it.
@@ -148,12 +148,12 @@ mod tests {
             asking(Some("ann"), 1_000_000, now)
         };
         for (seconds, says) in [
-            (0, "ann"),
-            (59, "ann"),
-            (60, "ann (1 minute ago)"),
-            (7_199, "ann (119 minutes ago)"),
-            (7_200, "ann (2 hours ago)"),
-            (172_800, "ann (2 days ago)"),
+            (0, "An agent of ann"),
+            (59, "An agent of ann"),
+            (60, "An agent of ann (1 minute ago)"),
+            (7_199, "An agent of ann (119 minutes ago)"),
+            (7_200, "An agent of ann (2 hours ago)"),
+            (172_800, "An agent of ann (2 days ago)"),
         ] {
             assert_eq!(after(seconds), says, "{seconds}");
         }

@@ -3,17 +3,27 @@
 
 import assert from "node:assert/strict";
 
-import { checked, host, scenario } from "../lib/harness.mjs";
-import { button, card, comeIn, decided, notice, press, sent, waiting } from "../lib/inbox.mjs";
+import { checked, eventually, host, scenario } from "../lib/harness.mjs";
+import { button, card, comeIn, decided, notice, press, readWhole, sent, waiting } from "../lib/inbox.mjs";
 
 await scenario(async ({ person }) => {
   const bob = await comeIn(await person("bob"));
   const { page } = bob;
   const decisions = sent(bob);
-  await waiting(bob, 3);
+  await waiting(bob, 4);
 
   assert.equal(await button(card(bob, "transfer"), /^Always /).count(), 0);
   checked("a call that is asked about every time has no such button");
+
+  const report = card(bob, "send_report");
+  const ever = button(report, /^Always /);
+  assert.ok(await ever.isDisabled(), "some of its text is left out");
+  await button(report, "Show everything").click();
+  await button(report, "Show everything").waitFor({ state: "detached" });
+  assert.ok(await ever.isDisabled(), "its last row was not in sight");
+  await readWhole(report);
+  await eventually("after the last row a grant may be made", async () => assert.ok(await ever.isEnabled()));
+  checked("a call of which something was not seen is granted no more than it is approved");
 
   const mail = page.locator("article").filter({ hasText: "send_mail" }).first();
   const always = button(mail, /^Always /);
@@ -47,14 +57,14 @@ await scenario(async ({ person }) => {
   await press(bob, button(mail, "Approve, and grant this"));
   await notice(bob, "send_mail: approved.").waitFor();
   assert.equal(decisions.length, 1);
-  await waiting(bob, 2);
+  await waiting(bob, 3);
   await host("look");
   checked("one click approves this call and makes the grant, and the equal call that was pending stays");
 
   await host("again");
   await page.reload();
   await page.getByText("Deciding as bob").waitFor();
-  await waiting(bob, 2);
+  await waiting(bob, 3);
   await decided(bob, "send_mail", "approved by grant ", " of bob");
   checked("a later equal call is not pending, and the history says whose grant has answered it");
   bob.quiet();

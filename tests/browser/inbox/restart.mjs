@@ -9,13 +9,40 @@ await scenario(async ({ url, person }) => {
   await (await elsewhere(url, "ann")).start('delete_file {"path": "a.log"}\ndelete_file {"path": "b.log"}\ndelete_file {"path": "c.log"}');
   const bob = await comeIn(await person("bob"));
   await waiting(bob, 3);
+  // A person whose page has a clock of this test, so that two seconds are two seconds on any machine.
+  const carol = await person("carol");
+  await carol.page.clock.install();
+  await carol.page.addInitScript(() => {
+    // The browser's own limit of a request has no such clock.
+    AbortSignal.timeout = (after) => {
+      const limit = new AbortController();
+      setTimeout(() => limit.abort(new DOMException("too late", "TimeoutError")), after);
+      return limit.signal;
+    };
+  });
+  const asking = new Set();
+  const isPulse = (request) => request.url().endsWith("/api/alive");
+  carol.page.on("request", (request) => isPulse(request) && asking.add(request));
+  for (const end of ["requestfinished", "requestfailed"]) carol.page.on(end, (request) => asking.delete(request));
+  await comeIn(carol);
+  const unseen = carol.page.getByText("The server cannot be reached.", { exact: true });
+  /** Stops the clock of that page when the server has answered, and lets two seconds pass after the server was lost. */
+  const lost = async (word) => {
+    await carol.page.clock.pauseAt(await carol.page.evaluate(() => Date.now() + 1000));
+    await eventually("the page has its last answer", async () => assert.equal(asking.size, 0));
+    assert.ok(await unseen.isHidden());
+    await host(word);
+    await carol.page.clock.runFor(2000);
+    await unseen.waitFor();
+    await carol.page.clock.resume();
+  };
   await approve(bob, "delete_file", "a.log");
   await decided(bob, "ran", "a.log");
 
   const half = card(bob, "delete_file", "b.log");
   await button(half, /^Deny /).click();
   await half.getByLabel("What the agent is told").fill("half a sen");
-  await host("stop");
+  await lost("stop");
   const away = bob.page.getByText("The server cannot be reached.", { exact: true });
   await away.waitFor();
   checked("a page whose server is away says so");
@@ -27,7 +54,9 @@ await scenario(async ({ url, person }) => {
   await away.waitFor({ state: "hidden" });
   assert.equal(await half.getByLabel("What the agent is told").inputValue(), "half a sen", "what was typed is still there");
   checked("it comes back by itself, with what was typed");
-  await host("pause");
+  await unseen.waitFor({ state: "hidden" });
+  await lost("pause");
+  checked("two seconds are enough to see that a server has stopped, or hangs");
   await away.waitFor();
   await host("continue");
   await away.waitFor({ state: "hidden" });
@@ -54,5 +83,6 @@ await scenario(async ({ url, person }) => {
   checked("new requests arrive live, after all of that");
   await deny(bob, "delete_file", "", "d.log");
   await decided(bob, "denied", "d.log");
+  carol.quiet(/ERR_CONNECTION|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|Failed to fetch|status of 4/);
   bob.quiet(/ERR_CONNECTION|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|Failed to fetch|status of 409/);
 });

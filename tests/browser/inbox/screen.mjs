@@ -128,6 +128,41 @@ await scenario(async ({ person }) => {
   await bulk.waitFor({ state: "hidden" });
   checked("A and D name the number and ask, and decide nothing by themselves");
 
+  // A list behind another view: nothing of it is in sight, and no key is for it.
+  const eve = await watched(person, "eve", { viewport: { width: 1000, height: 720 } });
+  await waiting(eve, CALLS.length);
+  const edit = article(eve, "main.rs");
+  await edit.locator(".choice").check();
+  const selected = eve.page.locator("#bulk");
+  await selected.getByText("Skipped: 1 of which not all was shown").waitFor();
+  await eve.page.getByRole("button", { name: "Decided" }).click();
+  await selected.waitFor({ state: "hidden" });
+  await eve.page.evaluate(() => document.activeElement.blur());
+  // The page looks once a second, and a letter counts after a pause.
+  await eve.page.waitForTimeout(2000);
+  await eve.page.keyboard.press("Shift+D");
+  await eve.page.waitForTimeout(700);
+  await eve.page.keyboard.press("Shift+A");
+  await eve.page.getByRole("button", { name: /^Pending/ }).click();
+  await selected.getByText("1 selected").waitFor();
+  await selected.getByText("Skipped: 1 of which not all was shown").waitFor();
+  assert.ok(await button(edit, /^Approve /).isDisabled(), "its last row was not in sight");
+  checked("a list behind another view is neither seen nor selected");
+  eve.quiet();
+
+  const reading = await open.getAttribute("data-ask");
+  for (const size of [{ width: 380, height: 800 }, { width: 1440, height: 900 }]) {
+    const listed = page.waitForResponse(/\/api\/asks\?/);
+    await page.setViewportSize(size);
+    await listed;
+    // The rows are made anew.
+    await page.waitForTimeout(500);
+    await eventually(`the call that is read stays open at ${size.width} px`, async () => {
+      assert.equal(await open.count(), 1);
+      assert.equal(await open.getAttribute("data-ask"), reading);
+    });
+  }
+
   const push = article(dora, "git push");
   await push.locator(".fold").click();
   await press(dora, button(push, /^Approve /));

@@ -1,6 +1,10 @@
 //! One vocabulary for the tools of all clients.
 
+use std::time::Instant;
+
 use countersign::ToolMiddlewareExt as _;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
+use countersign::show::Limits;
 use countersign_cli::hook::{Client, Hook};
 use countersign_rules::Rules;
 use serde_json::{Value, json};
@@ -417,4 +421,46 @@ fn a_name_that_can_be_split_in_several_ways_is_denied_by_each_and_allowed_by_all
     // The client's own tool is not one of a server.
     assert!(open(&["todo"], &allow("'mcp:apply/patch'"), "apply_patch").contains("waits"));
     assert!(open(&["a"], &all, &format!("a{}", "_b".repeat(40))).contains("too many ways"));
+}
+
+/// S12: "A title is a template of the host or of a rules file": also where the name only may be that of the rule's tool.
+#[tokio::test]
+async fn a_rule_words_a_call_that_may_be_of_its_tool() {
+    let titled = |id: &str, tool: &str, title: &str| {
+        format!("[[rule]]\nid = '{id}'\nask = 'mcp:{tool}'\ntitle = '{title}'\n")
+    };
+    let pay = titled("pay", "bank/pay", "{amount} EUR to {to}");
+    let other = titled("other", "bank__a/pay", "something else");
+    let same = titled("same", "bank__a/pay", "{amount} EUR to {to}");
+    for (rules, tool, line) in [
+        (pay.clone(), "mcp__bank__pay", "call `mcp__bank__pay`: `5` EUR to `ann` in `/src`"),
+        // Of several tools that it may be, each with words of its own, none words it.
+        (
+            format!("{other}{}", titled("two", "bank/a__pay", "{amount}")),
+            "mcp__bank__a__pay",
+            "call `mcp__bank__a__pay(",
+        ),
+        (
+            format!("{same}{}", titled("two", "bank/a__pay", "{amount} EUR to {to}")),
+            "mcp__bank__a__pay",
+            "call `mcp__bank__a__pay`: `5` EUR to `ann` in `/src`",
+        ),
+    ] {
+        let rules = format!("version = 2\n{rules}");
+        let rules = Rules::builder().lexical().text("mine.toml", rules).load().unwrap();
+        let hook = Hook::new(Client::Claude).servers(Some(Vec::new())).principal("carl");
+        let hook = hook.layered(rules.into_layer()).unknown_by_name(true);
+        let ledger = Ledger::new(MemoryStore::new());
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c",
+            "tool_name": tool, "tool_input": {"amount": 5, "to": "ann"},
+        });
+        let store = std::future::ready(Ok(ledger.clone()));
+        let reply = hook.answer(payload.to_string().as_bytes(), Instant::now(), store).await;
+        assert!(reply.is_denial(), "{}", reply.stderr());
+        let pending = ledger.list(Some(AskState::Pending), 10).await.unwrap().records.remove(0);
+        let view = pending.view(0, Limits::default());
+        let line = format!("Claude Code wants to {line}");
+        assert!(view.title.starts_with(&line), "{}", view.title);
+    }
 }

@@ -276,8 +276,12 @@ fn messages_and_help_are_whole_in_a_small_window() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    // The first row is cut on the small screen alone: now the program knows its size.
-    shows("root a…");
+    // The first row has no counts on the small screen alone, and nothing of it is cut: now the program knows its size.
+    let begun = Instant::now();
+    while session.rows(12, 40)[0].trim_end() != "root asks to run 2 tools  1 of 2" {
+        assert!(begun.elapsed() < SCREEN, "{}", session.rows(12, 40).join("\n"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
     session.press("a");
     shows("Not approved: something was left out of the view of this call. v shows all of it.");
     shows("? help");
@@ -344,6 +348,33 @@ fn the_order_is_the_same_on_a_small_screen() {
         session.press("d").shows("tell the model").send("\r");
         assert_eq!(session.result(), json!([]));
     }
+}
+
+/// A list of one call would say it twice, and the room is the call's; nothing is cut where the advice stands.
+#[test]
+fn one_call_is_named_once_and_the_advice_is_whole() {
+    let session = start("preview", &[]);
+    session.shows("1 of 1").pty.resize(Size::new(12, 40)).unwrap();
+    session.send("\u{1b}[F");
+    let begun = Instant::now();
+    let of_end = |rows: &[String]| {
+        rows[0].trim_end() == "root asks to run a tool  1 of 1"
+            && rows[1].starts_with("-----")
+            && rows.iter().any(|row| row.trim_end() == "  The end of this call: PageUp")
+    };
+    while !of_end(&session.rows(12, 40)) {
+        assert!(begun.elapsed() < SCREEN, "{}", session.rows(12, 40).join("\n"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    session.send("\u{1b}[5~\u{1b}[5~\u{1b}[5~");
+    let named = |rows: Vec<String>| rows.iter().filter(|row| row.contains("write_file(")).count();
+    let begun = Instant::now();
+    while named(session.rows(12, 40)) != 1 {
+        assert!(begun.elapsed() < SCREEN, "{}", session.rows(12, 40).join("\n"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    session.press("d").shows("tell the model").send("\r");
+    assert_eq!(session.result(), json!([]));
 }
 
 #[test]

@@ -64,16 +64,16 @@ function exactly(ask, host) {
 function call({ view }, show) {
   const before = view.denied_before;
   const origins = view.origins ?? [];
-  const from = (it) => el("li", { class: it.warning && "warned" }, el("b", {}, text(it.field)), " ", text(it.text));
+  const from = (it) => el("li", { class: it.warning && "warned" }, el("b", { class: "text" }, it.field), " ", el("span", { class: "text", dir: "ltr" }, worded(it.text)));
   return [
     el("p", { class: "sentence" }, worded(view.title)),
     before && el("div", { class: "part changed", role: "note" }, text(`${before[0].toUpperCase()}${before.slice(1)}`)),
     view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
-    origins.some((it) => it.warning) && el("div", { class: "part changed", role: "note" }, el("ul", {}, origins.filter((it) => it.warning).map(from))),
+    origins.some((it) => it.warning) && el("div", { class: "part changed", role: "note" }, el("ul", { class: "origins" }, origins.filter((it) => it.warning).map(from))),
     view.questions.length > 0 && el("div", { class: "part why" }, el("h4", { class: "hear" }, "Why you are asked"), el("ul", {}, view.questions.map(question))),
     view.previews.length > 0 && el("div", { class: "part previews" }, el("h4", { class: "hear" }, "What it would do"), previews(view.previews, show)),
     part("What will run", el("div", { class: "runs" }, args(view), show && view.left_out && opener(show))),
-    origins.some((it) => !it.warning) && part("Where the values come from", el("ul", {}, origins.filter((it) => !it.warning).map(from))),
+    origins.some((it) => !it.warning) && part("Where the values come from", el("ul", { class: "origins" }, origins.filter((it) => !it.warning).map(from))),
     el("i", { class: "end", "aria-hidden": "true" }),
   ].filter(Boolean);
 }
@@ -235,7 +235,7 @@ export function card(first, host) {
   } } }, "Always …");
   const no = el("button", { type: "button", class: "danger", on: { click: () => openDeny("").focus() } }, "Deny …");
   const actions = el("div", { class: "row actions" }, yes, edit, always, no, unread);
-  const made = () => [`Agent ${ask.agent} · ${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `, el("time", { title: time(ask.parked_at) })];
+  const made = () => [`${ask.agent ? `Agent ${ask.agent} · ` : ""}${ask.wanted_by ? `wanted by ${ask.wanted_by}` : "requester unknown"} · `, el("time", { title: time(ask.parked_at) })];
   const because = host.rows && view.questions[0] && el("span", { class: "because" }, worded(view.questions[0].reason), " · ");
   const meta = el("p", { class: "meta" }, because, made());
   // Where the list is beside the call, or behind it, the call says itself what it is.

@@ -5,7 +5,7 @@ import { STILL_MS } from "./arming.js";
 
 const typing = (it) => it instanceof HTMLElement && it.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
-/** @param host `current`, `move`, `press`, `toggle`, `drop`, `bulk`, `search`, `fresh` */
+/** @param host `isShown`, `current`, `move`, `press`, `toggle`, `drop`, `bulk`, `search`, `fresh` */
 export function keys(host) {
   const dialog = document.getElementById("keys");
   /** When the last key was pressed outside of a field, and whether the present one came after a pause. */
@@ -44,7 +44,7 @@ export function keys(host) {
       paused = event.timeStamp - last >= STILL_MS;
       last = event.timeStamp;
     }
-    if (!act) return;
+    if (!act || !(host.isShown() || event.key === "/" || event.key === "?")) return;
     // Arrows scroll a text that has the focus, and choose in a list of buttons.
     if (event.key.startsWith("Arrow") && !(event.target instanceof Element && event.target.closest("h3"))) return;
     event.preventDefault();

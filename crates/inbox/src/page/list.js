@@ -30,6 +30,10 @@ export function list(host) {
   let newer = 0;
   let latest = null;
   let next = null;
+  /** The last layout of the whole list: one that began earlier is outdated, and ends with this one. */
+  let laying = null;
+  /** Which cards that layout replaces. Until its response is there they stay, so the list is never empty in between. */
+  let stale = null;
 
   /** The search, filters and order of the page, for the server. */
   function wanted() {
@@ -85,7 +89,7 @@ export function list(host) {
     it.unfold(false);
     it.title.querySelector("button")?.focus({ preventScroll: true });
   };
-  for (const query of [wide, small]) query.addEventListener("change", () => cards.size > 0 && reshape());
+  for (const query of [wide, small]) query.addEventListener("change", () => cards.size > 0 && renew());
   for (const event of ["scroll", "resize"]) addEventListener(event, () => cards.forEach((it) => it.look()), { capture: true, passive: true });
   /** The person's choice, stored in this browser. */
   const density = {
@@ -146,9 +150,21 @@ export function list(host) {
   }
 
   /** Shows everything again in the order of the server, on request or because nothing was shown. */
-  async function layOut() {
-    const reply = await page(Math.max(PAGE, cards.size));
+  function layOut() {
+    const mine = page(stale ? PAGE : Math.max(PAGE, cards.size)).then((reply) => (mine === laying ? laidOut(reply) : (laying ?? reply)));
+    laying = mine;
+    return mine;
+  }
+
+  function laidOut(reply) {
     if (reply.status !== 200) return reply;
+    const open = root.querySelector(".row-card.unfolded")?.dataset.ask;
+    for (const it of stale ? [...cards.values()].filter(stale) : []) {
+      cards.delete(it.key);
+      it.root.remove();
+    }
+    if (stale) chose();
+    stale = null;
     if (density.get() === null) $("compact").checked = reply.body.entries > ROWS;
     tidy();
     const found = entries(reply.body);
@@ -169,6 +185,8 @@ export function list(host) {
     newer = 0;
     headings();
     refuse(reply.body.refused);
+    // A call that was open beside the list, or in place of it, stays open.
+    if (open && isAlone()) cardOf(root.querySelector(`[data-ask="${CSS.escape(open)}"]`))?.unfold(true);
     count();
     begin();
     host.unsettle();
@@ -183,6 +201,8 @@ export function list(host) {
 
   /** Shows the ask with this id: opened, and with the focus. Returns null, or the server's answer about one that is not pending. */
   async function find(id) {
+    // A list that is being replaced would take the ask away again.
+    if (stale) await laying;
     const has = () => [...cards.values()].find((it) => it.members().some((one) => one.id === id));
     if (!has()) {
       const reply = await host.api(`/api/asks/${encodeURIComponent(id)}`);
@@ -211,7 +231,7 @@ export function list(host) {
 
   /** Reads the list again, and updates the shown cards in their places. */
   async function look() {
-    if (cards.size === 0) return layOut();
+    if (cards.size === 0 || stale) return layOut();
     const reply = await page(1, { since: latest });
     if (reply.status !== 200) return reply;
     ({ total, matches, newer } = reply.body);
@@ -309,6 +329,7 @@ export function list(host) {
     cards.clear();
     tidy();
     [total, matches, newer, latest, next] = [0, 0, 0, null, null];
+    [laying, stale] = [null, null];
     refuse([]);
     count();
   }
@@ -418,37 +439,22 @@ export function list(host) {
     fresh: () => $("new").hidden || showNew(),
   };
 
-  /** The window has another width: calls become rows, or cards. */
-  function reshape() {
-    for (const it of [...cards.values()]) {
-      if (it.isOpen() || it.isBusy()) continue;
-      it.root.remove();
-      cards.delete(it.key);
-    }
-    layOut();
-  }
-
-  /** Applies other filters. Cards that are open or chosen stay, the others are replaced. */
-  async function narrow() {
-    for (const it of [...cards.values()]) {
-      if (it.isOpen()) continue;
-      cards.delete(it.key);
-      it.root.remove();
-    }
-    chose();
-    await layOut();
+  /** Replaces the cards, but for those that are being answered: the filters are others, or calls become rows or cards. */
+  function renew() {
+    stale = (it) => !it.isOpen() && !it.isBusy();
+    return layOut();
   }
   let timer;
   $("tools").addEventListener("submit", (event) => event.preventDefault());
   $("tools").addEventListener("input", (event) => {
     if (event.target === $("compact")) density.put(String(isCompact()));
     clearTimeout(timer);
-    timer = setTimeout(narrow, event.target === $("q") ? 200 : 0);
+    timer = setTimeout(renew, event.target === $("q") ? 200 : 0);
   });
   $("reset").addEventListener("click", () => {
     $("q").value = "";
     for (const name of FILTERS) $(name).value = "*";
-    narrow();
+    renew();
   });
   if (density.get() !== null) $("compact").checked = density.get() === "true";
 

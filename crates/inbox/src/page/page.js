@@ -287,6 +287,8 @@ addEventListener("hashchange", () => {
 });
 keys({
   ...cards.keys,
+  /** A list behind another view takes no keys. */
+  isShown: () => !$("inbox").hidden,
   search: () => $(view === "past" ? "past-q" : "q").focus(),
 });
 setInterval(cards.tick, 1000);

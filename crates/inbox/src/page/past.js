@@ -49,7 +49,7 @@ export function past(host) {
     const shown = ask.view.previews;
     if (shown.length > 0) told.push(el("details", { class: "told" }, el("summary", {}, "What it would do, as it was shown"), previews(shown)));
     const run = el("button", { type: "button", class: "link", on: { click: () => showRun(ask.run, host, item) } }, "Run");
-    line(`Agent ${ask.agent}${ask.wanted_by ? ` · wanted by ${ask.wanted_by}` : ""} · asked ${time(ask.parked_at)} · `, run);
+    line(`${ask.agent ? `Agent ${ask.agent} · ` : ""}${ask.wanted_by ? `wanted by ${ask.wanted_by} · ` : ""}asked ${time(ask.parked_at)} · `, run);
     const asked = ask.ran && el("span", { class: "told text" }, "asked for ", ask.view.headline);
     return el("li", { "data-ask": ask.id }, el("span", { class: `chip ${look}` }, word),
       el("span", { class: "text" }, (ask.ran ?? ask.view).headline), asked, told);

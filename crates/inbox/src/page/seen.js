@@ -39,7 +39,8 @@ export function ends(root, foot) {
       for (const end of within.querySelectorAll(".end")) seen.delete(end);
     },
     look() {
-      if (document.hidden || !root.isConnected) return false;
+      // Of what is not shown, such as the list behind another view, nothing is in sight.
+      if (document.hidden || !root.checkVisibility()) return false;
       const below = foot();
       let all = true;
       for (const end of root.querySelectorAll(".end")) {

@@ -171,3 +171,25 @@ fn a_grant_for_a_script_holds_while_the_script_stays_the_same() {
     std::fs::write(&script, "print(1)").unwrap();
     assert_allowed(&run("c5"));
 }
+
+/// S11: the notes of a hook are details: a list does without them, and says where they are.
+#[test]
+fn a_list_has_the_calls_without_their_details() {
+    let user = User::new();
+    assert_denied("claude", &user.hook(&CALL, "0"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let id = ask["id"].as_str().unwrap();
+    let listed = user.run(&["--text", "asks", "list"]).out;
+    let shown = user.run(&["--text", "asks", "show", id]).out;
+    for detail in ["# note by hook", "hook.payload"] {
+        assert!(shown.contains(detail), "{detail}: {shown}");
+        assert!(!listed.contains(detail), "{detail}: {listed}");
+    }
+    let call = shown.lines().find(|line| line.contains("wants to")).unwrap();
+    assert!(listed.contains(call), "{call}: {listed}");
+    assert!(
+        listed.contains("\n`countersign asks show ASK` shows one with its details"),
+        "{listed}"
+    );
+    assert!(!listed.contains("left out"), "{listed}");
+}

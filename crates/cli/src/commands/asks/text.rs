@@ -97,7 +97,7 @@ pub(super) fn list(
     state: Option<AskState>,
     (now, store): (Millis, &UsedStore),
 ) -> String {
-    let shown = |record| one(record, now, (Limits::default(), store));
+    let shown = |record| one(record, now, (Limits::default(), store), Depth::Listed);
     let mut blocks: Vec<_> = listed.records.iter().map(shown).collect();
     for row in &listed.refused {
         let problem = format!("{}: {}", row.id, row.error);
@@ -105,6 +105,12 @@ pub(super) fn list(
     }
     if blocks.is_empty() {
         return nothing(state, store);
+    }
+    if !listed.records.is_empty() {
+        let show = store.command("asks show ASK");
+        blocks.push(format!(
+            "`{show}` shows one with its details: notes, and what an approval is bound to."
+        ));
     }
     if listed.records.iter().any(|record| record.state == AskState::Pending) {
         blocks.push(deciding(store));
@@ -123,13 +129,27 @@ pub(super) fn shown(record: &Record, now: Millis, store: &UsedStore) -> String {
 
 /// The same without the command that decides it.
 pub(super) fn whole(record: &Record, now: Millis, store: &UsedStore) -> String {
-    one(record, now, (Limits::none(), store))
+    one(record, now, (Limits::none(), store), Depth::Whole)
 }
 
-fn one(record: &Record, now: Millis, (limits, store): (Limits, &UsedStore)) -> String {
+/// How much of a call is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// As in a list: without the details, which repeat the call and say what an approval is bound to.
+    Listed,
+    /// With its details.
+    Whole,
+}
+
+fn one(
+    record: &Record,
+    now: Millis,
+    (limits, store): (Limits, &UsedStore),
+    depth: Depth,
+) -> String {
     let view = record.view(now, limits);
-    let mut out =
-        AskText { lines: vec![format!("ask {}", view.id)], is_cut: false, is_masked: false };
+    let lines = vec![format!("ask {}", view.id)];
+    let mut out = AskText { lines, depth, is_cut: false, is_masked: false };
     out.line("state", &state(&view));
     out.line("requester", view.requester.as_deref().unwrap_or("unknown"));
     out.line("fingerprint", &view.fingerprint);
@@ -173,6 +193,7 @@ fn state(view: &AskView) -> String {
 
 struct AskText {
     lines: Vec<String>,
+    depth: Depth,
     is_cut: bool,
     is_masked: bool,
 }
@@ -184,10 +205,14 @@ impl AskText {
     }
 
     fn view(&mut self, label: &str, view: &CallView) {
+        let details = match self.depth {
+            Depth::Listed => String::new(),
+            Depth::Whole => view.details(WIDTH - 4),
+        };
         self.is_cut |= view.left_out || view.cut;
         self.is_masked |= view.masked;
         self.lines.push(format!("  {label}:"));
-        for text in [view.text(WIDTH - 4), view.details(WIDTH - 4)] {
+        for text in [view.text(WIDTH - 4), details] {
             self.lines.extend(text.lines().map(|line| format!("    {line}")));
         }
     }

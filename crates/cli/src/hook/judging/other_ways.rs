@@ -3,6 +3,7 @@
 use countersign::Decision;
 use countersign::decision::Question;
 use countersign::deferred::metadata;
+use serde_json::Value;
 
 use super::vocabulary::{McpWay, Normal};
 
@@ -25,6 +26,8 @@ impl Normal {
                 .with_key(format!("mcp-name {shown} {}", question.key()));
             let people = question.people();
             let told = question.metadata();
+            let title = told.get(metadata::TITLE).and_then(Value::as_str);
+            self.titles.extend(title.map(str::to_owned));
             let demands: Vec<_> =
                 DEMANDS.into_iter().filter_map(|key| Some((key, told.get(key)?))).collect();
             if people.is_none() && demands.is_empty() {
@@ -42,5 +45,13 @@ impl Normal {
         if !reasons.is_empty() {
             self.doubt("mcp-name", may_be(&reasons.join("; ")));
         }
+    }
+
+    /// The template of the line about a call whose server is not known: that of the rules about the tools that it may be,
+    /// where they have the same.
+    pub(crate) fn title(&self) -> Option<&str> {
+        let (first, others) = self.titles.split_first()?;
+        let is_certain = self.server.is_none() && others.iter().all(|it| it == first);
+        is_certain.then_some(first)
     }
 }

@@ -131,6 +131,7 @@ impl CallStack<'_> {
             ),
         };
         let (doubts, demands) = (self.normal.doubts.clone(), self.normal.demands.clone());
+        let title = self.normal.title().map(str::to_owned);
         // A tool of a server runs in the environment of that server.
         let environment = match server {
             Some(_) => Environment::default(),
@@ -141,7 +142,11 @@ impl CallStack<'_> {
         let doubt = decide_fn(move |_, call: &ToolCall| {
             let found = environment.doubt(call.name(), call.args(), &directory);
             let doubted = doubt(call, &doubts, found, types_unasked);
-            demands.iter().cloned().fold(doubted, Decision::and)
+            let asked = demands.iter().cloned().fold(doubted, Decision::and);
+            match &title {
+                Some(title) => asked.with_title(title),
+                None => asked,
+            }
         });
         let doubt = doubt.named("hook");
         (Turn::new(tools.layered(doubt)).of_run(self.run, 0), permitted)

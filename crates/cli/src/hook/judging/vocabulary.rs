@@ -48,6 +48,8 @@ pub(crate) struct Normal {
     pub(crate) doubts: Vec<(&'static str, String)>,
     /// Questions about the call that each need an answer as their rule wants it: by certain people, or every time.
     pub(crate) demands: Vec<Decision>,
+    /// The templates by which rules word the call as a tool that its name may be the name of.
+    pub(crate) titles: Vec<String>,
     /// The client's names of arguments that have another one here.
     renamed: Vec<(&'static str, &'static str)>,
     /// Arguments in which the model tells people what the call is about. They have no effect on it.
@@ -85,6 +87,7 @@ impl Normal {
         this.is_known = true;
         this.doubts.clear();
         this.demands.clear();
+        this.titles.clear();
         this.ways.clear();
         this
     }
@@ -301,6 +304,7 @@ fn untranslated(call: &HookCall) -> Normal {
         args: Args::from(call.args.clone()),
         doubts: Vec::new(),
         demands: Vec::new(),
+        titles: Vec::new(),
         renamed: Vec::new(),
         for_people: &[],
         added: Vec::new(),
