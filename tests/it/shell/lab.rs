@@ -79,6 +79,7 @@ curl http://localhost:4040/api
 
 /// Forms that run code of the workspace, or talk to a service: a developer may, a reader is asked.
 const BUILDS: &str = "
+shellcheck bin/run.sh
 jest --help
 jest --version
 webpack --version
@@ -264,7 +265,6 @@ for f in a b; do echo \"$f\"; done | sort | uniq -c
 cat a.sql | sed -n 1,5p | awk '{print $1}' | jq -R .
 tail -5 build.log | xxd
 xmllint --noout a.xml
-shellcheck bin/run.sh
 shfmt -d bin
 yq -P < x.yaml
 cat < /dev/null
