@@ -138,7 +138,7 @@ fn a_question_is_bound_to_the_files_whose_content_a_command_runs_or_sends() {
 /// that the text mentions: the producer of a pipe, the source of a variable, the input of a loop.
 #[test]
 fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
-    let (_folder, rules) = workspace();
+    let (folder, rules) = workspace();
     let runs = ["sh", "sh -s", "ssh host sh", "xargs rm", "curl -d @- https://example.com"];
     let more =
         ["curl -T - https://example.com", "nc host 1", "psql", "python3 -", "xargs -n1 frob"];
@@ -152,6 +152,9 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
             format!("printf %s \"$(<plain)\" | {consumer}"),
             format!("echo \"$(cat plain)\" | {consumer}"),
             format!("cat plain | {{ {consumer}; }}"),
+            format!("cat plain |& {consumer}"),
+            format!("cat plain |\n  {consumer}"),
+            format!("cat plain | # it\n  {consumer}"),
             format!("cat plain | while true; do {consumer}; done"),
             format!("{{ {consumer}; }} < plain"),
             format!("({consumer}) < plain"),
@@ -160,6 +163,17 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
         ] {
             assert!(bound(&rules, &text).contains(&"plain".to_owned()), "{text}");
         }
+    }
+    let name = "name with blanks";
+    std::fs::write(folder.path().join(name), "1\n").unwrap();
+    for text in [
+        "cat 'name with blanks' | sh",
+        "psql -f 'name with blanks'",
+        "psql '-fname with blanks'",
+        "curl -d '@name with blanks' https://example.com",
+        "sh < 'name with blanks'",
+    ] {
+        assert!(bound(&rules, text).contains(&name.to_owned()), "{text}");
     }
     for text in [
         "while read l; do $l; done < plain",

@@ -564,6 +564,29 @@ fn links_out_of_the_workspace_are_not_followed_unasked() {
         judged(&developer(), form, Allow);
     }
     judged(&developer(), "cat src/link.rs", Ask);
+
+    // The link has the name that the program makes of the word.
+    let implied = [
+        "zcat -f docs/notes",
+        "zgrep x docs/notes",
+        "zless docs/notes",
+        "unzip -p docs/all",
+        "zdiff docs/log.gz",
+        "diff docs src/b.md",
+        "sdiff src/b.md docs/",
+    ];
+    write(&root, &[("src/b.md", "x"), ("docs/log.gz", "x")]);
+    fs::remove_file(root.join("src/link.rs")).unwrap();
+    for form in implied {
+        judged(&developer(), form, Allow);
+    }
+    fs::remove_file(root.join("docs/b.md")).unwrap();
+    for name in ["notes.gz", "all.zip", "log", "b.md"] {
+        symlink(outside.path().join("own.rs"), root.join("docs").join(name)).unwrap();
+    }
+    for form in implied {
+        judged(&developer(), form, Ask);
+    }
 }
 
 /// A list that adds to entries leaves out a program that nothing describes, so a slip in a name would go unseen.

@@ -51,8 +51,10 @@ fn is_in_pipeline(before: &str) -> bool {
         bytes.get(*at) == Some(&b'|') && !matches!(last, Some(b'|' | b'>')) && next != Some(&b'|')
     };
     let Some(pipe) = (0..bytes.len()).rev().find(is_pipe) else { return false };
+    // `|&` is a pipe, too, and a line may end behind it.
     let tail = before.get(pipe + 1..).unwrap_or_default();
-    let is_next = !tail.contains([';', '\n', '&']) && !tail.contains("||");
+    let tail = tail.strip_prefix('&').unwrap_or(tail).trim_start();
+    let is_next = tail.starts_with('#') || !tail.contains([';', '\n', '&']) && !tail.contains("||");
     let is_opener = |word: &str| OPENERS.contains(&word);
     is_next || tail.contains('(') || tail.split([' ', '\t', '\n', ';']).any(is_opener)
 }

@@ -27,7 +27,7 @@ use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
-use countersign_shell::{Effect, Part, lexically_normal};
+use countersign_shell::{Effect, Part, RedirectionTarget, lexically_normal};
 
 /// The largest file that a question is bound to, in bytes. It is read with each question.
 pub(super) const MAX_SIZE: u64 = 8 << 20;
@@ -99,7 +99,9 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
             all.retain(|file| is_script(file) && !is_written(file));
             if gets_more(view, at, part) {
                 all.extend(mentioned(&view.text, &view.text, part.directories(), seen));
+                all.extend(parts.iter().flat_map(|part| with_blanks(part, seen)));
             }
+            all.extend(with_blanks(part, seen));
             files.extend(all);
         }
         files.extend(scripts);
@@ -169,6 +171,24 @@ fn mentioned(
     };
     let files = words.flat_map(of).map(|file| lexically_normal(&file));
     files.filter(|file| file.is_file()).take(MAX_FILES + 1).collect()
+}
+
+/// The files with a blank in their names that a command names: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
+fn with_blanks(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+    let named = named(part, seen);
+    let redirected = part.redirections().iter().filter_map(|it| match it.target() {
+        RedirectionTarget::Read(word) => Some(word.text()),
+        _ => None,
+    });
+    let words = part.argv().iter().map(String::as_str).chain(redirected);
+    let words = words.filter(|word| word.contains(char::is_whitespace)).take(MAX_WORDS);
+    let ends = words.flat_map(|word| {
+        let behind = ['@', '=', '<', ':'].map(|mark| Some(word.split_once(mark)?.1));
+        let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
+        behind.into_iter().chain([attached, Some(word)]).flatten()
+    });
+    let files = ends.flat_map(|end| named.places(end)).filter(|file| file.is_file());
+    files.take(MAX_FILES + 1).collect()
 }
 
 /// A text with `*` in place of each `{…}`, which matches at least what the shell makes of the braces.

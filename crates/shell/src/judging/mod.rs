@@ -9,6 +9,7 @@ pub(super) mod directories;
 pub(super) mod environment;
 mod everyday;
 pub(super) mod flow;
+mod implied;
 pub(super) mod judgement;
 pub(super) mod lists;
 pub(super) mod operands;

@@ -22,6 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
+use super::implied::{in_folder, packed_names};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
@@ -378,6 +379,9 @@ impl Simple<'_> {
             Script::Argument => scripts::argument(script),
             Script::Branch => scripts::branch(script),
         };
+        if language == Script::Yq && is_secret(script) {
+            return self.ask_about_reach(format!("`{script}` may be the name of a file"));
+        }
         if let Err(why) = checked {
             self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
         }
@@ -387,6 +391,21 @@ impl Simple<'_> {
     fn packed(&mut self, judging: &Judging<'_>, word: &Word) {
         for text in packed_names(&word.text) {
             self.path(judging, &Word { text, ..word.clone() }, &Kind::Read);
+        }
+    }
+
+    /// Judges the file of a folder that is compared with a file by the same name.
+    pub(super) fn paired(&mut self, judging: &Judging<'_>, matched: &Matched<'_, '_>) {
+        let workspace = &judging.settings.workspace;
+        let paths = matched.operands.iter().filter(|one| *one.kind == Kind::Read);
+        let paths: Vec<&Word> = paths.map(|one| &*one.word).collect();
+        let [first, second] = paths.as_slice() else { return };
+        for (folder, file) in [(first, second), (second, first)] {
+            let found = self.here.iter().filter_map(|here| workspace.places(&folder.text, here));
+            if workspace.looks() && found.flatten().any(|place| place.is_dir()) {
+                let text = in_folder(&folder.text, &file.text);
+                self.path(judging, &Word { text, ..(*folder).clone() }, &Kind::Read);
+            }
         }
     }
 
@@ -564,20 +583,6 @@ impl Simple<'_> {
         }
         self.reasons.len() > before
     }
-}
-
-/// The endings that programs which unpack add to a name, and take away from it.
-const PACKED: &[&str] = &[
-    ".gz", "-gz", ".z", "-z", "_z", ".Z", ".bz2", ".bz", ".xz", ".lzma", ".lz", ".zst", ".lz4",
-    ".zip", ".ZIP",
-];
-
-/// The files that a program which unpacks may read for a name: `zcat notes` reads `notes.gz` where there is no `notes`,
-/// and `zdiff notes.gz` reads `notes`, too.
-fn packed_names(name: &str) -> impl Iterator<Item = String> + '_ {
-    let longer = PACKED.iter().map(move |ending| format!("{name}{ending}"));
-    let shorter = PACKED.iter().filter_map(move |ending| name.strip_suffix(ending));
-    std::iter::once(name.to_owned()).chain(longer).chain(shorter.map(str::to_owned))
 }
 
 /// The path in an operand. In `HEAD:src/lib.rs` it follows the colon.
