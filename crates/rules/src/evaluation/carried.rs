@@ -53,7 +53,8 @@ fn is_in_pipeline(before: &str) -> bool {
     let Some(pipe) = (0..bytes.len()).rev().find(is_pipe) else { return false };
     // `|&` is a pipe, too, and a line may end behind it.
     let tail = before.get(pipe + 1..).unwrap_or_default();
-    let tail = tail.strip_prefix('&').unwrap_or(tail).trim_start();
+    let tail = tail.strip_prefix('&').unwrap_or(tail);
+    let tail = tail.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
     let is_next = tail.starts_with('#') || !tail.contains([';', '\n', '&']) && !tail.contains("||");
     let is_opener = |word: &str| OPENERS.contains(&word);
     is_next || tail.contains('(') || tail.split([' ', '\t', '\n', ';']).any(is_opener)

@@ -19,8 +19,12 @@
 //! files are not looked at nothing is bound.
 
 use std::collections::BTreeSet;
+use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::UNIX_EPOCH;
 
 use super::carried::gets_more;
 use crate::calls::command::CommandView;
@@ -34,6 +38,9 @@ pub(super) const MAX_SIZE: u64 = 8 << 20;
 
 /// To how many files questions are bound.
 const MAX_FILES: usize = 32;
+
+/// How many files are looked for in a text.
+const MAX_NAMED: usize = 1000;
 
 /// How many words of the commands are looked at.
 const MAX_WORDS: usize = 1000;
@@ -66,18 +73,42 @@ pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]
     for file in files.iter().take(MAX_FILES) {
         match digest_of(file, MAX_SIZE) {
             Ok(Some(digest)) => found.pins.push((format!("content of {}", name(file)), digest)),
-            Ok(None) | Err(_) => found.is_open = true,
+            Ok(None) => found.is_open = true,
+            Err(_) => {
+                found.is_open = true;
+                found.pins.push((format!("state of {}", name(file)), state_of(file)));
+            }
         }
+    }
+    if files.len() > MAX_FILES {
+        let states = files.iter().skip(MAX_FILES).map(|file| name(file) + " " + &state_of(file));
+        found
+            .pins
+            .push(("state of further files".to_owned(), states.collect::<Vec<_>>().join("\n")));
     }
     found.pins.sort();
     found
+}
+
+/// By what a file that is not read with each question is known: its size, its time, and which file it is.
+fn state_of(file: &Path) -> String {
+    let Ok(found) = fs::metadata(file) else { return "not there".to_owned() };
+    let changed = found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    #[cfg(unix)]
+    let inode = found.ino();
+    #[cfg(not(unix))]
+    let inode = 0;
+    format!("{} bytes, {:?}, {inode}", found.len(), changed.unwrap_or_default())
 }
 
 /// Adds the files of the commands of one text. `None` where a command may run others, too.
 fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
     let parts = view.parts();
     let is_asked = |(at, part): (usize, &Part)| {
-        let is_known = || only_changes(part) && !gets_more(view, at, part);
+        let is_known = || {
+            let is_written_out = !view.text_of(at).contains(['$', '`']);
+            only_changes(part) && is_written_out && !gets_more(view, at, part)
+        };
         !part.reasons().is_empty() && !is_known()
     };
     let (one_runs, mut all_known, mut asked) = (parts.iter().any(may_run), Some(()), 0);
@@ -92,6 +123,7 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
             // As it is written, and as the shell reads it.
             let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
             let mut all = mentioned(&text, &view.text, part.directories(), seen);
+            all.extend(of_words(part, seen));
             // Beside a script stands its data, and a file that the command writes is none that it runs.
             let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
             let is_written =
@@ -99,9 +131,8 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
             all.retain(|file| is_script(file) && !is_written(file));
             if gets_more(view, at, part) {
                 all.extend(mentioned(&view.text, &view.text, part.directories(), seen));
-                all.extend(parts.iter().flat_map(|part| with_blanks(part, seen)));
+                all.extend(parts.iter().flat_map(|part| of_words(part, seen)));
             }
-            all.extend(with_blanks(part, seen));
             files.extend(all);
         }
         files.extend(scripts);
@@ -170,25 +201,25 @@ fn mentioned(
         false => places(&bases, word),
     };
     let files = words.flat_map(of).map(|file| lexically_normal(&file));
-    files.filter(|file| file.is_file()).take(MAX_FILES + 1).collect()
+    files.filter(|file| file.is_file()).take(MAX_NAMED).collect()
 }
 
-/// The files with a blank in their names that a command names: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
-fn with_blanks(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+/// The files that a command names, with the quotes removed: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
+fn of_words(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
     let named = named(part, seen);
     let redirected = part.redirections().iter().filter_map(|it| match it.target() {
         RedirectionTarget::Read(word) => Some(word.text()),
         _ => None,
     });
     let words = part.argv().iter().map(String::as_str).chain(redirected);
-    let words = words.filter(|word| word.contains(char::is_whitespace)).take(MAX_WORDS);
+    let words = words.take(MAX_WORDS);
     let ends = words.flat_map(|word| {
         let behind = ['@', '=', '<', ':'].map(|mark| Some(word.split_once(mark)?.1));
         let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
         behind.into_iter().chain([attached, Some(word)]).flatten()
     });
     let files = ends.flat_map(|end| named.places(end)).filter(|file| file.is_file());
-    files.take(MAX_FILES + 1).collect()
+    files.take(MAX_NAMED).collect()
 }
 
 /// A text with `*` in place of each `{…}`, which matches at least what the shell makes of the braces.
