@@ -13,11 +13,19 @@ mod vocabulary;
 use std::time::{Duration, Instant};
 
 use countersign::ledger::{Ledger, MemoryStore};
-use countersign::{Decision, decide_fn};
+use countersign::{Decision, ToolMiddlewareExt as _, decide_fn};
 use countersign_cli::hook::{Client, Hook, HookReply};
+use countersign_rules::Rules;
 use serde_json::Value;
 
 use crate::support::clients::forms;
+
+/// A hook of Claude Code for `carl`, whose files have no MCP server, with these rules.
+pub(crate) fn without_servers(rules: &str) -> Hook {
+    let rules = Rules::builder().lexical().text("mine.toml", rules).load().unwrap();
+    let hook = Hook::new(Client::Claude).servers(Some(Vec::new())).principal("carl");
+    hook.layered(rules.into_layer()).unknown_by_name(true)
+}
 
 /// A payload that a client has sent before a tool call.
 pub(crate) struct Recorded {

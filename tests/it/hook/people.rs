@@ -9,6 +9,8 @@ use countersign_cli::hook::{Client, Hook};
 use countersign_rules::Rules;
 use serde_json::json;
 
+use super::without_servers;
+
 const RULES: &str = "version = 2\n[[rule]]\nid = 'deploy'\nask = 'shell'\nwhere.command.runs = 'deploy'\n\
                      people = 2\nnot_the_requester = true\napprovers = ['ann', 'group:ops']";
 
@@ -81,10 +83,8 @@ async fn the_clients_own_question_is_not_for_certain_people() {
 #[tokio::test]
 async fn a_call_that_may_be_one_for_certain_people_waits_for_them() {
     let rules = "version = 2\n[[rule]]\nid = 'pay'\nask = 'mcp:bank/pay'\npeople = 2\napprovers = ['ann', 'bob']";
-    let rules = Rules::builder().lexical().text("mine.toml", rules).load().unwrap();
     // The client's configuration has no server `bank`.
-    let hook = Hook::new(Client::Claude).servers(Some(Vec::new())).principal("carl");
-    let hook = hook.layered(rules.into_layer()).unknown_by_name(true);
+    let hook = without_servers(rules);
     let ledger = Ledger::new(MemoryStore::new());
     let payload = json!({
         "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c",

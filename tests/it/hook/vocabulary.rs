@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::clients::{ToldCall, clients, forms};
 
-use super::{allowing, answered, assert_denied, before};
+use super::{allowing, answered, assert_denied, before, without_servers};
 
 fn translated(client: Client, tool: &str, args: &Value) -> (String, Value) {
     let (tool, args) = Hook::new(client).translate(payload(client, tool, args).as_bytes()).unwrap();
@@ -446,10 +446,7 @@ async fn a_rule_words_a_call_that_may_be_of_its_tool() {
             "call `mcp__bank__a__pay`: `5` EUR to `ann` in `/src`",
         ),
     ] {
-        let rules = format!("version = 2\n{rules}");
-        let rules = Rules::builder().lexical().text("mine.toml", rules).load().unwrap();
-        let hook = Hook::new(Client::Claude).servers(Some(Vec::new())).principal("carl");
-        let hook = hook.layered(rules.into_layer()).unknown_by_name(true);
+        let hook = without_servers(&format!("version = 2\n{rules}"));
         let ledger = Ledger::new(MemoryStore::new());
         let payload = json!({
             "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/src", "tool_use_id": "c",

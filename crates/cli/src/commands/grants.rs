@@ -101,8 +101,7 @@ impl Grants {
         context: &Context,
     ) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
-        let mut config = context.config.clone();
-        config.audit_key_file = self.audit_key_file.or(config.audit_key_file);
+        let config = context.config_with_key(self.audit_key_file);
         let ledger = config.open_existing_store(&context.directories, url.as_ref()).await?;
         let named = |who: Option<String>| who.unwrap_or_else(|| context.config.principal());
         match self.command {

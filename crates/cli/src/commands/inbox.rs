@@ -75,8 +75,7 @@ impl InboxArgs {
         let named = named.map(|url| url.parse::<PublicUrl>()).transpose();
         let named = named.map_err(|error| CommandError::Usage(error.to_string()))?;
         let url = self.store.as_deref().map(str::parse).transpose()?;
-        let mut config = context.config.clone();
-        config.audit_key_file = self.audit_key_file.clone().or(config.audit_key_file);
+        let config = context.config_with_key(self.audit_key_file.clone());
         let ledger = config.open_store(&context.directories, url.as_ref()).await?;
         // Where the address is in use, the secret stays as it is: another one would log everyone out and be shown to no one.
         let (listener, moved) = bind(listen, context).await?;

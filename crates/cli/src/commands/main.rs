@@ -47,6 +47,15 @@ struct Context {
     config_file: Option<PathBuf>,
 }
 
+impl Context {
+    /// The configuration, with the key of the log that a command line names in place of its own.
+    fn config_with_key(&self, file: Option<PathBuf>) -> Config {
+        let mut config = self.config.clone();
+        config.audit_key_file = file.or(config.audit_key_file);
+        config
+    }
+}
+
 fn main() -> ExitCode {
     let cli = match cli::read() {
         Ok(cli) => cli,

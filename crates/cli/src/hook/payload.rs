@@ -83,7 +83,7 @@ pub(crate) struct Unusable {
 pub struct HookPayload(pub(crate) Result<Event, Unusable>);
 
 impl HookPayload {
-    /// Whether the payload only reports that a call or a session has ended, so that nothing can be denied any more.
+    /// Returns `true` if the payload only reports that a call or a session has ended, so that nothing can be denied any more.
     ///
     /// A program that fails to answer such a payload in time must not say that the call was denied: it has run.
     ///

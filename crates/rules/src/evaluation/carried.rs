@@ -1,5 +1,5 @@
-//! Whether a command gets what it runs, sends or deletes from another piece of its text, so that no file in its own words is
-//! all that decides what it does (rule R6).
+//! Commands that get what they run, send or delete from another piece of their text, so that no file in their own words is all
+//! that decides what they do (rule R6).
 //!
 //! | text | the command | gets |
 //! |---|---|---|
@@ -33,17 +33,17 @@ pub(super) fn gets_more(view: &CommandView, at: usize, part: &Part) -> bool {
         || is_fed()
         || is_in_pipeline(before())
         || is_in_redirected(after())
-        // What a function gets, where it is called, the commands within get.
+        // The commands of a function have the input of its call.
         || view.text.contains("()")
         || view.text.contains("function ")
 }
 
-/// Whether a text uses a value that stands elsewhere: `$x`, `${x}`, `$1`, but not `$(…)`.
+/// Returns `true` if a text uses a value that stands elsewhere: `$x`, `${x}`, `$1`, but not `$(…)`.
 fn uses_value(text: &str) -> bool {
     text.match_indices('$').any(|(at, _)| !matches!(text.as_bytes().get(at + 1), Some(b'(') | None))
 }
 
-/// Whether the command that follows a text is fed by a pipe: `cat x |`, `cat x | {`, `cat x | while true; do`.
+/// Returns `true` if the command that follows a text is fed by a pipe: `cat x |`, `cat x | {`, `cat x | while true; do`.
 fn is_in_pipeline(before: &str) -> bool {
     let bytes = before.as_bytes();
     let is_pipe = |at: &usize| {
@@ -60,7 +60,7 @@ fn is_in_pipeline(before: &str) -> bool {
     is_next || tail.contains('(') || tail.split([' ', '\t', '\n', ';']).any(is_opener)
 }
 
-/// Whether the text behind a command ends a compound command and redirects its input: `; done < x`, `; } <<< "$(<x)"`.
+/// Returns `true` if the text behind a command ends a compound command and redirects its input: `; done < x`, `; } <<< "$(<x)"`.
 fn is_in_redirected(after: &str) -> bool {
     let is_input = |at: usize| {
         let rest = after.get(at..).unwrap_or_default();

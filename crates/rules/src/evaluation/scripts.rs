@@ -112,12 +112,17 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
         !part.reasons().is_empty() && !is_known()
     };
     let (one_runs, mut all_known, mut asked) = (parts.iter().any(may_run), Some(()), 0);
-    for (at, part) in parts.iter().enumerate().filter(|one| one_runs || is_asked(*one)) {
+    // The folders whose files the whole text was looked up in.
+    let mut looked_up = BTreeSet::new();
+    for (at, part) in parts.iter().enumerate() {
+        let is_asked = is_asked((at, part));
+        if !one_runs && !is_asked {
+            continue;
+        }
         let scripts = named(part, seen).scripts(part);
         if may_run(part) {
             all_known = all_known.and(definitions(part, seen, files));
         }
-        let is_asked = is_asked((at, part));
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
             // As it is written, and as the shell reads it.
@@ -129,11 +134,11 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
             let is_written =
                 |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
             all.retain(|file| is_script(file) && !is_written(file));
-            if gets_more(view, at, part) {
-                all.extend(mentioned(&view.text, &view.text, part.directories(), seen));
-                all.extend(parts.iter().flat_map(|part| of_words(part, seen)));
-            }
             files.extend(all);
+            if gets_more(view, at, part) && looked_up.insert(part.directories()) {
+                files.extend(mentioned(&view.text, &view.text, part.directories(), seen));
+                files.extend(parts.iter().flat_map(|part| of_words(part, seen)));
+            }
         }
         files.extend(scripts);
     }
@@ -211,12 +216,10 @@ fn of_words(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
         RedirectionTarget::Read(word) => Some(word.text()),
         _ => None,
     });
-    let words = part.argv().iter().map(String::as_str).chain(redirected);
-    let words = words.take(MAX_WORDS);
+    let words = part.argv().iter().map(String::as_str).chain(redirected).take(MAX_WORDS);
     let ends = words.flat_map(|word| {
         let behind = ['@', '=', '<', ':'].map(|mark| Some(word.split_once(mark)?.1));
-        let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
-        behind.into_iter().chain([attached, Some(word)]).flatten()
+        behind.into_iter().chain([attached(word), Some(word)]).flatten()
     });
     let files = ends.flat_map(|end| named.places(end)).filter(|file| file.is_file());
     files.take(MAX_NAMED).collect()
@@ -232,15 +235,18 @@ fn braces_as_stars(text: &str) -> String {
     })
 }
 
+/// The value that may stand behind the letter of its option: `x.sql` in `-fx.sql`.
+fn attached(word: &str) -> Option<&str> {
+    word.strip_prefix('-')?.get(1..)
+}
+
 /// The pieces of a text that may be paths or patterns for them.
 fn path_words(text: &str) -> BTreeSet<&str> {
     let is_of_path = |c: char| c.is_alphanumeric() || "_-./+%~*?[]".contains(c);
     let words = text.split(|c: char| !is_of_path(c)).flat_map(|word| {
-        // A value may stand behind the letter of its option, and a path behind the value of a variable.
-        let attached = word.strip_prefix('-').and_then(|option| option.get(1..));
-        // `file://x`
+        // A path may stand behind the value of a variable, or behind `file://`.
         let behind = word.strip_prefix('/').map(|word| word.trim_start_matches('/'));
-        [Some(word), attached, behind]
+        [Some(word), attached(word), behind]
     });
     words.flatten().filter(|word| !word.is_empty()).take(MAX_WORDS).collect()
 }

@@ -10,7 +10,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::implied::PAIRED;
 use super::judgement::Effect;
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
@@ -248,9 +247,6 @@ impl Simple<'_> {
         name: &str,
         matched: &Matched<'_, '_>,
     ) {
-        if PAIRED.contains(&name) {
-            self.paired(judging, matched);
-        }
         if matched.follows && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }

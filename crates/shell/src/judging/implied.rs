@@ -6,6 +6,9 @@
 //! | `zdiff notes.gz` | `notes`, too |
 //! | `diff folder a/notes` | `folder/notes` |
 
+use crate::syntax::commands::Word;
+use crate::table::{Kind, Matched};
+
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
     ".gz", "-gz", ".z", "-z", "_z", ".Z", ".bz2", ".bz", ".xz", ".lzma", ".lz", ".zst", ".lz4",
@@ -13,18 +16,36 @@ const PACKED: &[&str] = &[
 ];
 
 /// Programs that compare a file with the one by its name in a folder.
-pub(super) const PAIRED: &[&str] =
-    &["colordiff", "delta", "diff", "difft", "gdiff", "icdiff", "sdiff"];
+const PAIRED: &[&str] = &["colordiff", "delta", "diff", "difft", "gdiff", "icdiff", "sdiff"];
 
-/// The files that a program which unpacks may read for a name.
-pub(super) fn packed_names(name: &str) -> impl Iterator<Item = String> + '_ {
+/// The files that a program which unpacks may read for a word.
+pub(super) fn packed(word: &Word) -> impl Iterator<Item = Word> + '_ {
+    let name = word.text.as_str();
     let longer = PACKED.iter().map(move |ending| format!("{name}{ending}"));
     let shorter = PACKED.iter().filter_map(move |ending| name.strip_suffix(ending));
-    std::iter::once(name.to_owned()).chain(longer).chain(shorter.map(str::to_owned))
+    let names = std::iter::once(name.to_owned()).chain(longer).chain(shorter.map(str::to_owned));
+    names.map(|text| Word { text, ..word.clone() })
 }
 
-/// The file of a folder that is compared with a file elsewhere.
-pub(super) fn in_folder(folder: &str, file: &str) -> String {
+/// The files of a folder that a program compares with files by the same name, where one of its two operands is a folder.
+pub(super) fn compared(
+    program: &str,
+    matched: &Matched<'_, '_>,
+    is_folder: impl Fn(&Word) -> bool,
+) -> Vec<Word> {
+    if !PAIRED.contains(&program) {
+        return Vec::new();
+    }
+    let paths = matched.operands.iter().filter(|one| *one.kind == Kind::Read);
+    let paths: Vec<&Word> = paths.map(|one| &*one.word).collect();
+    let [first, second] = paths.as_slice() else { return Vec::new() };
+    let both = [(*first, *second), (*second, *first)];
+    let found = both.into_iter().filter(|(folder, _)| is_folder(folder));
+    found.map(|(folder, file)| in_folder(folder, &file.text)).collect()
+}
+
+/// The file of a folder that has the name of a file elsewhere.
+fn in_folder(folder: &Word, file: &str) -> Word {
     let name = file.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
-    format!("{}/{name}", folder.trim_end_matches('/'))
+    Word { text: format!("{}/{name}", folder.text.trim_end_matches('/')), ..folder.clone() }
 }

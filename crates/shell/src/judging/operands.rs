@@ -22,7 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{in_folder, packed_names};
+use super::implied::{compared, packed};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
@@ -39,6 +39,29 @@ use crate::table::{Kind, Matched, Script, is_known_word};
 const MAX_TAILS: usize = 16;
 
 impl Simple<'_> {
+    /// Judges the operands of a program, the values of its options, and the files that these only imply.
+    pub(super) fn operands(
+        &mut self,
+        judging: &mut Judging<'_>,
+        (name, matched): (&str, &Matched<'_, '_>),
+        formats: bool,
+    ) {
+        for argument in &matched.operands {
+            self.operand(judging, argument.kind, &argument.word, formats);
+            if argument.late {
+                self.late(judging, &argument.word);
+            }
+        }
+        let workspace = &judging.settings.workspace;
+        let is_folder = |word: &Word| {
+            let found = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
+            workspace.looks() && found.flatten().any(|place| place.is_dir())
+        };
+        for word in compared(name, matched, is_folder) {
+            self.path(judging, &word, &Kind::Read);
+        }
+    }
+
     pub(crate) fn operand(
         &mut self,
         judging: &mut Judging<'_>,
@@ -173,13 +196,8 @@ impl Simple<'_> {
     /// Returns `true` if a path that another program puts into the command stays a path, or is a text.
     fn takes_path(&self, kind: &Kind, word: &Word) -> bool {
         match kind {
-            Kind::Text
-            | Kind::Read
-            | Kind::Packed
-            | Kind::Local
-            | Kind::List
-            | Kind::Revision
-            | Kind::Here => true,
+            Kind::Revision | Kind::Here => true,
+            kind if kind.is_plain() => true,
             // These are judged as commands of their own.
             Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
             Kind::OneOf(words) => self.is_path_among(words, word),
@@ -389,23 +407,8 @@ impl Simple<'_> {
 
     /// Judges a file that a program unpacks, by each name that it may read for this one.
     fn packed(&mut self, judging: &Judging<'_>, word: &Word) {
-        for text in packed_names(&word.text) {
-            self.path(judging, &Word { text, ..word.clone() }, &Kind::Read);
-        }
-    }
-
-    /// Judges the file of a folder that is compared with a file by the same name.
-    pub(super) fn paired(&mut self, judging: &Judging<'_>, matched: &Matched<'_, '_>) {
-        let workspace = &judging.settings.workspace;
-        let paths = matched.operands.iter().filter(|one| *one.kind == Kind::Read);
-        let paths: Vec<&Word> = paths.map(|one| &*one.word).collect();
-        let [first, second] = paths.as_slice() else { return };
-        for (folder, file) in [(first, second), (second, first)] {
-            let found = self.here.iter().filter_map(|here| workspace.places(&folder.text, here));
-            if workspace.looks() && found.flatten().any(|place| place.is_dir()) {
-                let text = in_folder(&folder.text, &file.text);
-                self.path(judging, &Word { text, ..(*folder).clone() }, &Kind::Read);
-            }
+        for word in packed(word) {
+            self.path(judging, &word, &Kind::Read);
         }
     }
 
@@ -413,7 +416,7 @@ impl Simple<'_> {
         if self.is_path_among(words, word) {
             return self.any_path(judging, word, formats);
         }
-        // What a star stands for may be a place.
+        // A star may stand for a place.
         if self.builds && !words.contains(&word.text) {
             self.code_elsewhere(judging, word);
         }
@@ -547,7 +550,7 @@ impl Simple<'_> {
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))
             }
-            // What a program builds, it runs.
+            // A program runs the code that it builds.
             (Kind::Read, PathClass::Outside) if self.builds && !self.inputs => {
                 self.ask(format!("`{text}` names code outside of the workspace"));
             }

@@ -405,12 +405,7 @@ impl<'a> Simple<'a> {
         self.input(name, matched);
         self.followed(judging, name, matched);
         self.described(matched.entry);
-        for argument in &matched.operands {
-            self.operand(judging, argument.kind, &argument.word, formats);
-            if argument.late {
-                self.late(judging, &argument.word);
-            }
-        }
+        self.operands(judging, (name, matched), formats);
         self.does(judging, name, matched, formats);
         self.fetched(judging, matched);
         if self.appended {

@@ -97,7 +97,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns `true` for a text, and for a file of which only the content or the name is read.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Text | Self::Read | Self::Packed | Self::Local | Self::List)
     }
 }

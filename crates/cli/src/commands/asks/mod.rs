@@ -40,8 +40,7 @@ impl AsksArgs {
         // The input is checked first, so that an unusable command creates no store.
         let url = self.store()?;
         let job = ParsedCommand::read(self.command)?;
-        let mut config = context.config.clone();
-        config.audit_key_file = self.audit_key_file.or(config.audit_key_file);
+        let mut config = context.config_with_key(self.audit_key_file);
         config.anchor_file = self.anchor_file.or(config.anchor_file);
         let ledger = match job {
             ParsedCommand::Park(_) | ParsedCommand::Other(AsksCommand::Init) => {

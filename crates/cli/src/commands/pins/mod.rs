@@ -60,8 +60,7 @@ enum PinsCommand {
 impl PinsArgs {
     pub(crate) async fn run(self, context: &Context) -> Result<CommandOutput, CommandError> {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
-        let mut config = context.config.clone();
-        config.audit_key_file = self.audit_key_file.or(config.audit_key_file);
+        let config = context.config_with_key(self.audit_key_file);
         let ledger = config.open_existing_store(&context.directories, url.as_ref()).await?;
         let store = UsedStore::here(context, url.as_ref());
         let proposals = Proposal::list(&ledger).await?;
