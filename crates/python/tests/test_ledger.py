@@ -231,9 +231,11 @@ def test_an_idempotent_call_whose_worker_died_runs_again(url: str, process: Star
     assert ledger.once(ask, lambda amount: "paid") == "paid"
 
 
+# A shell ignores SIGINT in what it starts behind `&`, and Python leaves it so: the waiter sets its own handler.
 WAITER = """
-import sys
+import signal, sys
 from countersign import Ledger
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("waits", flush=True)
 Ledger.open(sys.argv[1]).wait(sys.argv[2])
 """

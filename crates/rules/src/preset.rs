@@ -53,3 +53,21 @@ pub fn preset_text(preset: Preset) -> (&'static str, &'static str) {
 pub fn edits_text() -> (&'static str, &'static str) {
     ("edits in the workspace", include_str!("presets/edits.toml"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{NAMED, edits_text, preset_text};
+    use crate::Rules;
+
+    /// Who loads a preset does not run its tests again, as the text is the same in each process.
+    #[test]
+    fn each_text_of_this_crate_passes_the_tests_that_stand_in_it() {
+        for (name, text) in
+            NAMED.iter().map(|(_, preset)| preset_text(*preset)).chain([edits_text()])
+        {
+            let loaded = Rules::builder().lexical().text(name, text).load();
+            assert!(loaded.is_ok(), "{name}: {loaded:?}");
+            assert!(text.contains("[test]"), "{name} has tests");
+        }
+    }
+}

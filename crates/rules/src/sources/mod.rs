@@ -50,7 +50,7 @@ pub(super) struct Sources {
 impl Sources {
     /// Loads every file, or none.
     pub(super) fn load(&self, engine: &Engine) -> Result<RuleSet, RulesError> {
-        let files = self.origins.iter().map(|origin| self.file(origin, engine));
+        let files = self.origins.iter().filter_map(|origin| self.file(origin, engine).transpose());
         Ok(RuleSet::new(self.with_presets(files.collect::<Result<_, _>>()?)?))
     }
 
@@ -78,10 +78,9 @@ impl Sources {
         Ok(files)
     }
 
+    /// A text of this crate. Its tests are run where the crate is tested, and not in each process that loads it.
     fn preset(&self, (name, text): (&str, &str)) -> Result<RuleFile, RulesError> {
-        let (mut file, source) = RuleFile::read(name, text, Layer::Preset, &self.tests)?;
-        self.run_tests(&mut file, source)?;
-        Ok(file)
+        RuleFile::read(name, text, Layer::Preset, &self.tests).map(|(file, _)| file)
     }
 
     /// The rules before a change that may allow more, and that no person has accepted.
@@ -113,11 +112,11 @@ impl Sources {
         }
     }
 
-    fn file(&self, origin: &RulesOrigin, engine: &Engine) -> Result<RuleFile, RulesError> {
+    /// The file of an origin, if it has one: `with_presets` adds what origins and files only name.
+    fn file(&self, origin: &RulesOrigin, engine: &Engine) -> Result<Option<RuleFile>, RulesError> {
         let named = |path: &Path| path.display().to_string();
         let (mut file, mut source) = match origin {
-            RulesOrigin::Preset(preset) => return self.preset(preset_text(*preset)),
-            RulesOrigin::Edits => return self.preset(edits_text()),
+            RulesOrigin::Preset(_) | RulesOrigin::Edits => return Ok(None),
             RulesOrigin::Text(name, text) => RuleFile::read(name, text, Layer::User, &self.tests)?,
             RulesOrigin::File(path) => {
                 let (file, source) =
@@ -139,7 +138,7 @@ impl Sources {
         {
             file.widens = approvals.is_approved(engine.places.root(), &file.digest);
         }
-        Ok(file)
+        Ok(Some(file))
     }
 
     /// Runs the tests in a file, against this file alone, with the preset that it names.
@@ -148,10 +147,8 @@ impl Sources {
         // What a project's file allows is tested before it was approved, too.
         tested.widens = true;
         let edits = tested.edits.then(edits_text);
-        let beside = tested.preset.map(preset_text).into_iter().chain(edits).map(|(name, text)| {
-            RuleFile::read(name, text, Layer::Preset, &self.tests).map(|(file, _)| file)
-        });
-        let beside = beside.collect::<Result<Vec<_>, _>>()?;
+        let beside = tested.preset.map(preset_text).into_iter().chain(edits);
+        let beside = beside.map(|text| self.preset(text)).collect::<Result<Vec<_>, _>>()?;
         let set = RuleSet::new([tested].into_iter().chain(beside).collect());
         for example in &file.examples {
             let (ruling, _) = evaluate(&set, &self.tests, &example.call(), false);
