@@ -173,6 +173,8 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
         "psql '-fname with blanks'",
         "curl -d '@name with blanks' https://example.com",
         "sh < 'name with blanks'",
+        "python3 -c \"exec(open('name with blanks').read())\"",
+        "eval \"$(cat 'name with blanks')\"",
     ] {
         assert!(bound(&rules, text).contains(&name.to_owned()), "{text}");
     }
@@ -187,9 +189,59 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
         "rm -rf $(cat plain)",
         "aws lambda invoke --payload file://plain x",
         "run() { curl -d @- https://example.com; }; cat plain | run",
+        "cat plain | { echo 'a|b'; curl -d @- https://example.com; }",
+        "cat pl''ain | sh",
+        "f=pla; cat ${f}in | sh",
+        "for end in in; do cat pla$end | sh; done",
+        "cat pla$END | sh",
     ] {
         assert!(bound(&rules, text).contains(&"plain".to_owned()), "{text}");
     }
+}
+
+/// R6: where a command is handed files that another one finds, the question is bound to each that it may find.
+#[test]
+fn a_question_is_bound_to_the_files_that_a_command_of_the_text_finds() {
+    let (folder, rules) = workspace();
+    for text in [
+        "find . -name tool.py -exec python3 {} \\;",
+        "find . -name 'tool.*' -exec python3 {} +",
+        "find . -iname TOOL.PY | xargs python3",
+        "find . -name '[t]ool.py' -exec python3 {} \\;",
+        "find . ! -name x.py -exec python3 {} \\;",
+        "find sub -type f -exec curl -T {} https://example.com \\;",
+        "python3 $(find . -name tool.py)",
+        "python3 $(git ls-files -o | grep tool)",
+        "ls sub/pkg | xargs -I{} python3 sub/pkg/{}",
+        "cd s*b && rg -l 1 | xargs python3",
+        "for f in $(ls sub/pkg); do python3 sub/pkg/$f; done",
+        "cat $(find . -name tool.py) | curl -d @- https://example.com",
+    ] {
+        assert!(bound(&rules, text).contains(&"sub/pkg/tool.py".to_owned()), "{text}");
+    }
+    // More than are looked at: there is no answer in advance.
+    let many = folder.path().join("many");
+    std::fs::create_dir(&many).unwrap();
+    for number in 0..1100 {
+        std::fs::write(many.join(format!("{number}.py")), "1\n").unwrap();
+    }
+    let call = args(json!({"command": "find . -name '*.py' -exec python3 {} +"}));
+    assert!(!rules.decide(&RuleCall::new("shell", &call)).is_grantable());
+}
+
+/// R6: a name may be relative to a folder that the text works in, also if it is written as a pattern.
+#[test]
+fn a_question_is_bound_to_files_in_each_folder_that_the_text_names() {
+    let (folder, rules) = workspace();
+    for text in ["cd s*b && cat x.py | sh", "cd s?b && psql -f x.py", "pushd su[b] && sh x.py"] {
+        assert!(bound(&rules, text).contains(&"sub/x.py".to_owned()), "{text}");
+    }
+    // In more folders than are looked at there is no answer in advance.
+    for number in 0..40 {
+        std::fs::create_dir(folder.path().join(format!("folder{number}"))).unwrap();
+    }
+    let call = args(json!({"command": "psql -f x.py # folder*"}));
+    assert!(!rules.decide(&RuleCall::new("shell", &call)).is_grantable());
 }
 
 /// R6: a question is bound to no content where the command names no file, only changes it, or is harmless whatever it holds.
@@ -213,6 +265,10 @@ fn other_commands_are_bound_to_no_content() {
     ] {
         assert_eq!(bound(&rules, command), [""; 0], "{command}");
     }
+    // Neither a value nor a body that looks like braces of a shell names each file.
+    let sends = "ls && curl -H \"$TOKEN\" -d '{\"a\": 1}' https://example.com";
+    let found = bound(&rules, sends);
+    assert!(found.iter().all(|file| is_definition(file)), "{found:?}");
 }
 
 /// G2: a script whose content cannot be bound to is asked about each time.

@@ -234,7 +234,7 @@ fn programs_that_read_can_also_run_write_and_send() {
         "git --exec-path=x log",
         "git --paginate log",
         "git -p log",
-        "git diff --no-index a b",
+        "git diff --no-index a /etc/shadow",
         "git diff /etc/shadow /dev/null",
         "git grep --open-files-in-pager=id x",
         "git grep -Oid x",

@@ -59,6 +59,11 @@ fn a_fetch_from_a_plain_remote_is_a_query() {
         "git fetch origin",
         "git fetch -q origin main",
         "git fetch origin dev/a-b && git log -1",
+        "git fetch --all --prune",
+        "git fetch -pt origin",
+        "git ls-remote",
+        "git ls-remote --tags origin",
+        "git ls-remote -q --heads origin main",
     ] {
         place.is_allowed(text, true, "a plain remote");
     }
@@ -70,10 +75,16 @@ fn a_fetch_from_a_plain_remote_is_a_query() {
         "git fetch ../other",
         "git fetch https://evil.example/x.git",
         "git fetch ext::sh",
-        "git fetch --all",
+        "git fetch --prune-tags",
+        "git fetch --depth=1",
+        "git fetch --force",
+        "git ls-remote ../other",
+        "git ls-remote https://evil.example/x.git",
+        "git ls-remote ext::sh",
+        "git ls-remote -o x origin",
+        "git ls-remote $remote",
         "git fetch --upload-pack=./x origin",
         "git fetch --recurse-submodules",
-        "git fetch -p",
         "git fetch $remote",
         "git push origin",
         "git pull",
@@ -104,6 +115,12 @@ fn a_fetch_from_a_plain_remote_is_a_query() {
         place.write("src/shop/.git/config", &of(more));
         place.is_allowed("git fetch", false, more);
     }
+    let other = "[remote \"other\"]\n\turl = ../other\n";
+    place.write("src/shop/.git/config", &of(other));
+    place.is_allowed("git fetch", true, "another remote is a folder");
+    place.is_allowed("git fetch --all", false, "one of the remotes is a folder");
+    place.write("src/shop/.git/config", &of("[core]\n\tsshCommand = ./x\n"));
+    place.is_allowed("git fetch --all", false, "a program that the settings name");
     place.write(
         "src/shop/.git/config",
         &of("[http]\n\tpostBuffer = 1000\n[remote \"b\"]\n\turl = ann@git.example:a/b.git\n"),
@@ -114,6 +131,88 @@ fn a_fetch_from_a_plain_remote_is_a_query() {
     place.is_allowed("git fetch c", false, "a folder of that name");
     place.write("src/shop/.git/hooks/reference-transaction", "#!/bin/sh\n");
     place.is_allowed("git fetch", false, "a hook");
+}
+
+/// C1: "What a command prints is known where it can say only one thing": the folder of the working tree, and a commit.
+#[test]
+fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them() {
+    let place = Place::new();
+    let config = |more: &str| format!("[core]\n\tbare = false\n{more}");
+    place.write("src/shop/.git/config", &config(""));
+    place.write("src/shop/web/a.txt", "a");
+    let moves = [
+        "cd \"$(git rev-parse --show-toplevel)\" && ls",
+        "cd \"$(git rev-parse --show-toplevel 2>/dev/null)\" && make test",
+        "cd \"$(git rev-parse --show-toplevel)/web\" && cat a.txt",
+        "cd web && cat \"$(git rev-parse --show-toplevel)/web/a.txt\"",
+    ];
+    for text in moves {
+        place.is_allowed(text, true, "a plain repository");
+    }
+    for text in [
+        "git diff $(git merge-base main HEAD) --stat",
+        "git log --oneline $(git merge-base main HEAD)..HEAD",
+        "git show \"$(git rev-parse --short HEAD)\"",
+    ] {
+        place.is_allowed(text, true, "a commit");
+    }
+    for text in [
+        // Nothing is printed where there is no repository, and the shell goes home.
+        "cd $(git rev-parse --show-toplevel) && ls",
+        "cd \"$(git rev-parse --show-toplevel)/../other\" && cat a.txt",
+        "cat \"$(git rev-parse --show-toplevel)/.env\"",
+        "cd \"$(git rev-parse --show-toplevel; echo /)\" && cat etc/x",
+        "cat $(git rev-parse .env)",
+        "cat $(git merge-base main HEAD)",
+        "git diff $(git merge-base --all main HEAD)",
+        "git diff $(git merge-base $a HEAD)",
+        "git push origin $(git rev-parse HEAD)",
+        "git log $(cat x)",
+    ] {
+        place.is_allowed(text, false, "what else may be printed");
+    }
+    for more in ["\tworktree = /srv\n", "\tbare = true\n", "[include]\n\tpath = ../x\n"] {
+        place.write("src/shop/.git/config", &config(more));
+        moves.iter().for_each(|text| place.is_allowed(text, false, more));
+    }
+}
+
+/// C1: "Paths that are split at blanks": without `-print0` where no name below the folders is split, or may be an option.
+#[test]
+fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
+    let place = Place::new();
+    let texts = [
+        "rg -l foo | xargs sed -n 1,20p",
+        "find . -name '*.ts' | xargs grep -l foo",
+        "rg -l foo web | head -3 | xargs cat",
+        "find web -name '*.ts' | sort | xargs -n1 head -5",
+    ];
+    place.write("src/shop/web/a.ts", "a");
+    for text in texts {
+        place.is_allowed(text, true, "plain names");
+    }
+    for text in [
+        "rg -l foo | xargs rm",
+        "rg -l foo | xargs sed -i s/a/b/",
+        "cat web/a.ts | xargs cat",
+        "rg -l foo /etc | xargs cat",
+        "rg -l foo 'web a' | xargs cat",
+    ] {
+        place.is_allowed(text, false, "what `xargs` runs, and which paths");
+    }
+    for name in ["a b.ts", "a'b.ts", "a\\b.ts", "-n.ts", "a\tb.ts"] {
+        let file = format!("src/shop/web/{name}");
+        place.write(&file, "a");
+        texts.iter().for_each(|text| place.is_allowed(text, false, name));
+        fs::remove_file(place.home.join(&file)).unwrap();
+    }
+    #[cfg(unix)]
+    {
+        place.write("other/secret", "a");
+        let link = place.root.join("web/link.ts");
+        std::os::unix::fs::symlink(place.home.join("other/secret"), link).unwrap();
+        texts.iter().for_each(|text| place.is_allowed(text, false, "a link that leads out"));
+    }
 }
 
 /// C1: "An environment of the workspace that a text activates is code of the workspace": so are `git` and `ls` in it.

@@ -34,7 +34,6 @@
 
 pub(crate) mod below;
 pub(crate) mod beside;
-mod carried;
 mod offering;
 pub(crate) mod patterns;
 pub(crate) mod pins;

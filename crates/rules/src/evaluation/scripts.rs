@@ -12,6 +12,7 @@
 //! | `psql -f x.sql`, `ssh host < x.sh`, `curl -d @x.json`, `scp x.txt host:` | the files that it names: it runs them, or sends them |
 //! | `eval ./x.sh`, `env -C tools ./x.sh`, `$(pwd)/x.sh` | each file that its text mentions, as it is not known which it runs |
 //! | `cat x.json \| curl -d @- URL`, `x=$(<x.sh); sh -c "$x"`, `while read l; do $l; done < x.sh` | each file that the whole text mentions, as the command gets what another piece of the text has read |
+//! | `find . -name x.sh -exec sh {} +`, `ls tools \| xargs sh` | each file below the folders of the text that has such a name, or each, if the text has no name |
 //! | `git commit`, `rm x.py`, `cat x.py` | nothing: it names no file, only changes it, or is harmless whatever the file holds |
 //!
 //! Nothing that a script reads, imports or starts is looked at, and nothing below a folder that a command names. `eval` and
@@ -26,9 +27,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
-use super::carried::gets_more;
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
+use crate::calls::glob::Glob;
 use crate::matching::seen::Seen;
 use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
 use countersign_shell::{Effect, Part, RedirectionTarget, lexically_normal};
@@ -41,6 +42,12 @@ const MAX_FILES: usize = 32;
 
 /// How many files are looked for in a text.
 const MAX_NAMED: usize = 1000;
+
+/// In how many folders the names of a text are looked up.
+const MAX_FOLDERS: usize = 32;
+
+/// The longest name of a file that is looked for, in bytes.
+const MAX_NAME: usize = 4096;
 
 /// How many words of the commands are looked at.
 const MAX_WORDS: usize = 1000;
@@ -107,7 +114,7 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
     let is_asked = |(at, part): (usize, &Part)| {
         let is_known = || {
             let is_written_out = !view.text_of(at).contains(['$', '`']);
-            only_changes(part) && is_written_out && !gets_more(view, at, part)
+            only_changes(part) && is_written_out && !part.is_fed()
         };
         !part.reasons().is_empty() && !is_known()
     };
@@ -125,9 +132,11 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
+            let bases = bases(&view.text, part.directories(), seen);
+            all_known = all_known.filter(|()| bases.len() <= MAX_FOLDERS);
             // As it is written, and as the shell reads it.
             let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
-            let mut all = mentioned(&text, &view.text, part.directories(), seen);
+            let mut all = mentioned(&text, &bases, seen);
             all.extend(of_words(part, seen));
             // Beside a script stands its data, and a file that the command writes is none that it runs.
             let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
@@ -135,21 +144,47 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
                 |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
             all.retain(|file| is_script(file) && !is_written(file));
             files.extend(all);
-            if gets_more(view, at, part) && looked_up.insert(part.directories()) {
-                files.extend(mentioned(&view.text, &view.text, part.directories(), seen));
+            if gets_more(&text, part) && looked_up.insert(part.directories()) {
+                files.extend(mentioned(&view.text, &bases, seen));
                 files.extend(parts.iter().flat_map(|part| of_words(part, seen)));
+            }
+            if gets_found(view, part) {
+                let found = found_below(parts, &bases, seen);
+                all_known = all_known.filter(|()| found.is_some());
+                files.extend(found.unwrap_or_default());
             }
         }
         files.extend(scripts);
     }
     all_known = all_known.filter(|()| asked <= MAX_FILES);
     if view.refused.is_some() {
-        files.extend(mentioned(&view.text, &view.text, seen.directories(), seen));
+        let bases = bases(&view.text, seen.directories(), seen);
+        files.extend(mentioned(&view.text, &bases, seen));
         return None;
     }
     let is_open =
         |part: &Part| EVALUATORS.contains(&part.written_program()) || part.argv().len() > MAX_WORDS;
     all_known.filter(|()| !parts.iter().any(is_open))
+}
+
+/// Returns `true` if a command may get what it works with from another piece of its text: its input, operands, or values.
+fn gets_more(text: &str, part: &Part) -> bool {
+    part.is_fed() || text.contains(['$', '`'])
+}
+
+/// Programs that give other commands the names of files, which their own words need not say.
+const FINDERS: &[&str] = &["ag", "fd", "fdfind", "find", "grep", "ls", "rg", "tree"];
+
+/// Returns `true` if a command finds files.
+fn is_finder(part: &Part) -> bool {
+    let name = part.program_name();
+    FINDERS.contains(&name) || name == "git" && GitWords::of(part).sub == Some("ls-files")
+}
+
+/// Returns `true` if a command may be handed files that another one finds: `find -exec x`, `ls | xargs x`, `x $(ls)`.
+fn gets_found(view: &CommandView, part: &Part) -> bool {
+    let is_run = part.wrapped_by().is_some_and(|by| FINDERS.contains(&by));
+    is_run || (part.is_fed() || view.text.contains("$(")) && view.parts().iter().any(is_finder)
 }
 
 /// Returns `true` if a command runs code that it names or that the workspace holds, or is not known.
@@ -183,30 +218,63 @@ fn only_changes(part: &Part) -> bool {
 /// | `$(pwd)/x.sh`, `"$(<x.sh)"`, `git -c alias.x=!./x.sh` | `x.sh` |
 /// | `env -C tools ./x.sh`, `PATH=tools:$PATH x.sh` | `tools/x.sh` |
 /// | `./x.s*`, `./{x,y}.sh` | those that are there |
-fn mentioned(
-    text: &str,
-    whole: &str,
-    directories: &[PathBuf],
-    seen: &Seen<'_>,
-) -> BTreeSet<PathBuf> {
-    let places = |directories: &[PathBuf], word: &str| {
-        let named = NamedFiles { directories, home: seen.places().home() };
-        named.places(word).collect::<Vec<_>>()
-    };
-    // `pushd tools && ./x.sh` runs `tools/x.sh`, too.
-    let folders = path_words(whole).into_iter().flat_map(|word| places(directories, word));
+fn mentioned(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+    let wide = widened(text);
+    let only_stars = |word: &&str| word.chars().all(|c| "*./".contains(c));
+    let wide = path_words(&wide).into_iter().filter(|word| !only_stars(word));
+    // A name with blanks may stand in a text of another language: `open('a b.sh')`.
+    let quoted = text.split(['\'', '"', '`']).filter(|piece| piece.len() <= MAX_NAME);
+    let words: BTreeSet<&str> = path_words(text).into_iter().chain(wide).chain(quoted).collect();
+    let files = words.into_iter().flat_map(|word| at(word, bases, seen));
+    let files = files.map(|file| lexically_normal(&file)).filter(|file| file.is_file());
+    files.take(MAX_NAMED).collect()
+}
+
+/// What a word names, beginning in each of these folders. What a pattern names is what is there.
+fn at(word: &str, bases: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
+    if word.contains(['*', '?', '[']) {
+        let workspace = seen.places().workspace();
+        return bases.iter().filter_map(|it| workspace.matches(word, it)).flatten().collect();
+    }
+    NamedFiles { directories: bases, home: seen.places().home() }.places(word).collect()
+}
+
+/// The folders that the names in a text may be relative to: `pushd tools && ./x.sh` runs `tools/x.sh`, too.
+fn bases(whole: &str, directories: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
+    let words = path_words(whole).into_iter();
+    let folders = words.flat_map(|word| at(word, directories, seen));
     let folders = folders.filter(|it| it.is_dir() && it.starts_with(seen.places().root()));
-    let bases: BTreeSet<PathBuf> = folders.chain(directories.iter().cloned()).collect();
-    let bases: Vec<PathBuf> = bases.into_iter().take(MAX_FILES).collect();
-    let wide = braces_as_stars(text);
-    let words = path_words(text).into_iter().chain(path_words(&wide));
+    let bases: BTreeSet<PathBuf> = directories.iter().cloned().chain(folders).collect();
+    bases.into_iter().take(MAX_FOLDERS + 1).collect()
+}
+
+/// The files below the folders of a text that its commands may find. `None` where there are too many.
+fn found_below(parts: &[Part], bases: &[PathBuf], seen: &Seen<'_>) -> Option<BTreeSet<PathBuf>> {
     let workspace = seen.places().workspace();
-    let of = |word: &str| match word.contains(['*', '?', '[']) {
-        true => bases.iter().filter_map(|it| workspace.matches(word, it)).flatten().collect(),
-        false => places(&bases, word),
+    let below = bases.iter().map(|base| workspace.matches("**", base));
+    let below = below.collect::<Option<Vec<_>>>()?.into_iter().flatten();
+    let names =
+        parts.iter().filter(|part| is_finder(part)).map(searched).collect::<Option<Vec<_>>>();
+    let is_found = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let mut all = names.iter().flatten().flatten();
+        file.is_file() && (names.is_none() || all.any(|glob| glob.matches_folded(&name)))
     };
-    let files = words.flat_map(of).map(|file| lexically_normal(&file));
-    files.filter(|file| file.is_file()).take(MAX_NAMED).collect()
+    let found: BTreeSet<PathBuf> = below.filter(is_found).collect();
+    (found.len() <= MAX_NAMED).then_some(found)
+}
+
+/// The names that a `find` looks for: `*.sh` in `find . -name '*.sh'`. `None` for a command that finds others, too.
+fn searched(part: &Part) -> Option<Vec<Glob>> {
+    let words = part.argv();
+    let is_name = |word: &String| matches!(word.as_str(), "-name" | "-iname");
+    let is_not = |word: &String| matches!(word.as_str(), "!" | "-not" | "-o" | "-or" | ",");
+    let values = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| is_name(word));
+    let values: Vec<&String> = values.map(|(_, value)| value).collect();
+    // Sets and quoted characters are not read here.
+    let is_plain = !values.iter().any(|value| value.contains(['[', '\\']));
+    let is_known = is_plain && !values.is_empty() && !words.iter().any(is_not);
+    is_known.then(|| values.into_iter().map(|value| Glob::new(value)).collect())
 }
 
 /// The files that a command names, with the quotes removed: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
@@ -225,14 +293,30 @@ fn of_words(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
     files.take(MAX_NAMED).collect()
 }
 
-/// A text with `*` in place of each `{…}`, which matches at least what the shell makes of the braces.
-fn braces_as_stars(text: &str) -> String {
-    let mut pieces = text.split('{');
-    let first = pieces.next().unwrap_or_default().to_owned();
-    pieces.fold(first, |found, piece| match piece.split_once('}') {
-        Some((_, rest)) => found + "*" + rest,
-        None => found + "{" + piece,
-    })
+/// A text with `*` in place of what the shell puts there: `{a,b}`, `$x`, `${x}`. A pattern matches at least that.
+fn widened(text: &str) -> String {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let (mut wide, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(['{', '$']) {
+        let (before, from) = rest.split_at(at);
+        wide.push_str(before);
+        let braces = from.trim_start_matches('$');
+        rest = match braces.strip_prefix('{').and_then(|it| it.split_once('}')) {
+            Some((_, behind)) => {
+                wide.push('*');
+                behind
+            }
+            None if braces.len() < from.len() && braces.starts_with(is_of_name) => {
+                wide.push('*');
+                braces.trim_start_matches(is_of_name)
+            }
+            None => {
+                wide.push(' ');
+                from.get(1..).unwrap_or_default()
+            }
+        };
+    }
+    wide + rest
 }
 
 /// The value that may stand behind the letter of its option: `x.sql` in `-fx.sql`.

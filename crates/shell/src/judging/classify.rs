@@ -296,6 +296,7 @@ impl Classifier {
             activated: Vec::new(),
             visited: Vec::new(),
             entries_left: Cell::new(MAX_ENTRIES),
+            hands_on: false,
             scripts_left: Cell::new(MAX_SCRIPTS),
         };
         judging.list(commands, &[self.settings.workspace.start().to_owned()]);

@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
 use super::lists::MAX_DIRECTORIES;
-use super::simple::{Judging, Simple};
+use super::simple::{Judging, Lines, Simple};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
-use crate::places::links::lead_out;
-use crate::places::paths::{PathClass, is_secret};
-use crate::places::remotes::fetches_more;
+use crate::places::links::{is_one_word, lead_out, names_are_words};
+use crate::places::paths::{PathClass, Workspace, is_secret};
+use crate::places::remotes::{Remotes, fetches_more};
 use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Kind, Matched, ProgramMark};
+use crate::table::{Argument, Kind, Matched, ProgramMark};
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -159,13 +159,15 @@ impl Simple<'_> {
             return;
         }
         let named = matched.operands.iter().find(|it| *it.kind == Kind::Remote);
-        let remote = match named.map(|it| it.word.literal()) {
-            Some(None) => return self.ask("fetches from a remote that is known only when it runs"),
-            Some(Some(name)) => Some(name),
-            None => None,
+        let all = self.words.iter().any(|word| word.text == "--all");
+        let remotes = match named.map(|it| it.word.literal()) {
+            Some(None) => return self.ask("talks to a remote that is known only when it runs"),
+            Some(Some(name)) => Remotes::Named(name),
+            None if all => Remotes::All,
+            None => Remotes::Default,
         };
-        if let Some(why) = fetches_more(&judging.settings.workspace, remote, &self.here) {
-            self.ask(format!("`git fetch` may do more than fetch: {why}"));
+        if let Some(why) = fetches_more(&judging.settings.workspace, remotes, &self.here) {
+            self.ask(format!("`git` may do more than look at the remote: {why}"));
         }
     }
 
@@ -257,15 +259,46 @@ impl Simple<'_> {
         !matched.files && self.has_links_out(judging, matched)
     }
 
+    /// What is known about the lines that a command prints. A filter prints lines of its input.
+    pub(super) fn lines(
+        &self,
+        judging: &Judging<'_>,
+        matched: &Matched<'_, '_>,
+        filters: bool,
+    ) -> Lines {
+        match (matched.paths, self.input, matched.nul) {
+            (true, _, false) if judging.hands_on && self.prints_words(judging, matched) => {
+                Lines::Words
+            }
+            (true, _, false) => Lines::Paths,
+            (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
+            (true, _, true) => Lines::NulPaths,
+            (_, Lines::Paths | Lines::Words, false) if filters => self.input,
+            (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
+            _ => Lines::Unknown,
+        }
+    }
+
+    /// Whether each path that a program prints is one word and no option, and none is that of a link that leads out.
+    fn prints_words(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
+        let workspace = &judging.settings.workspace;
+        // A program prints a folder as it was given, below which it found a file.
+        let mut given = matched.operands.iter().filter(|one| is_searched(one));
+        workspace.looks()
+            && given.all(|one| is_one_word(&one.word.text))
+            && names_are_words(workspace, self.searched(workspace, matched), &judging.entries_left)
+    }
+
     /// Whether a link below the operands of a command, or below its directory if it has none, leads out.
     fn has_links_out(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         let workspace = &judging.settings.workspace;
-        if !workspace.looks() {
-            return false;
-        }
-        let named = matched.operands.iter().filter(|one| {
-            matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
-        });
+        workspace.looks()
+            && lead_out(workspace, self.searched(workspace, matched), &judging.entries_left)
+    }
+
+    /// The folders below which a command looks for files.
+    fn searched(&self, workspace: &Workspace, matched: &Matched<'_, '_>) -> Vec<PathBuf> {
+        let named = matched.operands.iter().filter(|one| is_searched(one));
         let mut bases: Vec<PathBuf> = Vec::new();
         for here in self.here.iter() {
             let texts = named.clone().filter_map(|one| one.word.literal());
@@ -275,8 +308,13 @@ impl Simple<'_> {
         if bases.is_empty() {
             bases.extend_from_slice(&self.here);
         }
-        lead_out(workspace, bases, &judging.entries_left)
+        bases
     }
+}
+
+/// Returns `true` for an operand below which a command looks for files.
+fn is_searched(one: &Argument<'_, '_>) -> bool {
+    matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
 }
 
 /// The directories, each of them once.

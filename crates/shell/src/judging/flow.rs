@@ -59,7 +59,7 @@ impl Judging<'_> {
                 self.one_after_another(lists, here)
             }
             (CompoundKind::While, [condition, body]) if let Some(read) = read_of(condition) => {
-                let value = if input == Lines::Paths { Value::Line } else { Value::Text };
+                let value = if input.are_paths() { Value::Line } else { Value::Text };
                 self.reading(compound, &read, &value, body, here)
             }
             (_, lists) => {
@@ -255,7 +255,7 @@ impl Judging<'_> {
         let ended = self.texts(&given, here);
         match given.as_slice() {
             // Split at blanks, a path becomes parts of one.
-            [only] if only.text == "$(…)" && ended == Lines::Paths => vec![Value::Line],
+            [only] if only.text == "$(…)" && ended.are_paths() => vec![Value::Line],
             _ => vec![Value::Text],
         }
     }
@@ -275,6 +275,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         file: None,
         digest: None,
         shares_operands: false,
+        fed: false,
         script: false,
         effects: Vec::new(),
         reasons: Vec::new(),

@@ -208,6 +208,7 @@ pub struct Part {
     pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Option<Arc<str>>,
     pub(crate) shares_operands: bool,
+    pub(crate) fed: bool,
     /// `true` for a script of the workspace that counts as a build.
     pub(super) script: bool,
     pub(crate) effects: Vec<Effect>,
@@ -244,6 +245,23 @@ impl Part {
     #[must_use]
     pub fn shares_operands(&self) -> bool {
         self.shares_operands
+    }
+
+    /// Returns `true` if the text gives the command input or operands that are not in its words: a pipe, a file, a
+    /// here-document, `xargs`. A command has what the compound command around it has.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///     .with_search_path(SearchPath::unchecked());
+    /// let judgement = classifier.judge("cat a | { sort; } && ls '|' && ls | xargs -n1 wc", Dialect::Bash);
+    /// let fed = judgement.parts().iter().filter(|part| part.is_fed()).map(|part| part.written_program());
+    /// assert_eq!(fed.collect::<Vec<_>>(), ["sort", "xargs", "wc"]);
+    /// ```
+    #[must_use]
+    pub fn is_fed(&self) -> bool {
+        self.fed
     }
 
     /// The program and its arguments, each with what the shell does to it.

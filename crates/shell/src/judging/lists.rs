@@ -15,13 +15,16 @@
 //!
 //! Beyond eight directories a person is asked: each path is judged in each of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value};
 use super::flow::is_plain;
 use super::judgement::{Reason, ReasonKind};
 use super::simple::{Judging, Lines, Simple};
-use super::values::{command_with_values, is_count, redirections_with_values, with_values};
+use super::values::{
+    Printed, TOPLEVEL, command_with_values, printed, redirections_with_values, with_values,
+};
+use crate::places::repository::toplevel;
 use crate::syntax::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
 use countersign::decision::ToolDecision;
 
@@ -96,13 +99,14 @@ impl Judging<'_> {
         for (number, stage) in pipeline.stages.iter().enumerate() {
             // Each stage but the first reads what the one before it prints.
             self.fed = fed || number > 0;
+            self.hands_on = pipeline.stages.iter().skip(number + 1).any(is_xargs);
             match stage {
                 Stage::Simple(command) => {
                     let with_values;
-                    let counts = command.words.iter().any(is_count);
+                    let prints = command.words.iter().any(|word| printed(word).is_some());
                     let bound = self.bindings.len();
                     self.bindings.extend(self.directory_of(command, here));
-                    let command = match self.bindings.is_empty() && !counts {
+                    let command = match self.bindings.is_empty() && !prints {
                         true => command,
                         false => {
                             with_values = command_with_values(&mut self.bindings, command);
@@ -143,18 +147,23 @@ impl Judging<'_> {
         (went, lines)
     }
 
-    /// The value of `PWD` for a command with it, unless a `cd` may have changed the directory.
+    /// The value of `PWD` for a command with it, unless a `cd` may have changed the directory, and the folder of the working tree.
     fn directory_of(&self, command: &SimpleCommand, here: &[PathBuf]) -> Option<Binding> {
-        let start = self.settings.workspace.start();
+        let workspace = &self.settings.workspace;
+        let [here] = here else { return None };
         let targets = command.redirections.iter().filter_map(|one| one.target.word());
-        let named = |word: &Word| word.parameters.iter().any(|name| name == "PWD");
-        let is_start = here.len() == 1 && here.iter().all(|directory| directory == start);
-        if !is_start || !command.words.iter().chain(targets).any(named) {
-            return None;
+        let mut words = command.words.iter().chain(targets);
+        let of_path = |name: &str, path: &Path| {
+            let word = Word::synthetic(path.to_str()?);
+            let value = Value::Word { plain: is_plain(&word.text), word };
+            Some(Binding { name: name.to_owned(), value, used: false })
+        };
+        if words.clone().any(|word| printed(word) == Some(Printed::Toplevel)) {
+            return of_path(TOPLEVEL, &toplevel(workspace, here)?);
         }
-        let word = Word::synthetic(start.to_str()?);
-        let value = Value::Word { plain: is_plain(&word.text), word };
-        Some(Binding { name: "PWD".to_owned(), value, used: false })
+        let named = |word: &Word| word.parameters.iter().any(|name| name == "PWD");
+        let is_start = here == workspace.start();
+        if is_start && words.any(named) { of_path("PWD", here) } else { None }
     }
 
     /// Adds an ASK to the last part.
@@ -168,4 +177,10 @@ impl Judging<'_> {
             });
         }
     }
+}
+
+/// Returns `true` if a stage makes operands of the lines that it reads.
+fn is_xargs(stage: &Stage) -> bool {
+    let is_one = |word: &Word| matches!(word.literal(), Some("xargs" | "gxargs"));
+    matches!(stage, Stage::Simple(command) if command.words.iter().any(is_one))
 }

@@ -240,6 +240,7 @@ impl<'a> Simple<'a> {
             file,
             digest,
             shares_operands: self.shares_operands,
+            fed: self.fed || self.appended,
             script: self.script,
             effects: self.effects,
             reasons: self.reasons,
@@ -436,14 +437,7 @@ impl<'a> Simple<'a> {
             .any(|one| matches!(one.kind, Kind::Read | Kind::Packed | Kind::Local));
         if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
-            left.lines = match (matched.paths, self.input, matched.nul) {
-                (true, _, false) => Lines::Paths,
-                (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
-                (true, _, true) => Lines::NulPaths,
-                (_, Lines::Paths, false) if filters => self.input,
-                (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
-                _ => Lines::Unknown,
-            };
+            left.lines = self.lines(judging, matched, filters);
         }
     }
 
@@ -535,11 +529,20 @@ impl<'a> Simple<'a> {
 pub(super) enum Lines {
     /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
     Paths,
-    /// The same, with NUL after each path.
+    /// The same, and no path is split, taken for an option, or that of a link that leads out of the workspace.
+    Words,
+    /// Paths with NUL after each of them.
     NulPaths,
     /// The same, and a path may be that of a link that leads out of the workspace.
     NulLinks,
     Unknown,
+}
+
+impl Lines {
+    /// Returns `true` if each line is a path.
+    pub(super) fn are_paths(self) -> bool {
+        matches!(self, Self::Paths | Self::Words)
+    }
 }
 
 /// The effect of a command on the commands after it.
@@ -569,6 +572,8 @@ pub(crate) struct Judging<'a> {
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.
     pub(super) entries_left: Cell<usize>,
+    /// Whether a later stage of the pipeline makes operands of lines: `xargs`.
+    pub(super) hands_on: bool,
     /// How many scripts may still be compared with what was committed, over all commands of the text.
     pub(super) scripts_left: Cell<usize>,
 }

@@ -10,6 +10,8 @@
 //! | `$f`, with a blank in the value | `$f` | expansion, as the shell splits it |
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
 //! | `-j$(nproc)` | a number | literal |
+//! | `git diff $(git merge-base main HEAD)` | a commit | literal |
+//! | `"$(git rev-parse --show-toplevel)/src"` | the path | literal |
 
 use super::bindings::{Binding, Value};
 use crate::names::globs::is_glob;
@@ -20,10 +22,20 @@ use crate::syntax::commands::{
 /// The word with the values of the variables in it.
 pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
     let mut given = word.clone();
-    if is_count(word) {
-        given.text = word.text.replace("$(…)", "8");
-        given.kind = WordKind::Literal;
-        given.split = false;
+    let known = match printed(word) {
+        Some(Printed::Count) => Some("8".to_owned()),
+        // Where there is none, nothing is printed, and a word that is not quoted is gone.
+        Some(Printed::Toplevel) if !word.split => {
+            let known = bindings.iter().find(|one| one.name == TOPLEVEL);
+            known.and_then(|one| match &one.value {
+                Value::Word { word, .. } => Some(word.text.clone()),
+                Value::Line | Value::Text => None,
+            })
+        }
+        Some(Printed::Toplevel | Printed::Commit) | None => None,
+    };
+    if let Some(known) = known {
+        put_printed(&mut given, &known);
         return given;
     }
     if !word.parameters.iter().any(|name| bindings.iter().any(|one| one.name == *name)) {
@@ -103,6 +115,15 @@ pub(super) fn command_with_values(
     bindings: &mut [Binding],
     command: &SimpleCommand,
 ) -> SimpleCommand {
+    let is_git = command.words.first().is_some_and(|word| word.literal() == Some("git"));
+    let mut with = |word: &Word| {
+        let mut given = with_values(bindings, word);
+        if is_git && printed(word) == Some(Printed::Commit) {
+            put_printed(&mut given, COMMIT);
+        }
+        given
+    };
+    let words = command.words.iter().map(&mut with).collect();
     SimpleCommand {
         assignments: command
             .assignments
@@ -112,7 +133,7 @@ pub(super) fn command_with_values(
                 value: with_values(bindings, &one.value),
             })
             .collect(),
-        words: command.words.iter().map(|word| with_values(bindings, word)).collect(),
+        words,
         redirections: redirections_with_values(bindings, &command.redirections),
         span: command.span.clone(),
     }
@@ -143,17 +164,60 @@ pub(super) fn redirections_with_values(
     all.iter().map(&mut with).collect()
 }
 
-/// Returns `true` if a word has the number of processors in it, as in `-j$(nproc)`, and nothing else that is not known.
-pub(super) fn is_count(word: &Word) -> bool {
-    let [commands] = word.substitutions.as_slice() else { return false };
-    let [pipeline] = commands.pipelines.as_slice() else { return false };
-    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
-    word.parameters.is_empty()
+/// The name of the value that `$(git rev-parse --show-toplevel)` has, which is no name of a variable.
+pub(super) const TOPLEVEL: &str = "git rev-parse --show-toplevel";
+
+/// A commit, as git prints it.
+const COMMIT: &str = "8f3c2a1b9d4e5f60718293a4b5c6d7e8f9012345";
+
+/// What a substitution prints, where that is known before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Printed {
+    /// The number of processors: `-j$(nproc)`.
+    Count,
+    /// A commit, or nothing. Only git is sure to take it for one.
+    Commit,
+    /// The folder of the working tree, or nothing.
+    Toplevel,
+}
+
+/// Returns what the only substitution in a word prints, if nothing else in it is unknown.
+pub(super) fn printed(word: &Word) -> Option<Printed> {
+    let [commands] = word.substitutions.as_slice() else { return None };
+    let [pipeline] = commands.pipelines.as_slice() else { return None };
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return None };
+    let is_alone = word.parameters.is_empty()
         && word.text.matches('$').count() == 1
         && !is_glob(&word.text)
         && command.assignments.is_empty()
-        && command.redirections.is_empty()
-        && command.argv().is_some_and(|argv| argv == ["nproc"])
+        && command.redirections.iter().all(drops_errors);
+    let argv = command.argv().filter(|_| is_alone)?;
+    let is_name = |name: &&str| !name.starts_with('-');
+    match argv.as_slice() {
+        ["nproc"] => Some(Printed::Count),
+        ["git", "rev-parse", "--show-toplevel"] => Some(Printed::Toplevel),
+        ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] => {
+            Some(Printed::Commit)
+        }
+        ["git", "merge-base", one, other] if [one, other].into_iter().all(is_name) => {
+            Some(Printed::Commit)
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` for `2>/dev/null`.
+fn drops_errors(redirection: &Redirection) -> bool {
+    let is_null = |word: &Word| word.literal() == Some("/dev/null");
+    redirection.fd == Some(2)
+        && matches!(&redirection.target, RedirectionTarget::Write(word) if is_null(word))
+}
+
+/// Puts what a substitution prints into its word.
+fn put_printed(word: &mut Word, known: &str) {
+    word.text = word.text.replace("$(…)", known);
+    word.kind = WordKind::Literal;
+    word.split = false;
 }
 
 /// Literal text, and the variable behind it: its name, and how it is written.

@@ -40,7 +40,7 @@ impl Simple<'_> {
         if *kind == Kind::RunAppended {
             self.input = match (self.input, matched.nul) {
                 (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
-                (Lines::Paths, false) => Lines::Paths,
+                (input @ (Lines::Paths | Lines::Words), false) => input,
                 _ => Lines::Unknown,
             };
         }
@@ -133,11 +133,11 @@ impl Simple<'_> {
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
     pub(crate) fn appended(&mut self, name: &str, entry: &ProgramEntry) {
-        if !entry.takes_only_harmless() {
+        if !entry.takes_only_harmless() && self.input != Lines::Words {
             self.ask(format!("`{name}` gets arguments from its input that may be options"));
         }
         match self.input {
-            Lines::NulPaths => {}
+            Lines::NulPaths | Lines::Words => {}
             // Text from the pipe could be printed by `cat` as well.
             _ if entry.only_prints() => {}
             Lines::Paths | Lines::NulLinks if entry.hides_content() => {}

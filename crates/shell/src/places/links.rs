@@ -3,10 +3,12 @@
 //! A folder of the workspace may hold a link to a file elsewhere. `cat LINK` is judged by where the link leads, and
 //! `grep -R`, `rg -L` and `find … -exec cat {} +` find it by themselves. So where a program follows the links that it
 //! finds, or hands their paths on to one that reads them, the folders are looked through first. Beyond 10 000 files for
-//! one text, a person is asked.
+//! one text, a person is asked. `xargs` splits the paths that it reads at blanks and quotes, so that the names are looked at for
+//! these in the same way.
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 
@@ -17,7 +19,33 @@ pub(crate) const MAX_ENTRIES: usize = 10_000;
 
 /// Returns `true` if a link below these folders leads out of the workspace, or to a secret. Also if there are too
 /// many files to tell.
-pub(crate) fn lead_out(workspace: &Workspace, mut open: Vec<PathBuf>, left: &Cell<usize>) -> bool {
+pub(crate) fn lead_out(workspace: &Workspace, open: Vec<PathBuf>, left: &Cell<usize>) -> bool {
+    any_below(workspace, open, left, |_| false)
+}
+
+/// Returns `true` if no name below these folders is split by `xargs` or may be an option, and no link leads out.
+pub(crate) fn names_are_words(
+    workspace: &Workspace,
+    open: Vec<PathBuf>,
+    left: &Cell<usize>,
+) -> bool {
+    !any_below(workspace, open, left, |name| !name.to_str().is_some_and(is_one_word))
+}
+
+/// Returns `true` if `xargs` makes one operand of a path, and that is no option.
+pub(crate) fn is_one_word(path: &str) -> bool {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !"'\"\\".contains(c);
+    !path.starts_with('-') && path.chars().all(is_plain)
+}
+
+/// Returns `true` if one of these names is below the folders, or a link that leads out of the workspace, or to a secret. Also
+/// if there are too many files to tell.
+fn any_below(
+    workspace: &Workspace,
+    mut open: Vec<PathBuf>,
+    left: &Cell<usize>,
+    is_one: impl Fn(&OsStr) -> bool,
+) -> bool {
     let mut linked = HashSet::new();
     while let Some(folder) = open.pop() {
         // A file has no entries, and what this process cannot read its programs cannot read either.
@@ -28,6 +56,9 @@ pub(crate) fn lead_out(workspace: &Workspace, mut open: Vec<PathBuf>, left: &Cel
                 None => return true,
             }
             let Ok(kind) = entry.file_type() else { return true };
+            if is_one(&entry.file_name()) {
+                return true;
+            }
             if kind.is_dir() {
                 open.push(entry.path());
             } else if kind.is_symlink() {

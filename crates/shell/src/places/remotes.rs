@@ -18,11 +18,21 @@ use super::repository::{Setting, common_folder, names_programs, settings};
 /// Hooks that run while something is fetched.
 const HOOKS: &[&str] = &["reference-transaction", "pre-auto-gc"];
 
-/// Why a fetch from this remote, or from the one that git takes by itself, may do more than bring what is new. `None` where
-/// it does not, which is not known in a [`lexical`](Workspace::lexical) workspace.
+/// The remotes that a command fetches from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Remotes<'a> {
+    Named(&'a str),
+    /// The one that git takes by itself.
+    Default,
+    /// Each that the settings have: `git fetch --all`.
+    All,
+}
+
+/// Why a fetch from these remotes may do more than bring what is new. `None` where it does not, which is not known in a
+/// [`lexical`](Workspace::lexical) workspace.
 pub(crate) fn fetches_more(
     workspace: &Workspace,
-    remote: Option<&str>,
+    remote: Remotes<'_>,
     here: &[PathBuf],
 ) -> Option<&'static str> {
     if !workspace.looks() {
@@ -37,7 +47,7 @@ pub(crate) fn fetches_more(
     Some("there is no repository with settings that could be read")
 }
 
-fn problem(dot: &Path, remote: Option<&str>, here: &[PathBuf]) -> Option<&'static str> {
+fn problem(dot: &Path, remote: Remotes<'_>, here: &[PathBuf]) -> Option<&'static str> {
     const UNREADABLE: Option<&str> = Some("the settings of the repository cannot be read");
     if names_programs(dot).unwrap_or(true) {
         return Some("the settings of the repository may run programs");
@@ -62,8 +72,12 @@ fn problem(dot: &Path, remote: Option<&str>, here: &[PathBuf]) -> Option<&'stati
         return Some(why);
     }
     let named = match remote {
-        Some(name) => vec![name],
-        None => {
+        Remotes::Named(name) => vec![name],
+        Remotes::All => {
+            let of_remotes = all.iter().filter(|it| it.section == "remote");
+            of_remotes.map(|it| it.of.as_str()).collect()
+        }
+        Remotes::Default => {
             let of_branches = all.iter().filter(|it| it.section == "branch" && it.key == "remote");
             of_branches.map(|it| it.value.as_str()).chain(["origin"]).collect()
         }

@@ -39,6 +39,35 @@ pub(crate) fn runs_programs(workspace: &Workspace) -> bool {
     false
 }
 
+/// The folder that `git rev-parse --show-toplevel` prints in a directory of the workspace. `None` where settings, variables or
+/// links may lead elsewhere, and in a [`lexical`](Workspace::lexical) workspace.
+pub(crate) fn toplevel(workspace: &Workspace, here: &Path) -> Option<PathBuf> {
+    let is_moved = ["GIT_DIR", "GIT_WORK_TREE"].iter().any(|name| std::env::var_os(name).is_some());
+    if !workspace.looks() || is_moved || !fs::canonicalize(here).is_ok_and(|it| it == here) {
+        return None;
+    }
+    let is_repository =
+        |at: &&Path| fs::symlink_metadata(at.join(".git")).is_ok() || at.join("HEAD").exists();
+    let inside = |at: &&Path| at.starts_with(workspace.root());
+    let top = here.ancestors().take_while(inside).find(is_repository)?;
+    let dot = top.join(".git");
+    let is_folder = fs::symlink_metadata(&dot).is_ok_and(|it| it.is_dir());
+    let is_plain = |file: &str| match bounded_text(&dot.join(file), MAX_CONFIGURATION) {
+        Ok(None) => true,
+        Ok(Some(text)) => settings(&text).is_some_and(|all| {
+            let moves = |it: &Setting| match (it.section.as_str(), it.key.as_str()) {
+                ("core", "bare") => it.value != "false",
+                ("core", "worktree") | ("include" | "includeif", _) => true,
+                _ => false,
+            };
+            !all.iter().any(moves)
+        }),
+        Err(_) => false,
+    };
+    let is_known = is_folder && ["config", "config.worktree"].into_iter().all(is_plain);
+    is_known.then(|| top.to_owned())
+}
+
 /// Returns `true` if commands that read a working tree of the workspace's repository may run programs that its settings name.
 pub(crate) fn worktree_runs_programs(tree: &Path) -> bool {
     names_programs(&tree.join(".git")).unwrap_or(true)

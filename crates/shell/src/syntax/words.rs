@@ -338,7 +338,7 @@ impl Lexer<'_> {
         if is_length { refused("the length of a parameter is not analysed") } else { Ok(length) }
     }
 
-    /// Reads `{}`, or braces within a word that no shell expands, as in `HEAD@{1}`.
+    /// Reads `{}`, or braces within a word that no shell expands, as in `HEAD@{1}` and `repos/{owner}/x`.
     fn brace(&mut self, word: &mut OpenWord) -> Result<(), Stop> {
         let rest = self.rest();
         let end = rest.find('}').unwrap_or_default();
@@ -356,11 +356,14 @@ impl Lexer<'_> {
             inside.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '@'));
         let alone = inside.is_empty() && word.start == self.at && word.text.is_empty();
         let after_at = word.text.ends_with('@') && !inside.is_empty();
+        let in_path = word.text.ends_with('/')
+            && !inside.is_empty()
+            && inside.chars().all(|c| c.is_ascii_alphabetic());
         // `-I{}`: empty braces within a word are no expansion.
         let within = inside.is_empty() && word.start < self.at;
         if end == 0
             || !plain
-            || !(alone || after_at || within)
+            || !(alone || after_at || in_path || within)
             || (alone
                 && rest.get(2..).is_some_and(|rest| {
                     !rest.is_empty() && !rest.starts_with([' ', '\t', '\n', ';', '|', ')'])

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(super) use arguments::{Matched, matched};
+pub(super) use arguments::{Argument, Matched, matched};
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
 pub(super) use unmatched::Unmatched;
 pub(super) use words::{SENDS_OUT, is_known_word, parts};

@@ -103,6 +103,8 @@ pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
         Some((beginning, end)) => {
             // A continuation stays below what it continues.
             let stays = |rest: &str| rest.split('/').all(|part| part != "..");
+            // `gh api` puts the repository of the folder in the place of these.
+            let text = text.replace("/{owner}", "/o").replace("/{repo}", "/r");
             text.strip_prefix(beginning).and_then(|rest| rest.strip_suffix(end)).is_some_and(
                 |rest| rest.chars().all(plain) && stays(rest) && !releases(beginning, rest),
             )
