@@ -159,7 +159,7 @@ pub fn propose(
 }
 
 /// A file without rules.
-const NOTHING: &str = "version = 1\n";
+const NOTHING: &str = "version = 2\n";
 /// The id of a rule that has no number yet.
 const ID: &str = "proposed-0";
 
@@ -284,16 +284,14 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
 
     /// A rule about the arguments of a tool: each has one of the values that were approved, and no other one is there.
     fn by_arguments(&self, calls: &[&ApprovedCall<'_>]) -> Result<TriedRule, String> {
-        let entry = calls.first().map(|it| it.entry).ok_or("there is no call")?;
         let (mut conditions, mut own) = (Vec::new(), BTreeSet::new());
         own.extend(calls.iter().flat_map(|it| it.entry.args.keys()));
         for name in &own {
             conditions.push(condition(name, calls)?);
         }
-        let same_tool = self.entries.iter().filter(|it| pattern(it) == pattern(entry));
-        let others: BTreeSet<&String> = same_tool.flat_map(|it| it.args.keys()).collect();
-        let none = others.difference(&own).map(|name| format!("{}.exists = false", field(name)));
-        conditions.extend(none);
+        if !conditions.is_empty() {
+            conditions.push("no_other_arguments = true".to_owned());
+        }
         self.tried(calls, &conditions)
     }
 
@@ -573,7 +571,7 @@ fn arguments(entry: &JournalEntry) -> impl Iterator<Item = (&String, &Value)> {
 
 impl fmt::Display for ProposedRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("version = 1\n")?;
+        f.write_str(NOTHING)?;
         for it in &self.rules {
             let (approvals, calls) = (it.approvals, show::counted(it.calls.len(), "call"));
             writeln!(f, "\n# {approvals} approvals of {calls}:")?;
@@ -591,6 +589,9 @@ impl fmt::Display for ProposedRules {
             }
             if let Some(test) = &it.test {
                 writeln!(f, "# A test of it, for `[test]`: allow = {test}")?;
+            }
+            if it.rule.contains("\nwhere.command.") {
+                writeln!(f, "# It is about this command in each folder that an agent works in.")?;
             }
             writeln!(f, "{}", it.rule)?;
         }

@@ -127,9 +127,9 @@ reason = "no"
 #[test]
 fn a_denial_by_the_clients_own_name_is_about_the_tool() {
     let none = serde_json::Map::new();
-    let decided = |rule: &str, tool: &str, client: &str| {
+    let decided_in = |version: u8, rule: &str, tool: &str, client: &str| {
         let reason = if rule.starts_with("deny") { "reason = 'no'\n" } else { "" };
-        let text = format!("version = 1\n[[rule]]\nid = 'r'\n{rule}\n{reason}");
+        let text = format!("version = {version}\n[[rule]]\nid = 'r'\n{rule}\n{reason}");
         rules(&text).decide(&RuleCall::new(tool, &none).toolset(client)).decision()
     };
     for (name, tool) in [
@@ -139,12 +139,24 @@ fn a_denial_by_the_clients_own_name_is_about_the_tool() {
         ("Bash", "shell"),
         ("Read", "read_file"),
         ("claude:WebFetch", "fetch"),
+        ("Bash*", "shell"),
+        ("?ash", "shell"),
+        ("bash", "shell"),
+        ("set:claude/Edit", "edit_file"),
+        ("set:c*/Mult*", "edit_file"),
+        ("client:Bash", "shell"),
     ] {
+        // Patterns for tools of any client came with the second version of the format.
+        let decided = |rule: &str, tool: &str, client: &str| match name.starts_with("client:") {
+            true => decided_in(2, rule, tool, client),
+            false => decided_in(1, rule, tool, client),
+        };
         assert_eq!(decided(&format!("deny = '{name}'"), tool, "claude"), Deny, "{name}");
         assert_ne!(decided(&format!("allow = '{name}'"), tool, "claude"), Allow, "{name}");
         // A tool of the host's own program, or of a server, is none of the agent's.
         assert_ne!(decided(&format!("deny = '{name}'"), tool, "mine"), Deny, "{name}");
     }
+    let decided = |rule: &str, tool: &str, client: &str| decided_in(1, rule, tool, client);
     assert_eq!(decided("deny = 'run_shell_command'", "shell", "gemini"), Deny);
     assert_ne!(decided("deny = 'gemini:run_shell_command'", "shell", "claude"), Deny);
     assert_ne!(decided("deny = 'claude:Edit'", "read_file", "claude"), Deny);

@@ -64,11 +64,32 @@ fn a_proposal_brings_its_test() {
     for it in &found.rules {
         let test = it.test.as_deref().unwrap();
         assert!(found.to_string().contains(&format!("for `[test]`: allow = {test}")), "{found}");
-        let file = format!("version = 1\n{}\n[test]\nallow = {test}\n", it.rule);
+        let file = format!("version = 2\n{}\n[test]\nallow = {test}\n", it.rule);
         let rules = Rules::builder().lexical().text("mine.toml", file).load().unwrap();
         let found = countersign_rules::lint(&rules, None);
         assert!(found.iter().all(|it| it.kind != "untested"), "{found:?}");
     }
+}
+
+/// R7: "the narrowest rules": a rule about approved calls allows none with one argument more, and says that a command is allowed
+/// in each folder.
+#[test]
+fn a_proposal_allows_no_further_argument() {
+    let merge = |value: Value| entry("mcp:hub/merge", value, true);
+    let mut entries =
+        vec![merge(json!({"pr": 5})), merge(json!({"pr": 5})), merge(json!({"pr": 5}))];
+    entries.extend(commands(&[("npm install left-pad", true); 3]));
+    let found = proposed(&entries);
+    let text = found.to_string();
+    assert!(text.contains("in each folder that an agent works in"), "{text}");
+    let rules = with(&text).unwrap();
+    let decided = |value: Value| {
+        let args = args(value);
+        rules.decide(&RuleCall::named("mcp:hub/merge", &args)).decision()
+    };
+    assert_eq!(decided(json!({"pr": 5})), ToolDecision::Allow);
+    assert_eq!(decided(json!({"pr": 5, "admin": true})), ToolDecision::Ask);
+    assert_eq!(decided(json!({"pr": 6})), ToolDecision::Ask);
 }
 
 /// Calls of one kind that no rule covers are one line, with their number.
@@ -171,7 +192,7 @@ fn a_tool_of_a_server_gets_its_arguments_and_no_other_one() {
     ]);
     let [one] = &found.rules[..] else { panic!("{found}") };
     assert!(one.rule.contains("allow = \"mcp:bank/pay\""), "{found}");
-    let rules = with(&format!("version = 1\n{}", one.rule)).unwrap();
+    let rules = with(&format!("version = 2\n{}", one.rule)).unwrap();
     let decide =
         |value: Value| rules.decide(&RuleCall::named("mcp:bank/pay", &args(value))).decision();
     assert_eq!(decide(json!({"amount": 900, "to": "landlord"})), ToolDecision::Allow);
@@ -264,7 +285,7 @@ fn no_condition_is_left_out_of_a_proposal() {
         assert_eq!(found.uncovered.iter().map(|it| it.approvals).sum::<usize>(), entries.len());
     }
     let found = proposed(&["a", "b", "c"].map(|it| read(format!("/opt/docs/{it}"))));
-    assert!(found.rules[0].rule.ends_with("where.path.within = \"/opt/docs\""), "{found}");
+    assert!(found.rules[0].rule.contains("\nwhere.path.within = \"/opt/docs\"\n"), "{found}");
     // An argument that only some calls have is none of a rule about all of them.
     let mail = |value: Value| entry("mcp:mail/send", value, true);
     let (bare, copied) = (json!({"to": "ann"}), json!({"to": "ann", "cc": "bob"}));

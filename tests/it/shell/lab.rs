@@ -219,7 +219,6 @@ node --version
 black --version
 ruff --version
 mypy --version
-pytest --version
 coverage --version
 pylint --version
 isort --version

@@ -12,8 +12,8 @@
 //! brings. `client:todo` is a tool of any coding agent that the table of its tools has, by its name there, and of nothing
 //! else: neither a tool of a server nor one of the host's own program that has the same name.
 //!
-//! A rule that denies or asks may name a tool of the vocabulary by a coding agent's own name for it, too: `claude:Edit` or `Edit`
-//! for `edit_file`.
+//! A rule that denies or asks may name a tool of the vocabulary by a coding agent's own name for it, too: `claude:Edit`, `Edit`,
+//! `set:claude/Edit` or `Edit*` for `edit_file`.
 //!
 //! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
 //! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
@@ -147,8 +147,9 @@ impl ToolPattern {
     /// what coding agents call so.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let own = self.literal();
-        let known = own.into_iter().flat_map(|name| CLIENTS.iter().filter_map(|it| it.get(name)));
-        own.into_iter().chain(known.map(|(kind, _)| kind.name()))
+        let named = move |name: &str| own.is_some_and(|own| own.eq_ignore_ascii_case(name));
+        let known = CLIENTS.iter().flat_map(move |it| it.kinds(named));
+        own.into_iter().chain(known.map(|kind| -> &str { kind.name() }))
     }
 
     /// The name, if only one tool name matches, of any toolset or server.
@@ -192,15 +193,15 @@ impl ToolPattern {
     /// Returns `true` if the pattern has a coding agent's own name of the tool, `claude:Edit` or `Bash`, and the call one of the
     /// vocabulary, `edit_file` or `shell`. A rule that denies or asks is about it by either name.
     fn is_of_clients_own(&self, call: &RuleCall<'_>) -> bool {
-        let client = call.toolset_as_set().and_then(client_of);
+        let Some(client) = call.toolset_as_set().and_then(client_of) else { return false };
         let is_named = match &self.source {
-            ToolOrigin::Client(named) => client.is_some_and(|client| client.name == *named),
-            ToolOrigin::Any => true,
-            _ => false,
+            ToolOrigin::Client(named) => client.name == *named,
+            ToolOrigin::Toolset(set) => set.matches_folded(client.name),
+            ToolOrigin::Any | ToolOrigin::AnyClient => true,
+            ToolOrigin::Server(_) => false,
         };
-        let name = self.literal().filter(|_| is_named);
-        let known = name.and_then(|name| client?.get(name));
-        known.is_some_and(|(kind, _)| kind.name() == call.tool)
+        let mut kinds = client.kinds(|name| self.name.matches_folded(name));
+        is_named && kinds.any(|kind| kind.name() == call.tool)
     }
 
     pub(crate) fn is_literal(&self) -> bool {

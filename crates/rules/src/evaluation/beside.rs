@@ -9,9 +9,10 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::format::rule::Rule;
+use crate::format::rule_file::RuleFile;
 use crate::matching::condition::FieldPath;
 use crate::matching::seen::Seen;
 use crate::readings::argument;
@@ -171,6 +172,29 @@ pub(crate) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
         })
     };
     unread.iter().find(|unread| !names(unread)).map(|unread| unread.why.clone())
+}
+
+/// Why a rule that allows is silent about a call before its conditions are looked at: the file of a project was not approved, or the
+/// call has an argument that a rule with `no_other_arguments` does not name.
+pub(crate) fn allows_nothing(
+    file: &RuleFile,
+    rule: &Rule,
+    args: &Map<String, Value>,
+) -> Option<String> {
+    if !file.widens {
+        let why =
+            "the project's file was not approved in its present form, so that it allows nothing";
+        return Some(why.to_owned());
+    }
+    let conditions = || rule.whole.iter().chain(&rule.commands);
+    let is_named = |name: &&String| {
+        conditions().any(|condition| match &condition.field {
+            FieldPath::Named(path) => path.first() == Some(*name),
+            FieldPath::AnyPath | FieldPath::Run => false,
+        })
+    };
+    let other = args.keys().find(|name| rule.no_other_arguments && !is_named(name))?;
+    Some(format!("the call has the argument `{}`, which the rule does not name", escape(other)))
 }
 
 /// The fields as one reason.

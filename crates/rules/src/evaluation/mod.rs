@@ -231,10 +231,8 @@ impl Evaluation<'_> {
     }
 
     fn allows(&mut self, file: &RuleFile, rule: &Rule) {
-        if !file.widens {
-            return self.missed(file, rule, None, || {
-                "the project's file was not approved in its present form, so that it allows nothing".into()
-            });
+        if let Some(why) = beside::allows_nothing(file, rule, self.seen.call.args) {
+            return self.missed(file, rule, None, || why);
         }
         let (answer, at) = self.whole(rule, Reading::Allowing);
         if answer != Truth::Yes {

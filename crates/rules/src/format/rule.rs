@@ -41,6 +41,10 @@ pub(super) const KEYS: &[(&str, &str)] = &[
         "title",
         "The call in one line, for the person who is asked: `{field}` stands for an argument. Of version 2.",
     ),
+    (
+        "no_other_arguments",
+        "The rule allows calls whose arguments it names in `where`, each of them. Of version 2.",
+    ),
     ("every_time", "No answer in advance applies to the question."),
     ("people", "How many different people have to approve the call. Of version 2."),
     ("not_the_requester", "The person that the call is made for may not approve it. Of version 2."),
@@ -68,6 +72,8 @@ pub(crate) struct Rule {
     pub(crate) exceptions: Vec<Vec<Condition>>,
     pub(crate) reason: Option<String>,
     pub(crate) title: Option<Arc<str>>,
+    /// `true` for a rule that allows no call with an argument on which it has no condition.
+    pub(crate) no_other_arguments: bool,
     pub(crate) every_time: bool,
     pub(crate) people: Option<RulePeople>,
     pub(crate) at_most: Option<AtMost>,
@@ -119,7 +125,6 @@ impl Rule {
         let people = RulePeople::read(source, found, effect);
         let at_most = of("at_most").and_then(|(span, item)| at_most(source, &span, item, effect));
         let (commands, whole) = where_.partition(Condition::is_of_commands);
-        let (line, _) = source.place(item.span().start);
         let Some((digest, shown)) = digest(found) else {
             source.problem(
                 &item.span(),
@@ -138,10 +143,11 @@ impl Rule {
             exceptions: exceptions.unwrap_or_default(),
             reason,
             title: of("title").and_then(|(span, it)| Self::title(source, &span, it, effect)),
+            no_other_arguments: no_other_arguments(source, of("no_other_arguments"), allows),
             every_time: every_time.unwrap_or_default() || people.is_some(),
             people,
             at_most,
-            line,
+            line: source.place(item.span().start).0,
             span: item.span(),
         };
         rule.check(source);
@@ -263,6 +269,20 @@ impl Rule {
             FieldPath::AnyPath | FieldPath::Run => None,
         })
     }
+}
+
+fn no_other_arguments(
+    source: &mut Source,
+    found: Option<(Range<usize>, &Item<'_>)>,
+    allows: bool,
+) -> bool {
+    let Some((span, item)) = found else { return false };
+    source.needs_version(&span, 2, "no_other_arguments");
+    if !allows {
+        let why = "`no_other_arguments` makes a rule narrower, so only a rule with `allow` has it";
+        source.problem(&span, why);
+    }
+    boolean(source, "`no_other_arguments`", item).unwrap_or_default()
 }
 
 pub(crate) fn unknown(key: &str) -> String {

@@ -73,7 +73,7 @@ fn rule_schema(texts: &Value) -> Value {
                 "additionalProperties": false,
                 "properties": {"has_read": texts, "has_not_read": texts}
             }),
-            "every_time" | "not_the_requester" => json!({"type": "boolean"}),
+            "every_time" | "not_the_requester" | "no_other_arguments" => json!({"type": "boolean"}),
             "people" => {
                 json!({"type": "integer", "minimum": 1, "maximum": rule_people::MAX_PEOPLE})
             }

@@ -109,6 +109,12 @@ impl ClientTools {
         found.map(|(_, kind, renames)| (*kind, *renames))
     }
 
+    /// The kinds of the tools whose names, the client's own, are such.
+    pub(crate) fn kinds(&self, is_such: impl Fn(&str) -> bool) -> impl Iterator<Item = CommonTool> {
+        let rows = self.rows.iter().filter(move |(names, ..)| names.iter().any(|it| is_such(it)));
+        rows.map(|(_, kind, _)| *kind)
+    }
+
     /// The client's names of all tools that are known, also of those that have no place in the vocabulary.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let rows = self.rows.iter().flat_map(|(names, ..)| names.iter().copied());

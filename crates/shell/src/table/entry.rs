@@ -393,15 +393,15 @@ impl ProgramEntry {
 
     /// The effects of `--help` or `--version` as the only argument. `None` if the entry refuses it.
     ///
-    /// Where the entry does not say it, a program that runs code of the workspace may do so here, too: many load the project
-    /// before they read their arguments.
+    /// Where the entry does not say it, a program that does more than read may run code of the workspace: many load the
+    /// project, or plugins that it names, before they read their arguments.
     pub(super) fn helps(&self, option: &str) -> Option<&Does> {
         let described = match self.forms.help.iter().find(|(known, _)| known == option) {
             Some((_, does)) => return Some(does),
             None => self.options.get(option),
         };
         let builds = match described {
-            None => self.builds(),
+            None => self.builds() || !matches!(self.does, Does::Reads) || self.says_nothing(),
             Some(OptionForm::Flag) => matches!(self.does, Does::Builds | Does::Formats),
             Some(_) => return None,
         };
