@@ -1625,6 +1625,25 @@ fn a_client_of_the_hook_is_named_in_its_own_file_only() {
     }
 }
 
+/// A repository may put a link to a device in the place of a client's settings, so that they are read by `settings_text`, within
+/// bounds. What else the hook reads is its own, or the user's.
+#[test]
+fn a_clients_files_are_read_within_bounds() {
+    let own = ["asking/allowed.rs", "installing/named.rs", "judging/environment.rs"];
+    // The installed settings, which are changed and put back.
+    let installed = ["installing/file.rs", "installing/mod.rs"];
+    for path in sources() {
+        let Some(file) = path.strip_prefix("crates/cli/src/hook/") else { continue };
+        let text = read(&path);
+        let mut code =
+            without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+        let is_listed = own.iter().chain(&installed).any(|known| *known == file);
+        let reads =
+            code.find(|line| line.contains("read_to_string(") || line.contains("fs::read("));
+        assert!(is_listed || reads.is_none(), "{path}: read this by `settings_text`: {reads:?}");
+    }
+}
+
 #[test]
 fn the_methods_of_a_type_are_in_at_most_two_files_of_a_module() {
     let mut found: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();

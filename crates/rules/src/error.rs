@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use countersign::show::escape;
+
 /// One problem of a file of rules, with its place.
 ///
 /// ```
@@ -50,7 +52,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.text)
+        // A file of a repository chooses its name, and the words that a problem quotes.
+        let lines: Vec<String> = self.text.split('\n').map(escape).collect();
+        let (file, text) = (escape(&self.file), lines.join("\n"));
+        write!(f, "{file}:{}:{}: {text}", self.line, self.column)
     }
 }
 

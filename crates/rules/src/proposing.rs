@@ -271,7 +271,11 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         let mut classes = CLASSES.to_vec();
         let Ok(mut narrowest) = rule(&classes) else {
             // The effects of the command are in no class, such as changes of a repository.
-            return self.tried(calls, std::slice::from_ref(&runs));
+            let tried = self.tried(calls, std::slice::from_ref(&runs))?;
+            return match words.contains(' ') {
+                true => Ok(tried),
+                false => Err("a rule about all that this program does would be too wide".into()),
+            };
         };
         for class in CLASSES {
             let fewer: Vec<&str> = classes.iter().copied().filter(|it| it != class).collect();
@@ -288,6 +292,12 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         own.extend(calls.iter().flat_map(|it| it.entry.args.keys()));
         for name in &own {
             conditions.push(condition(name, calls)?);
+        }
+        let values =
+            |name: &str| calls.iter().map(|it| it.entry.args.get(name)).collect::<Vec<_>>();
+        let differs = |name: &&&String| values(name).windows(2).any(|it| it.first() != it.last());
+        if own.iter().filter(differs).count() > 1 {
+            return Err("several arguments differ, and a rule would allow each with each".into());
         }
         if !conditions.is_empty() {
             conditions.push("no_other_arguments = true".to_owned());
@@ -357,7 +367,9 @@ fn condition(name: &str, calls: &[&ApprovedCall<'_>]) -> Result<String, String> 
     let are_texts = different.iter().all(|value| value.is_string());
     if name == "path" && are_texts && different.len() > 2 {
         let folder = folder(calls)?;
-        return Ok(format!("where.path.within = {}", quoted(&folder.to_string_lossy())));
+        // What is below the folder, and not the folder itself.
+        let below = format!("{}/**/*", folder.to_string_lossy());
+        return Ok(format!("where.path.path = {}", quoted(&below)));
     }
     if different.len() > MAX_VALUES {
         return Err(format!("{} has more than {MAX_VALUES} values", argument()));
@@ -591,7 +603,9 @@ impl fmt::Display for ProposedRules {
                 writeln!(f, "# A test of it, for `[test]`: allow = {test}")?;
             }
             if it.rule.contains("\nwhere.command.") {
-                writeln!(f, "# It is about this command in each folder that an agent works in.")?;
+                let about =
+                    "in each folder that an agent works in; `runs` is about its first words";
+                writeln!(f, "# It allows the command {about}.")?;
             }
             writeln!(f, "{}", it.rule)?;
         }

@@ -38,8 +38,8 @@ use crate::{Part, lexically_normal};
 /// Programs that run the files that they are given, whatever these are called.
 const INTERPRETERS: &[&str] = &[
     ".", "ash", "awk", "bash", "bun", "dash", "deno", "exec", "fish", "gawk", "ksh", "lua", "node",
-    "perl", "php", "pwsh", "pypy", "python", "Rscript", "ruby", "sh", "source", "tclsh", "tsx",
-    "zsh",
+    "perl", "php", "pwsh", "pypy", "python", "Rscript", "ruby", "sh", "source", "tclsh", "ts-node",
+    "tsx", "zsh",
 ];
 
 /// What interpreters add to a name that they are given.

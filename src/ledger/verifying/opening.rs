@@ -55,6 +55,28 @@ impl Ledger {
         Ok(())
     }
 
+    /// Has the store note at once which [audit key](Self::audit_key) it has, and not only with its first ask. A program that makes a
+    /// store for others calls this, so that no process without the key is the first to write into it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when the store cannot be written.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ledger, LedgerError, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let store = MemoryStore::new();
+    /// Ledger::new(store.clone()).audit_key(b"the key").note_key().await?;
+    ///
+    /// let without = Ledger::new(store).open().await;
+    /// assert!(matches!(without, Err(LedgerError::AuditKey { .. })));
+    /// # Ok::<(), LedgerError>(()) }).unwrap();
+    /// ```
+    pub async fn note_key(&self) -> Result<(), LedgerError> {
+        self.opened().await?;
+        if self.has_said() { Ok(()) } else { self.say().await }
+    }
+
     /// The store, once it is known to be one for this handle.
     pub(in crate::ledger) async fn opened(&self) -> Result<&dyn Store, LedgerError> {
         if !self.opening.is_opened() {

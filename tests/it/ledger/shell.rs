@@ -373,6 +373,9 @@ fn a_command_without_the_audit_key_is_refused() {
     let [key, other] = [&key, &other].map(|path| path.to_str().unwrap());
     let keyed = |words: &[&str]| shell.run(&[words, &["--audit-key-file", key]].concat());
     assert_eq!(keyed(&["init"]).status, 0);
+    // The store says which key it has before there is any ask.
+    assert_eq!(shell.run(&["list"]).status, 1);
+    assert_eq!(shell.run(&["list", "--audit-key-file", other]).status, 1);
     let parked = said(shell.start(
         &["park", "--audit-key-file", key],
         &json!({"tool": "rm", "args": {}, "questions": ["sure?"]}).to_string(),

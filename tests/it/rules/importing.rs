@@ -139,6 +139,25 @@ fn what_the_importer_advises_allows_what_was_left_out() {
     assert!(advised_count > 10 && broken.is_empty(), "{broken:#?}");
 }
 
+/// R7: "decide as they did there, or more strictly, and what is not carried over is named": a rule compares the words of a command
+/// without the variables in front of it.
+#[test]
+fn a_denial_that_begins_with_a_variable_denies_the_command() {
+    let settings = json!({"permissions": {
+        "allow": ["Bash(HUSKY=0 git push:*)", "Bash(git:*)"],
+        "deny": ["Bash(HUSKY=0 git commit:*)", "Bash(A=1 B=2 git rm x)", "Bash(FOO=bar:*)"],
+    }});
+    let imported = import_claude(&settings.to_string()).unwrap();
+    let loaded: Rules = rules(&imported.text);
+    for denied in ["HUSKY=0 git commit -m x", "git commit -m x", "A=1 B=2 git rm x"] {
+        assert_eq!(run(&loaded, denied), ToolDecision::Deny, "{denied}");
+    }
+    assert_eq!(run(&loaded, "HUSKY=0 git push"), ToolDecision::Ask);
+    for rule in ["Bash(HUSKY=0 git push:*)", "Bash(FOO=bar:*)"] {
+        assert!(left_out(&imported, rule).contains("begins with a variable"), "{rule}");
+    }
+}
+
 /// "The findings of lint are executed": a rule that it calls dead allows nothing, and one that it calls wide something.
 #[test]
 fn what_lint_says_about_the_words_of_a_rule_is_so() {

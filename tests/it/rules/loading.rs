@@ -137,6 +137,11 @@ fn an_invalid_file_of_rules_is_refused() {
             Rules::load([at("device")]).unwrap_err().to_string().contains("is not a regular file")
         );
     }
+    // A file of a repository chooses the words that an error quotes.
+    let text = "version = 1\n[[rule]]\nid = 'a'\nallow = 'x'\n'wh\u{202e}ere\u{1b}' = 1\n";
+    let error = Rules::builder().text("a\u{202e}b", text).load().unwrap_err().to_string();
+    let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+    assert!(error.chars().all(is_shown) && error.contains(r"\u{202e}"), "{error:?}");
     // One bad file, and the good one beside it is not in force either.
     fs::write(at("good"), rule("allow = 'x'")).unwrap();
     assert!(Rules::load([at("good"), at("truncated")]).is_err());

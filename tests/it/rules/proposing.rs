@@ -90,6 +90,11 @@ fn a_proposal_allows_no_further_argument() {
     assert_eq!(decided(json!({"pr": 5})), ToolDecision::Allow);
     assert_eq!(decided(json!({"pr": 5, "admin": true})), ToolDecision::Ask);
     assert_eq!(decided(json!({"pr": 6})), ToolDecision::Ask);
+    // What no person would see is written out.
+    let hidden = || entry("mcp:hub/say", json!({"text": "a\u{202e}b\u{200b}"}), true);
+    let found = proposed(&[hidden(), hidden(), hidden()]).to_string();
+    assert!(found.contains(r#"["a\U0000202Eb\U0000200B"]"#), "{found}");
+    assert!(with(&found).is_ok(), "{found}");
 }
 
 /// Calls of one kind that no rule covers are one line, with their number.
@@ -278,6 +283,22 @@ fn no_condition_is_left_out_of_a_proposal() {
         (["a", "b", "c"].map(|it| read(format!("/home/{it}/x"))).to_vec(), "no folder in common"),
         (["a", "b", "c"].map(|it| read(format!("/opt/../{it}"))).to_vec(), "another path"),
         (vec![entry("mcp:s/deploy", json!({}), true); 3], "about every call"),
+        (
+            [("ann", 5), ("ann", 6), ("bob", 5000)]
+                .map(|(to, amount)| {
+                    entry("mcp:bank/pay", json!({"to": to, "amount": amount}), true)
+                })
+                .to_vec(),
+            "several arguments differ",
+        ),
+        (
+            ["x", "y", "z"]
+                .map(|it| {
+                    entry("shell", json!({"command": format!("curl https://a.example/{it}")}), true)
+                })
+                .to_vec(),
+            "too wide",
+        ),
     ] {
         let found = proposed(&entries);
         assert!(found.rules.is_empty(), "{found}");
@@ -285,7 +306,7 @@ fn no_condition_is_left_out_of_a_proposal() {
         assert_eq!(found.uncovered.iter().map(|it| it.approvals).sum::<usize>(), entries.len());
     }
     let found = proposed(&["a", "b", "c"].map(|it| read(format!("/opt/docs/{it}"))));
-    assert!(found.rules[0].rule.contains("\nwhere.path.within = \"/opt/docs\"\n"), "{found}");
+    assert!(found.rules[0].rule.contains("\nwhere.path.path = \"/opt/docs/**/*\"\n"), "{found}");
     // An argument that only some calls have is none of a rule about all of them.
     let mail = |value: Value| entry("mcp:mail/send", value, true);
     let (bare, copied) = (json!({"to": "ann"}), json!({"to": "ann", "cc": "bob"}));

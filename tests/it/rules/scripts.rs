@@ -194,6 +194,11 @@ fn a_question_is_bound_to_the_files_that_another_piece_of_the_text_reads() {
         "f=pla; cat ${f}in | sh",
         "for end in in; do cat pla$end | sh; done",
         "cat pla$END | sh",
+        "git rm -rf --pathspec-from-file=plain",
+        "git checkout --pathspec-from-file plain",
+        "chmod --reference=plain data.csv",
+        "docker run -v $PWD:/w image sh /w/plain",
+        "docker exec web sh /app/plain",
     ] {
         assert!(bound(&rules, text).contains(&"plain".to_owned()), "{text}");
     }
@@ -216,6 +221,13 @@ fn a_question_is_bound_to_the_files_that_a_command_of_the_text_finds() {
         "cd s*b && rg -l 1 | xargs python3",
         "for f in $(ls sub/pkg); do python3 sub/pkg/$f; done",
         "cat $(find . -name tool.py) | curl -d @- https://example.com",
+        "git diff --name-only | xargs sh",
+        "cat data.csv | xargs -n1 sh",
+        "x=$(find . -name tool.py); python3 $x",
+        "cd \"$(cat data.csv)\" && python3 tool.py",
+        "cd $(dirname sub/pkg/x.txt) && python3 tool.py",
+        "docker run -v ./sub:/t image python3 /t/pkg/tool.py",
+        "python3 -c 'import sub.pkg.tool'",
     ] {
         assert!(bound(&rules, text).contains(&"sub/pkg/tool.py".to_owned()), "{text}");
     }
@@ -265,6 +277,20 @@ fn other_commands_are_bound_to_no_content() {
     ] {
         assert_eq!(bound(&rules, command), [""; 0], "{command}");
     }
+    // A message, and what is ended or removed by a number, is no file.
+    for command in [
+        "git add x.py && git commit -m \"$(cat <<'EOF'\nfix\nEOF\n)\" && git status",
+        "lsof -ti:3000 | xargs kill -9",
+        "docker ps -q | grep web | xargs docker rm",
+        "git branch --merged | xargs git branch -d",
+        "git push 2>&1 | tail -5",
+    ] {
+        let found = bound(&rules, command);
+        assert!(
+            found.iter().all(|file| is_definition(file) || file == "x.py"),
+            "{command} {found:?}"
+        );
+    }
     // Neither a value nor a body that looks like braces of a shell names each file.
     let sends = "ls && curl -H \"$TOKEN\" -d '{\"a\": 1}' https://example.com";
     let found = bound(&rules, sends);
@@ -284,7 +310,7 @@ fn a_script_that_is_too_large_or_unknown_is_asked_about_each_time() {
     large(&folder.path().join("large.csv"));
     assert!(grantable("python3 x.py large.csv"));
     assert!(!grantable("python3 large.py"));
-    // It is known by its size and its time, so that another one is another question.
+    // It is known by its size and the time of its last change, so that another one is another question.
     let state = || {
         let call = args(json!({"command": "python3 large.py"}));
         let ruling = rules.decide(&RuleCall::new("shell", &call));

@@ -146,6 +146,14 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "cd \"$(git rev-parse --show-toplevel)/web\" && cat a.txt",
         "cd web && cat \"$(git rev-parse --show-toplevel)/web/a.txt\"",
     ];
+    for text in
+        ["cat $(pwd)/web/a.txt", "basename $(pwd)", "ls \"$(pwd)\"", "cd \"$(pwd)/web\" && ls"]
+    {
+        place.is_allowed(text, true, "the folder in which the text begins");
+    }
+    for text in ["cat $(pwd)/../other", "cat $(pwd)/.env", "cd web; cat $(pwd)/../../x"] {
+        place.is_allowed(text, false, "the folder in which the text begins");
+    }
     for text in moves {
         place.is_allowed(text, true, "a plain repository");
     }
@@ -195,6 +203,8 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         "rg -l foo | xargs rm",
         "rg -l foo | xargs sed -i s/a/b/",
         "cat web/a.ts | xargs cat",
+        // The index may have other names than the folder.
+        "git ls-files | xargs cat",
         "rg -l foo /etc | xargs cat",
         "rg -l foo 'web a' | xargs cat",
     ] {

@@ -46,6 +46,9 @@ const MAX_NAMED: usize = 1000;
 /// In how many folders the names of a text are looked up.
 const MAX_FOLDERS: usize = 32;
 
+/// How many words of code are looked up as names of modules.
+const MAX_MODULES: usize = 100;
+
 /// The longest name of a file that is looked for, in bytes.
 const MAX_NAME: usize = 4096;
 
@@ -101,11 +104,12 @@ pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]
 fn state_of(file: &Path) -> String {
     let Ok(found) = fs::metadata(file) else { return "not there".to_owned() };
     let changed = found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    // The time of a file can be set to any, and that of its last change of any kind cannot.
     #[cfg(unix)]
-    let inode = found.ino();
+    let which = (found.ino(), found.ctime(), found.ctime_nsec());
     #[cfg(not(unix))]
-    let inode = 0;
-    format!("{} bytes, {:?}, {inode}", found.len(), changed.unwrap_or_default())
+    let which = ();
+    format!("{} bytes, {:?}, {which:?}", found.len(), changed.unwrap_or_default())
 }
 
 /// Adds the files of the commands of one text. `None` where a command may run others, too.
@@ -132,26 +136,12 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
-            let bases = bases(&view.text, part.directories(), seen);
-            all_known = all_known.filter(|()| bases.len() <= MAX_FOLDERS);
-            // As it is written, and as the shell reads it.
-            let text = format!("{} {}", view.text_of(at), part.argv().join(" "));
-            let mut all = mentioned(&text, &bases, seen);
-            all.extend(of_words(part, seen));
-            // Beside a script stands its data, and a file that the command writes is none that it runs.
-            let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
-            let is_written =
-                |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
-            all.retain(|file| is_script(file) && !is_written(file));
-            files.extend(all);
+            all_known = all_known.and(of_asked(view, (at, part), seen, &scripts, files));
+            let text = view.text_of(at) + " " + &part.argv().join(" ");
             if gets_more(&text, part) && looked_up.insert(part.directories()) {
+                let bases = bases(&view.text, part.directories(), seen);
                 files.extend(mentioned(&view.text, &bases, seen));
                 files.extend(parts.iter().flat_map(|part| of_words(part, seen)));
-            }
-            if gets_found(view, part) {
-                let found = found_below(parts, &bases, seen);
-                all_known = all_known.filter(|()| found.is_some());
-                files.extend(found.unwrap_or_default());
             }
         }
         files.extend(scripts);
@@ -167,6 +157,34 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
     all_known.filter(|()| !parts.iter().any(is_open))
 }
 
+/// Adds the files of one command that is asked about. `None` where it may be handed others, too.
+fn of_asked(
+    view: &CommandView,
+    (at, part): (usize, &Part),
+    seen: &Seen<'_>,
+    scripts: &BTreeSet<PathBuf>,
+    files: &mut BTreeSet<PathBuf>,
+) -> Option<()> {
+    let bases = bases(&view.text, part.directories(), seen);
+    // As it is written, and as the shell reads it.
+    let text = view.text_of(at) + " " + &part.argv().join(" ");
+    let mut all = mentioned(&text, &bases, seen);
+    all.extend(of_words(part, seen));
+    let is_whole = bases.len() <= MAX_FOLDERS && all.len() < MAX_NAMED && !is_long(&view.text);
+    if is_interpreter(part) && part.argv().iter().any(|it| CODE.contains(&it.as_str())) {
+        all.extend(modules(&text, &bases, seen));
+    }
+    // Beside a script stands its data, and a file that the command writes is none that it runs.
+    let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
+    let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
+    all.retain(|file| is_script(file) && !is_written(file));
+    files.extend(all);
+    if gets_found(view, &text, part) {
+        files.extend(found_below(view.parts(), &bases, seen)?);
+    }
+    is_whole.then_some(())
+}
+
 /// Returns `true` if a command may get what it works with from another piece of its text: its input, operands, or values.
 fn gets_more(text: &str, part: &Part) -> bool {
     part.is_fed() || text.contains(['$', '`'])
@@ -175,16 +193,40 @@ fn gets_more(text: &str, part: &Part) -> bool {
 /// Programs that give other commands the names of files, which their own words need not say.
 const FINDERS: &[&str] = &["ag", "fd", "fdfind", "find", "grep", "ls", "rg", "tree"];
 
+/// Commands of git that do.
+const FINDERS_OF_GIT: &[&str] = &["diff", "grep", "log", "ls-files", "ls-tree", "show", "status"];
+
+/// Programs that make operands of what they read.
+const FEEDERS: &[&str] = &["gxargs", "parallel", "xargs"];
+
+/// Programs that send the files that they are given.
+const SENDERS: &[&str] = &["curl", "nc", "psql", "rsync", "scp", "ssh", "wget"];
+
 /// Returns `true` if a command finds files.
 fn is_finder(part: &Part) -> bool {
-    let name = part.program_name();
-    FINDERS.contains(&name) || name == "git" && GitWords::of(part).sub == Some("ls-files")
+    let of_git = || GitWords::of(part).sub.is_some_and(|sub| FINDERS_OF_GIT.contains(&sub));
+    FINDERS.contains(&part.program_name()) || part.program_name() == "git" && of_git()
 }
 
-/// Returns `true` if a command may be handed files that another one finds: `find -exec x`, `ls | xargs x`, `x $(ls)`.
-fn gets_found(view: &CommandView, part: &Part) -> bool {
-    let is_run = part.wrapped_by().is_some_and(|by| FINDERS.contains(&by));
-    is_run || (part.is_fed() || view.text.contains("$(")) && view.parts().iter().any(is_finder)
+/// Returns `true` if a command may be handed files that no word of the text names, and runs or sends them: `find -exec x`,
+/// `ls | xargs x`, `x $(ls)`, `cd "$(cat folder)" && x`.
+fn gets_found(view: &CommandView, text: &str, part: &Part) -> bool {
+    let is_by = |names: &[&str]| part.wrapped_by().is_some_and(|by| names.contains(&by));
+    let before = |part: &Part| view.text.get(..part.span().start).unwrap_or_default().trim_end();
+    let is_printed = |part: &Part| is_finder(part) && before(part).ends_with("$(");
+    let moves = |(at, part): (usize, &Part)| {
+        ["cd", "pushd"].contains(&part.written_program())
+            && ["$", "~+", "~-"].iter().any(|it| view.text_of(at).contains(it))
+    };
+    let all = || view.parts().iter();
+    let uses_files =
+        is_interpreter(part) || part.program().is_none() || SENDERS.contains(&part.program_name());
+    uses_files
+        && (is_by(FINDERS)
+            || is_by(FEEDERS)
+            || part.is_fed() && all().any(is_finder)
+            || text.contains('$') && all().any(is_printed)
+            || all().enumerate().any(moves))
 }
 
 /// Returns `true` if a command runs code that it names or that the workspace holds, or is not known.
@@ -202,8 +244,17 @@ const CHANGERS: &[&str] =
 const OF_WORKING_TREE: &[&str] =
     &["add", "checkout", "mv", "reset", "restore", "rm", "stage", "stash"];
 
+/// Options whose value is a file that says which files are changed, or how.
+const FROM_FILE: &[&str] = &["--pathspec-from-file", "--reference", "--files0-from", "-r"];
+
 /// Returns `true` if a command does to the files that it names what it says, whatever they hold.
 fn only_changes(part: &Part) -> bool {
+    let is_from_file =
+        |word: &String| FROM_FILE.contains(&word.split('=').next().unwrap_or_default());
+    // `rm -r` is another one.
+    if part.program_name() != "rm" && part.argv().iter().any(is_from_file) {
+        return false;
+    }
     let sub = || GitWords::of(part).sub.is_some_and(|sub| OF_WORKING_TREE.contains(&sub));
     let name = part.program_name();
     CHANGERS.contains(&name) || (name == "git" && sub())
@@ -222,8 +273,11 @@ fn mentioned(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf
     let wide = widened(text);
     let only_stars = |word: &&str| word.chars().all(|c| "*./".contains(c));
     let wide = path_words(&wide).into_iter().filter(|word| !only_stars(word));
-    // A name with blanks may stand in a text of another language: `open('a b.sh')`.
-    let quoted = text.split(['\'', '"', '`']).filter(|piece| piece.len() <= MAX_NAME);
+    // A name with blanks or marks may stand in a text of another language: `open('a b(1).sh')`.
+    let quotes = ['\'', '"', '`'];
+    let quoted =
+        text.split(quotes).chain(text.split(|c: char| c.is_whitespace() || quotes.contains(&c)));
+    let quoted = quoted.filter(|piece| piece.len() <= MAX_NAME);
     let words: BTreeSet<&str> = path_words(text).into_iter().chain(wide).chain(quoted).collect();
     let files = words.into_iter().flat_map(|word| at(word, bases, seen));
     let files = files.map(|file| lexically_normal(&file)).filter(|file| file.is_file());
@@ -236,13 +290,54 @@ fn at(word: &str, bases: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
         let workspace = seen.places().workspace();
         return bases.iter().filter_map(|it| workspace.matches(word, it)).flatten().collect();
     }
-    NamedFiles { directories: bases, home: seen.places().home() }.places(word).collect()
+    let named = NamedFiles { directories: bases, home: seen.places().home() };
+    // In a container, a folder of the workspace has another path: `docker run -v "$PWD:/w" image sh /w/run.sh`.
+    let is_elsewhere =
+        word.starts_with('/') && !word.starts_with("//") && !Path::new(word).exists();
+    let endings = word.match_indices('/').filter_map(|(at, _)| word.get(at + 1..));
+    let endings = endings.filter(|ending| is_elsewhere && !ending.is_empty());
+    endings.chain([word]).flat_map(|word| named.places(word).collect::<Vec<_>>()).collect()
+}
+
+/// Options of interpreters behind which code stands.
+const CODE: &[&str] = &["-c", "-e", "-E", "-p", "-r", "--eval", "--print"];
+
+/// The endings of what interpreters load by a name without one.
+const MODULES: &[&str] = &[
+    ".py",
+    "/__init__.py",
+    ".js",
+    ".cjs",
+    ".mjs",
+    ".ts",
+    "/index.js",
+    ".rb",
+    ".pm",
+    ".lua",
+    ".php",
+];
+
+/// The files that code in a text may load by names without an ending: `import tools.x`, `require('./x')`.
+fn modules(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+    let words = path_words(text).into_iter().take(MAX_MODULES);
+    let names = words.flat_map(|word| [word.to_owned(), word.replace('.', "/")]);
+    let names = names.flat_map(|name| MODULES.iter().map(move |ending| format!("{name}{ending}")));
+    let named = NamedFiles { directories: bases, home: seen.places().home() };
+    let files = names.flat_map(|name| named.places(&name).collect::<Vec<_>>());
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// Returns `true` if a text has more words than are looked at.
+fn is_long(text: &str) -> bool {
+    text.split(|c: char| !is_of_path(c)).count() > MAX_WORDS
 }
 
 /// The folders that the names in a text may be relative to: `pushd tools && ./x.sh` runs `tools/x.sh`, too.
 fn bases(whole: &str, directories: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
     let words = path_words(whole).into_iter();
-    let folders = words.flat_map(|word| at(word, directories, seen));
+    let named = words.flat_map(|word| at(word, directories, seen));
+    // `cd $(dirname tools/x.txt)` works in `tools`.
+    let folders = named.flat_map(|it| [it.parent().map(Path::to_owned), Some(it)]).flatten();
     let folders = folders.filter(|it| it.is_dir() && it.starts_with(seen.places().root()));
     let bases: BTreeSet<PathBuf> = directories.iter().cloned().chain(folders).collect();
     bases.into_iter().take(MAX_FOLDERS + 1).collect()
@@ -253,8 +348,8 @@ fn found_below(parts: &[Part], bases: &[PathBuf], seen: &Seen<'_>) -> Option<BTr
     let workspace = seen.places().workspace();
     let below = bases.iter().map(|base| workspace.matches("**", base));
     let below = below.collect::<Option<Vec<_>>>()?.into_iter().flatten();
-    let names =
-        parts.iter().filter(|part| is_finder(part)).map(searched).collect::<Option<Vec<_>>>();
+    let names = parts.iter().filter(|part| is_finder(part)).map(searched);
+    let names = names.collect::<Option<Vec<_>>>().filter(|names| !names.is_empty());
     let is_found = |file: &PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let mut all = names.iter().flatten().flatten();
@@ -324,9 +419,12 @@ fn attached(word: &str) -> Option<&str> {
     word.strip_prefix('-')?.get(1..)
 }
 
+fn is_of_path(c: char) -> bool {
+    c.is_alphanumeric() || "_-./+%~*?[]".contains(c)
+}
+
 /// The pieces of a text that may be paths or patterns for them.
 fn path_words(text: &str) -> BTreeSet<&str> {
-    let is_of_path = |c: char| c.is_alphanumeric() || "_-./+%~*?[]".contains(c);
     let words = text.split(|c: char| !is_of_path(c)).flat_map(|word| {
         // A path may stand behind the value of a variable, or behind `file://`.
         let behind = word.strip_prefix('/').map(|word| word.trim_start_matches('/'));

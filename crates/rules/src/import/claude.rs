@@ -206,6 +206,14 @@ impl Original<'_> {
                 .dead(writer, "is never consulted: the command itself goes into the parentheses");
         }
         let prefix = command.strip_suffix(":*").or_else(|| command.strip_suffix(" *"));
+        // A rule compares the words of a command without the variables in front of it. A stricter rule may match more.
+        let bare = without_variables(command);
+        if bare.is_empty() || bare.len() < command.len() && self.allows() && prefix.is_some() {
+            return self.left_out(writer, "begins with a variable, which rules do not compare");
+        }
+        if bare.len() < command.len() && !self.allows() {
+            return self.bash(writer, bare);
+        }
         let words: Vec<&str> = prefix.unwrap_or(command).split_whitespace().collect();
         let is_plain = plain_words(&words);
         let has_pattern = prefix.unwrap_or(command).contains('*');
@@ -325,4 +333,18 @@ fn parts_like(pattern: &str) -> Vec<String> {
     let before = [" ", ";", "&", "|", "(", "\n", "`"];
     let inside = before.iter().map(|before| format!("*{before}{pattern}"));
     std::iter::once(pattern.clone()).chain(inside).collect()
+}
+
+/// A command without the variables in front of it: `git commit` of `HUSKY=0 git commit`.
+fn without_variables(command: &str) -> &str {
+    let command = command.trim_start();
+    let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let is_name = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(plain)
+    };
+    match word.split_once('=') {
+        Some((name, _)) if is_name(name) => without_variables(rest),
+        _ => command,
+    }
 }

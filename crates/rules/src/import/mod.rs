@@ -22,6 +22,7 @@ use super::builder::RulesBuilder;
 use super::handle::Rules;
 use crate::calls::call::RuleCall;
 use crate::format::condition_format::RUNNERS;
+use countersign::show::escape;
 use countersign_shell::program_files::{is_interpreter, program_name};
 use countersign_shell::{ProgramExample, Programs};
 
@@ -206,7 +207,10 @@ pub(super) fn quoted(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            // What no person would see, or in another order.
+            c if escape(c.encode_utf8(&mut [0; 4])).chars().ne([c]) => {
+                out.push_str(&format!("\\U{:08X}", u32::from(c)));
+            }
             c => out.push(c),
         }
     }

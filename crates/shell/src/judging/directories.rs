@@ -283,6 +283,10 @@ impl Simple<'_> {
     fn prints_words(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         let workspace = &judging.settings.workspace;
         // A program prints a folder as it was given, below which it found a file.
+        // Git also names what is in its index or history, and not in the folder.
+        if matched.entry.is(ProgramMark::Repository) {
+            return false;
+        }
         let mut given = matched.operands.iter().filter(|one| is_searched(one));
         workspace.looks()
             && given.all(|one| is_one_word(&one.word.text))

@@ -22,7 +22,8 @@ use super::flow::is_plain;
 use super::judgement::{Reason, ReasonKind};
 use super::simple::{Judging, Lines, Simple};
 use super::values::{
-    Printed, TOPLEVEL, command_with_values, printed, redirections_with_values, with_values,
+    DIRECTORY, Printed, TOPLEVEL, command_with_values, printed, redirections_with_values,
+    with_values,
 };
 use crate::places::repository::toplevel;
 use crate::syntax::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
@@ -161,9 +162,14 @@ impl Judging<'_> {
         if words.clone().any(|word| printed(word) == Some(Printed::Toplevel)) {
             return of_path(TOPLEVEL, &toplevel(workspace, here)?);
         }
+        if here != workspace.start() {
+            return None;
+        }
+        if words.clone().any(|word| printed(word) == Some(Printed::Directory)) {
+            return of_path(DIRECTORY, here);
+        }
         let named = |word: &Word| word.parameters.iter().any(|name| name == "PWD");
-        let is_start = here == workspace.start();
-        if is_start && words.any(named) { of_path("PWD", here) } else { None }
+        if words.any(named) { of_path("PWD", here) } else { None }
     }
 
     /// Adds an ASK to the last part.

@@ -11,7 +11,7 @@
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
 //! | `-j$(nproc)` | a number | literal |
 //! | `git diff $(git merge-base main HEAD)` | a commit | literal |
-//! | `"$(git rev-parse --show-toplevel)/src"` | the path | literal |
+//! | `$(pwd)/src`, `"$(git rev-parse --show-toplevel)/src"` | the path | literal |
 
 use super::bindings::{Binding, Value};
 use crate::names::globs::is_glob;
@@ -22,16 +22,18 @@ use crate::syntax::commands::{
 /// The word with the values of the variables in it.
 pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
     let mut given = word.clone();
+    let bound = |name: &str| {
+        let known = bindings.iter().find(|one| one.name == name);
+        known.and_then(|one| match &one.value {
+            Value::Word { word: value, plain } if *plain || !word.split => Some(value.text.clone()),
+            Value::Word { .. } | Value::Line | Value::Text => None,
+        })
+    };
     let known = match printed(word) {
         Some(Printed::Count) => Some("8".to_owned()),
+        Some(Printed::Directory) => bound(DIRECTORY),
         // Where there is none, nothing is printed, and a word that is not quoted is gone.
-        Some(Printed::Toplevel) if !word.split => {
-            let known = bindings.iter().find(|one| one.name == TOPLEVEL);
-            known.and_then(|one| match &one.value {
-                Value::Word { word, .. } => Some(word.text.clone()),
-                Value::Line | Value::Text => None,
-            })
-        }
+        Some(Printed::Toplevel) if !word.split => bound(TOPLEVEL),
         Some(Printed::Toplevel | Printed::Commit) | None => None,
     };
     if let Some(known) = known {
@@ -164,7 +166,8 @@ pub(super) fn redirections_with_values(
     all.iter().map(&mut with).collect()
 }
 
-/// The name of the value that `$(git rev-parse --show-toplevel)` has, which is no name of a variable.
+/// The names of the values that `$(pwd)` and `$(git rev-parse --show-toplevel)` have, which are no names of variables.
+pub(super) const DIRECTORY: &str = "pwd ";
 pub(super) const TOPLEVEL: &str = "git rev-parse --show-toplevel";
 
 /// A commit, as git prints it.
@@ -177,6 +180,8 @@ pub(super) enum Printed {
     Count,
     /// A commit, or nothing. Only git is sure to take it for one.
     Commit,
+    /// The folder in which the text begins.
+    Directory,
     /// The folder of the working tree, or nothing.
     Toplevel,
 }
@@ -195,6 +200,7 @@ pub(super) fn printed(word: &Word) -> Option<Printed> {
     let is_name = |name: &&str| !name.starts_with('-');
     match argv.as_slice() {
         ["nproc"] => Some(Printed::Count),
+        ["pwd"] => Some(Printed::Directory),
         ["git", "rev-parse", "--show-toplevel"] => Some(Printed::Toplevel),
         ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] => {
             Some(Printed::Commit)

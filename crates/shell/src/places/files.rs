@@ -23,7 +23,9 @@ pub(super) fn bounded(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
 pub(crate) fn opened(path: &Path) -> Result<Option<File>> {
     // A pipe would be waited for, and so it is not opened.
     match std::fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
         Ok(about) if !about.is_file() => Err(ErrorKind::InvalidData.into()),
         Ok(_) => File::open(path).map(Some),

@@ -339,6 +339,13 @@ fn a_server_that_a_project_brings_is_not_the_one_that_a_rule_allows() {
         // A file that cannot be read names no server.
         write(&work.join(project), "{");
         assert_denied(client, &run(), "no rule allows");
+        // So does a link to a device, which a repository may hold, and which has no end.
+        #[cfg(unix)]
+        {
+            std::fs::remove_file(work.join(project)).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", work.join(project)).unwrap();
+            assert_denied(client, &run(), "no rule allows");
+        }
     }
     // Claude Code keeps the servers of a user for one project in the same file.
     let user = User::new();

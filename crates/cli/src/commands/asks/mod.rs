@@ -218,8 +218,11 @@ async fn other(
             ledger.export(|entry| lines.push(json!(entry))).await?;
             Ok(CommandOutput::of(0, lines))
         }
-        AsksCommand::Init
-        | AsksCommand::Rekey { .. }
+        AsksCommand::Init => {
+            ledger.note_key().await?;
+            Ok(CommandOutput::new(0, json!({"ok": true})))
+        }
+        AsksCommand::Rekey { .. }
         | AsksCommand::Review { .. }
         | AsksCommand::Each
         | AsksCommand::Park

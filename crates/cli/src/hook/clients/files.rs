@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use countersign::error::BoxError;
+use countersign_shell::bounded_text;
 use serde_json::{Map, Value, json};
 
 use super::jsonc;
@@ -109,12 +110,17 @@ pub(crate) fn json_of(file: &Path) -> Result<Value, InstallError> {
     }
 }
 
+/// The largest file of settings that is read, in bytes: those of Claude Code hold a history, too.
+const MAX_SETTINGS: u64 = 64 << 20;
+
+/// The text of a file of settings; `None` where there is none. A repository may have put a link to a device or a pipe in its
+/// place, which is an error and not waited for.
+pub(crate) fn settings_text(file: &Path) -> std::io::Result<Option<String>> {
+    bounded_text(file, MAX_SETTINGS)
+}
+
 pub(crate) fn read(file: &Path) -> Result<Option<String>, InstallError> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(InstallError::new(file, error)),
-    }
+    settings_text(file).map_err(|error| InstallError::new(file, error))
 }
 
 /// The files of a folder with one of these endings, in the order of their names.
@@ -163,11 +169,7 @@ pub(crate) fn entries_in(
 ) -> Option<Vec<(String, Value)>> {
     let mut found = Vec::new();
     for file in files {
-        let text = match fs::read_to_string(&file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(_) => return None,
-        };
+        let Some(text) = settings_text(&file).ok()? else { continue };
         let value = match file.extension().is_some_and(|it| it == "toml") {
             true => toml_value(&text)?,
             false => json_value(&text)?,

@@ -5,14 +5,13 @@
 //! Payloads are built by the plugin, in the shape that [`payload`](super::super::payload) reads, and arguments are
 //! replaced in place, because opencode keeps the object that it has passed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use countersign_rules::readings::tools;
 use serde_json::{Value, json};
 
-use super::files::{Trust, entries_in, listed};
+use super::files::{Trust, entries_in, listed, settings_text};
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, LiveForm, McpNames, OtherForm, PayloadForm, PlaceForm,
@@ -159,7 +158,7 @@ fn named(user: &Path, project: &Path) -> Vec<(PathBuf, String)> {
     for root in roots {
         for folder in ["plugin", "plugins"] {
             for file in listed(&root.join(folder), &["js", "ts", "mjs", "mts"]) {
-                if !fs::read_to_string(&file).is_ok_and(|text| is_ours(&text)) {
+                if !settings_text(&file).is_ok_and(|text| text.is_some_and(|text| is_ours(&text))) {
                     found.push((file, "a plugin".to_owned()));
                 }
             }
@@ -173,7 +172,7 @@ fn named(user: &Path, project: &Path) -> Vec<(PathBuf, String)> {
 fn in_settings(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for name in ["opencode.json", "opencode.jsonc"] {
         let file = folder.join(name);
-        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let Ok(Some(text)) = settings_text(&file) else { continue };
         let add = |runs: String| (file.clone(), runs);
         match serde_json::from_str::<Value>(&text) {
             Ok(settings) => {

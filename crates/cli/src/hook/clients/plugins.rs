@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::files::settings_text;
 use super::front_matter;
 
 /// A file that names a plugin or an extension, and which one it is.
@@ -20,13 +21,14 @@ pub(super) fn settings(folders: &[PathBuf]) -> Vec<PathBuf> {
 
 /// A JSON file; null where it cannot be read.
 pub(super) fn json(file: &Path) -> Value {
-    let text = fs::read_to_string(file).ok();
+    let text = settings_text(file).ok().flatten();
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// A TOML file; null where it cannot be read.
 pub(super) fn toml(file: &Path) -> Value {
-    let table = fs::read_to_string(file).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    let text = settings_text(file).ok().flatten();
+    let table = text.and_then(|text| text.parse::<toml::Table>().ok());
     table.and_then(|table| serde_json::to_value(table).ok()).unwrap_or_default()
 }
 
@@ -60,10 +62,10 @@ fn folders(places: &Value) -> Option<Vec<PathBuf>> {
 }
 
 fn has_hooks(plugin: &Path) -> bool {
-    let manifest = fs::read_to_string(plugin.join(".claude-plugin/plugin.json"));
+    let manifest = settings_text(&plugin.join(".claude-plugin/plugin.json")).ok().flatten();
     let brings = ["skills", "agents", "commands"].map(|name| plugin.join(name));
     plugin.join("hooks").exists()
-        || manifest.is_ok_and(|text| text.contains("hooks") || text.contains("\\u"))
+        || manifest.is_some_and(|text| text.contains("hooks") || text.contains("\\u"))
         || !front_matter::with_hooks(brings).is_empty()
 }
 

@@ -5,12 +5,12 @@
 //! ended ([`unapproved`](crate::hook::asking::unapproved)). So a person has to know that there are others: those of the project
 //! come with a repository.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{Installation, entry};
+use crate::hook::clients::files::settings_text;
 use crate::hook::clients::spec::WrittenForm;
 
 /// Another hook of a client, which is asked about tool calls, too.
@@ -77,7 +77,7 @@ pub(super) fn of(installation: &Installation, home: &Path, project: &Path) -> Ve
 type Ours<'a> = &'a dyn Fn(&Value) -> bool;
 
 fn in_json(file: &Path, events: &[&str], ours: Ours<'_>, found: &mut Vec<OtherHook>) {
-    let Ok(text) = fs::read_to_string(file) else { return };
+    let Ok(Some(text)) = settings_text(file) else { return };
     match serde_json::from_str::<Value>(&text) {
         Ok(settings) => hooks(file, events, &settings, ours, found),
         // Some clients read comments, which are no JSON. Letters of a name may be written as codes.
@@ -90,7 +90,7 @@ fn in_json(file: &Path, events: &[&str], ours: Ours<'_>, found: &mut Vec<OtherHo
 }
 
 fn in_toml(file: &Path, events: &[&str], ours: Ours<'_>, found: &mut Vec<OtherHook>) {
-    let Ok(text) = fs::read_to_string(file) else { return };
+    let Ok(Some(text)) = settings_text(file) else { return };
     let settings = text.parse::<toml::Table>().ok().and_then(|it| serde_json::to_value(it).ok());
     if let Some(settings) = settings {
         hooks(file, events, &settings, ours, found);

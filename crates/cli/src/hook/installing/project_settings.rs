@@ -17,19 +17,15 @@
 //! | `.env`, `mise.toml` | a variable of the tables | asks about the calls that it concerns |
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use countersign::show::escape;
 use serde_json::Value;
 
 use crate::hook::clients::Client;
-use crate::hook::clients::files::{folders, json_value, toml_value};
+use crate::hook::clients::files::{folders, json_value, settings_text, toml_value};
 use crate::hook::clients::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
 use crate::hook::judging::environment::Environment;
-
-/// The largest file of settings that is read, in bytes.
-const MAX_FILE: u64 = 4 << 20;
 
 /// Files that a terminal around any client takes settings from.
 const AROUND: &[SettingsFile] = &[
@@ -170,7 +166,9 @@ impl ProjectSettings {
     /// Reads what one file changes in calls.
     fn judged(&self, file: &Path, form: SettingsForm, is_own: bool) -> Environment {
         let shown = file.display();
-        let parsed = match text_of(file).map(|text| text.map(|text| (parsed(&text, form), text))) {
+        let parsed = match settings_text(file)
+            .map(|text| text.map(|text| (parsed(&text, form), text)))
+        {
             Ok(None) => return Environment::default(),
             Ok(Some((Some(parsed), _))) => parsed,
             // A client may read what we do not. An editor reads what is there of a value that does not end.
@@ -218,7 +216,7 @@ impl ProjectSettings {
     /// The problems of one file; `None` where there is none.
     fn problems_of(&self, file: &Path, form: SettingsForm) -> Option<Vec<String>> {
         let shown = file.display();
-        let text = match text_of(file) {
+        let text = match settings_text(file) {
             Ok(text) => text?,
             Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
         };
@@ -254,7 +252,8 @@ impl ProjectSettings {
     #[must_use]
     pub fn by_itself(&self) -> Vec<String> {
         let of_file = |(file, form): (PathBuf, SettingsForm)| {
-            let parsed = text_of(&file).ok().flatten().and_then(|text| parsed(&text, form))?;
+            let parsed =
+                settings_text(&file).ok().flatten().and_then(|text| parsed(&text, form))?;
             let switches = form.settings().map_or(&[][..], |it| it.switches).iter();
             let runs = switches.filter(|(keys, switch)| {
                 matches!(switch, SettingSwitch::Runs)
@@ -274,7 +273,7 @@ impl ProjectSettings {
         for folder in self.folders() {
             for (name, key) in self.client.spec().project.servers {
                 let file = folder.join(name);
-                let Ok(Some(text)) = text_of(&file) else { continue };
+                let Ok(Some(text)) = settings_text(&file) else { continue };
                 let value = match name.ends_with(".toml") {
                     true => toml_value(&text),
                     false => json_value(&text),
@@ -294,7 +293,7 @@ impl ProjectSettings {
         let files = self.files().into_iter();
         let scripts = files.filter(|(_, form)| matches!(form, SettingsForm::Script));
         let scripts = scripts.filter_map(|(file, _)| {
-            let text = std::fs::read_to_string(&file).ok()?;
+            let text = settings_text(&file).ok()??;
             let line = text.lines().map(str::trim).find(|line| !is_assignment(line))?;
             let (file, line) = (file.display(), escape(line));
             Some(format!("{file} runs `{line}`, and which variables that sets is not known"))
@@ -353,23 +352,6 @@ fn named(path: &Path) -> Vec<PathBuf> {
     });
     found.sort();
     found
-}
-
-/// The text of a file of at most [`MAX_FILE`] bytes; `None` where there is none. What is no file is not waited for.
-fn text_of(file: &Path) -> io::Result<Option<String>> {
-    let found = match std::fs::metadata(file) {
-        Ok(found) => found,
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    match found.is_file() && found.len() <= MAX_FILE {
-        true => std::fs::read_to_string(file).map(Some),
-        false => Err(io::Error::other("it is no file, or a large one")),
-    }
 }
 
 /// Returns `true` if a setting has the value that is a problem.
