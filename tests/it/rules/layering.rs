@@ -200,15 +200,15 @@ fn what_is_known_is_said_first_and_what_is_not_in_one_line() {
         questions.questions().first().map(|it| it.reason().to_owned()).unwrap_or_default()
     };
     assert_eq!(
-        reason("bd where && bd status --json"),
-        "no rule allows these, as they are not known: `bd status --json`, `bd where`"
+        reason("frob where && frob status --json"),
+        "no rule allows these, as they are not known: `frob status --json`, `frob where`"
     );
-    assert_eq!(reason("bd where"), "no rule allows `bd where`: `bd` is not known");
-    let mixed = reason("bd where; git push; bd list");
+    assert_eq!(reason("frob where"), "no rule allows `frob where`: `frob` is not known");
+    let mixed = reason("frob where; git push; frob list");
     assert!(mixed.starts_with("no rule allows `git push`: `git` talks to a remote; "), "{mixed}");
     assert!(
-        mixed.ends_with("not known: `bd list`, `bd where`")
-            || mixed.ends_with("not known: `bd where`, `bd list`"),
+        mixed.ends_with("not known: `frob list`, `frob where`")
+            || mixed.ends_with("not known: `frob where`, `frob list`"),
         "{mixed}"
     );
     // Of one command, too.
