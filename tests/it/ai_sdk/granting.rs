@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, string};
 use super::world::{World, sends};
+use crate::support::cases;
 
 /// The grants, newest first.
 async fn grants(world: &World) -> Vec<GrantRecord> {
@@ -421,7 +422,7 @@ async fn played(acts: &[(usize, usize, Act)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(32), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// G1 to G3: a call is not asked about only if it was granted in its chat, and a grant comes from an approval only.
     #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::play::Play;
 use super::world::World;
+use crate::support::cases;
 
 /// One action of a person: the chat, the server, and the kind.
 #[derive(Debug, Clone)]
@@ -220,7 +221,7 @@ fn over(store: impl Store + Clone) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A1 to A6, L1 to L5, T3: an approval counts once, for what its owner was shown, in its chat.
     #[test]

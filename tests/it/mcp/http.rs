@@ -42,7 +42,12 @@ fn unknown(secret: &str) -> Vec<Vec<String>> {
 }
 
 /// Sends a request, and asserts that it is refused as that of an unknown sender.
-async fn is_refused(method: &str, url: &str, senders: &[String], session: Option<&str>) {
+async fn is_refused(
+    client: &reqwest::Client,
+    (method, url): (&str, &str),
+    senders: &[String],
+    session: Option<&str>,
+) {
     let newest = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -56,7 +61,6 @@ async fn is_refused(method: &str, url: &str, senders: &[String], session: Option
     let answer = json!({"jsonrpc": "2.0", "id": 0, "result": yes()});
     let earlier = call("write", json!({"n": 1}));
     for body in [hello.to_string(), earlier, later.to_string(), answer.to_string()] {
-        let client = reqwest::Client::new();
         let mut request = client.request(method.parse().unwrap(), url).body(body);
         request = request.header("accept", "application/json, text/event-stream");
         request = request.header("content-type", "application/json");
@@ -85,17 +89,18 @@ async fn a_request_without_the_secret_reaches_nothing() {
     let guard = listening(&desk, &[]).await;
     let base = guard.url.trim_end_matches("/mcp").to_owned();
     let senders = unknown(&guard.secret);
+    let client = reqwest::Client::new();
     for sender in &senders {
-        is_refused("POST", &guard.url, sender, None).await;
+        is_refused(&client, ("POST", &guard.url), sender, None).await;
     }
     for method in ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"] {
         for sender in [&senders[0], &senders[4]] {
-            is_refused(method, &guard.url, sender, None).await;
+            is_refused(&client, (method, &guard.url), sender, None).await;
         }
     }
     for path in ["", "/", "/mcp/", "/mcp/x", "/x", "/.well-known/oauth-protected-resource"] {
         for method in ["GET", "POST"] {
-            is_refused(method, &format!("{base}{path}"), &senders[0], None).await;
+            is_refused(&client, (method, &format!("{base}{path}")), &senders[0], None).await;
         }
     }
     assert!(desk.servers(&Value::Null).is_empty(), "no server was started");
@@ -107,7 +112,7 @@ async fn a_request_without_the_secret_reaches_nothing() {
     let session = ann.header("mcp-session-id");
     for method in ["POST", "GET", "DELETE"] {
         for sender in &senders {
-            is_refused(method, &guard.url, sender, Some(&session)).await;
+            is_refused(&client, (method, &guard.url), sender, Some(&session)).await;
         }
     }
     desk.accept_tools().await;
@@ -175,7 +180,7 @@ async fn an_address_that_other_machines_reach_has_to_be_asked_for() {
     let options = ["--listen", "0.0.0.0:0", "--danger-unencrypted"];
     let guard = desk.listening(desk.guard_of("ann", &options, &desk.told())).await;
     let url = guard.url.replace("0.0.0.0", "127.0.0.1");
-    is_refused("POST", &url, &[], None).await;
+    is_refused(&reqwest::Client::new(), ("POST", &url), &[], None).await;
     let launch = Launch::url(url).header("authorization", guard.bearer());
     McpToolset::connect("files", launch.header("host", "another.example")).await.unwrap();
 }

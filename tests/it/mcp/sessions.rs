@@ -16,19 +16,21 @@ use super::client::{Client, NoArgs, decide_the_pending, forms, no, payments, tim
 /// A client, with headers of its own.
 #[derive(Clone)]
 pub(super) struct Web {
+    /// Made once, as it reads the certificates of the machine.
+    client: reqwest::Client,
     url: String,
     headers: Vec<(&'static str, String)>,
 }
 
 impl Web {
     pub(super) fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new() }
+        Self { client: reqwest::Client::new(), url: url.into(), headers: Vec::new() }
     }
 
     /// Sends a request, and gives its response, whose body may not have ended.
     pub(super) async fn begin(&self, method: &str, body: &str) -> reqwest::Response {
-        let client = reqwest::Client::new();
-        let mut request = client.request(method.parse().unwrap(), &self.url).body(body.to_owned());
+        let request = self.client.request(method.parse().unwrap(), &self.url);
+        let mut request = request.body(body.to_owned());
         request = request.header("accept", "application/json, text/event-stream");
         if self.headers.iter().all(|(name, _)| *name != "content-type") {
             request = request.header("content-type", "application/json");
@@ -53,7 +55,7 @@ impl Web {
         let mut headers = self.headers.clone();
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value.into()));
-        Self { url: self.url.clone(), headers }
+        Self { headers, ..self.clone() }
     }
 
     /// Opens a session of a client that can do nothing.

@@ -47,6 +47,11 @@ pub(crate) fn one_row_of() -> usize {
     std::env::var("COUNTERSIGN_SWEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
 
+/// How many cases a property is tried with: all of them, or a share in the short form.
+pub(crate) fn cases(all: u32) -> u32 {
+    all.div_ceil(u32::try_from(one_row_of()).unwrap_or(1))
+}
+
 /// Serialises a value to JSON and back, as if another process loaded it.
 pub(crate) fn stored<T: Serialize + DeserializeOwned>(waiting: &T) -> T {
     serde_json::from_str(&serde_json::to_string(waiting).unwrap()).unwrap()

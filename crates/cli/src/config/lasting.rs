@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{ConfigError, private};
 
@@ -81,6 +82,7 @@ impl LastingProgram {
             return private::check_unchangeable(copy);
         }
         let error = |problem: io::Error| ConfigError::file(copy, problem);
+        remove_unfinished(copy);
         let unfinished = copy.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
         let written = fs::copy(&self.running, &unfinished)
             .and_then(|_| own_alone(&unfinished))
@@ -89,6 +91,23 @@ impl LastingProgram {
             let _ = fs::remove_file(&unfinished);
         }
         written.map_err(error)
+    }
+}
+
+/// How long ago a copy was written last that no process is still writing.
+const GIVEN_UP: Duration = Duration::from_secs(600);
+
+/// Removes what a process that was killed has left of a copy: some hundred megabytes.
+fn remove_unfinished(copy: &Path) {
+    let Some((folder, name)) = copy.parent().zip(copy.file_stem()) else { return };
+    let begins = format!("{}.", name.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let named = entry.file_name().to_string_lossy().into_owned();
+        let written = entry.metadata().and_then(|it| it.modified()).ok();
+        let is_old = written.and_then(|at| at.elapsed().ok()).is_some_and(|it| it > GIVEN_UP);
+        if named.starts_with(&begins) && named.ends_with(".new") && is_old {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -158,6 +177,29 @@ mod tests {
     /// A home directory that lies in no temporary one.
     fn place(path: &str) -> Option<&'static str> {
         passing(Path::new(path), Path::new("/users/ann"))
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_of_a_copy_is_removed_by_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let old = std::time::SystemTime::now() - GIVEN_UP * 2;
+        for (name, is_old) in
+            [("countersign.1.new", true), ("countersign.2.new", false), ("other.1.new", true)]
+        {
+            let file = fs::File::create(at(name)).unwrap();
+            if is_old {
+                file.set_modified(old).unwrap();
+            }
+        }
+        remove_unfinished(&at("countersign"));
+        let left =
+            ["countersign.1.new", "countersign.2.new", "other.1.new"].map(|name| at(name).exists());
+        assert_eq!(
+            left,
+            [false, true, true],
+            "one that is being written stays, and so does what is not ours"
+        );
     }
 
     #[test]
