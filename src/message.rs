@@ -232,7 +232,7 @@ impl RequestPart {
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let outcome = outcome.bounded();
         let result = Self::result(call, &outcome)?;
-        let beside = match &*outcome {
+        let added = match &*outcome {
             Outcome::Returned(value) => value.content.clone(),
             Outcome::Denied(_)
             | Outcome::Failed(_)
@@ -240,7 +240,7 @@ impl RequestPart {
             | Outcome::Unknown(_)
             | Outcome::Deferred(_) => None,
         };
-        Some((result, beside.into_iter().map(|content| Self::UserPrompt { content }).collect()))
+        Some((result, added.into_iter().map(|content| Self::UserPrompt { content }).collect()))
     }
 }
 

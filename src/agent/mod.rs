@@ -39,7 +39,7 @@ use crate::call::{Extensions, RunContext, ToolCall, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
 use crate::handler::{DeferredToolHandler, ErasedHandler, deny_blocked};
-use crate::ledger::{Ledger, Record};
+use crate::ledger::{AskRecord, Ledger};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
 use crate::turn::{PassEnd, RunEvent, SuspendedRun, Turn};
@@ -327,7 +327,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the ledger fails.
-    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, Error> {
+    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, AskRecord)>, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.asks(turn).await,
             None => Ok(Vec::new()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::definition::tool_layer;
-use super::{Approval, AskHistory, Extensions, Journal, Meter, ToolDefinition};
+use super::{Approval, AskHistory, ExecutionJournal, Extensions, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::UserError;
@@ -96,7 +96,7 @@ pub(crate) struct RunInfo {
     /// How long a toolset may take to describe its tools, or a call; `None` for the default.
     pub(crate) describing: Option<Duration>,
     pub(crate) usage: Arc<Meter>,
-    pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) journal: Option<Arc<dyn ExecutionJournal>>,
     /// The history of the run's questions to people. The turn sets it when it begins.
     pub(crate) asks: Option<AskHistory>,
     /// The record of the run's reads, if there is one.

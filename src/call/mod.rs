@@ -18,8 +18,8 @@ mod claim;
 mod context;
 mod definition;
 mod execution;
+mod execution_journal;
 mod extensions;
-mod journal;
 mod level;
 mod parts;
 mod record;
@@ -51,11 +51,11 @@ pub(crate) use definition::{Behind, Leaf, Validate, tool_layer};
 pub use definition::{ToolDefinition, ToolKind};
 pub use execution::Execution;
 pub(crate) use execution::SharedError;
-pub use extensions::Extensions;
-pub(crate) use journal::{
-    Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat, is_about_repeating,
-    keeping, repeated,
+pub(crate) use execution_journal::{
+    ExecutionJournal, JournalClaim, JournalToken, JournaledCall, ask_anew, ask_to_repeat,
+    is_about_repeating, keeping, repeated,
 };
+pub use extensions::Extensions;
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub use parts::Parts;
 pub(crate) use record::{CallRecord, Closed, name_rewriters};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::asks::ask::{Ask, Millis};
 use super::asks::names::Names;
-use super::asks::record::Record;
+use super::asks::record::AskRecord;
 use super::scope::Project;
 use super::stores::ends::Opening;
 use super::stores::linker::Linker;
@@ -173,7 +173,7 @@ impl Ledger {
     }
 
     /// Returns `true` if both ledgers write to the same store value.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    pub(crate) fn shares_store_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.unopened, &other.unopened)
     }
 
@@ -330,7 +330,7 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     #[must_use]
-    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
+    pub fn may_approve(&self, record: &AskRecord, who: &str) -> bool {
         self.may_answer(&record.ask, who)
     }
 

@@ -18,7 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::asks::ask::{Ask, Millis};
-use super::asks::record::{AskState, Record};
+use super::asks::record::{AskRecord, AskState};
 use super::error::LedgerError;
 use super::grants::granting::Since;
 use super::grants::{grant, granting};
@@ -100,7 +100,7 @@ impl fmt::Debug for AskSeries<'_> {
 #[derive(Debug, Clone)]
 pub struct LastAsk {
     number: u64,
-    record: Option<Record>,
+    record: Option<AskRecord>,
     /// `true` if its answer was used, as its run says.
     is_used: bool,
 }
@@ -114,18 +114,18 @@ impl LastAsk {
 
     /// The last ask; `None` where there is none, or where its run was dropped from the ledger.
     #[must_use]
-    pub fn record(&self) -> Option<&Record> {
+    pub fn record(&self) -> Option<&AskRecord> {
         self.record.as_ref()
     }
 
     /// The last ask if an equal call can join it: it is pending, or its answer was not used.
     #[must_use]
-    pub fn open(&self) -> Option<&Record> {
+    pub fn open(&self) -> Option<&AskRecord> {
         self.record.as_ref().filter(|it| is_open(it, self.is_used))
     }
 
     /// The last ask if no other one may be parked beside it.
-    fn holds_up(&self) -> Option<&Record> {
+    fn holds_up(&self) -> Option<&AskRecord> {
         self.record.as_ref().filter(|it| holds_up(it, self.is_used))
     }
 }
@@ -136,11 +136,11 @@ impl LastAsk {
 #[derive(Debug)]
 pub enum NextAsk {
     /// A person is asked: the ask is pending.
-    Parked(Box<Record>),
+    Parked(Box<AskRecord>),
     /// A grant has answered the ask.
-    Granted(Box<Record>),
+    Granted(Box<AskRecord>),
     /// The last ask is open, and this call joins it: nothing was parked.
-    Open(Box<Record>),
+    Open(Box<AskRecord>),
     /// No person is asked, and the call is denied with this text for the model.
     Denied(String),
 }
@@ -302,7 +302,11 @@ impl<'a> AskSeries<'a> {
     ///
     /// # Errors
     /// [`LedgerError`]; no use of a grant was taken.
-    pub async fn granted(&self, last: &LastAsk, ask: &Ask) -> Result<Option<Record>, LedgerError> {
+    pub async fn granted(
+        &self,
+        last: &LastAsk,
+        ask: &Ask,
+    ) -> Result<Option<AskRecord>, LedgerError> {
         if last.holds_up().is_some() {
             return Ok(None);
         }
@@ -428,7 +432,7 @@ impl<'a> AskSeries<'a> {
     }
 
     /// The last ask that was answered.
-    async fn last_answered(&self, last: &LastAsk) -> Result<Option<Record>, LedgerError> {
+    async fn last_answered(&self, last: &LastAsk) -> Result<Option<AskRecord>, LedgerError> {
         let mut earlier = self.earlier(last);
         while let Some(record) = earlier.next().await? {
             if record.decision.is_some() {
@@ -448,7 +452,7 @@ impl<'a> AskSeries<'a> {
             || (self.has_runs && self.ledger.load_run((self.number)(n).run()).await?.is_some()))
     }
 
-    async fn get(&self, n: u64) -> Result<Option<Record>, LedgerError> {
+    async fn get(&self, n: u64) -> Result<Option<AskRecord>, LedgerError> {
         self.ledger.get((self.number)(n).id()).await
     }
 }
@@ -464,7 +468,7 @@ struct EarlierAsks<'s> {
 impl EarlierAsks<'_> {
     /// The next one. Asks that have expired or were cancelled without an answer are passed over: no one has said anything
     /// by them, and what was said before still counts.
-    async fn next(&mut self) -> Result<Option<Record>, LedgerError> {
+    async fn next(&mut self) -> Result<Option<AskRecord>, LedgerError> {
         while self.number > 0 && self.left > 0 {
             let record = match (self.number == self.last.number, &self.last.record) {
                 (true, Some(record)) => Some(record.clone()),
@@ -482,10 +486,10 @@ impl EarlierAsks<'_> {
 }
 
 /// A claimed call runs now, or its worker has died.
-fn may_run(record: &Record) -> bool {
+fn may_run(record: &AskRecord) -> bool {
     matches!(record.state, AskState::Unknown | AskState::Claimed)
 }
 
-fn has_run_unapproved(record: &Record) -> bool {
+fn has_run_unapproved(record: &AskRecord) -> bool {
     record.ran_unapproved().is_some()
 }

@@ -45,7 +45,7 @@ fn scan_as<'t>(
     folders: &Folders,
     alike: bool,
     sink: &mut Sink<'_>,
-    beside: &mut dyn FnMut(TextChunk<'t>, &mut Sink<'_>),
+    also: &mut dyn FnMut(TextChunk<'t>, &mut Sink<'_>),
 ) {
     let mut scanning = Scanning {
         folders,
@@ -59,7 +59,7 @@ fn scan_as<'t>(
     for chunk in chunks(text) {
         scanning.chunk(chunk, recent, sink);
         groups.add(chunk, &mut |form, value, start| sink(form, value, At { start, alike }));
-        beside(chunk, sink);
+        also(chunk, sink);
         recent = [recent[1], Some(chunk)];
     }
     groups.end(&mut |form, value, start| sink(form, value, At { start, alike }));

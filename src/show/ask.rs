@@ -10,7 +10,7 @@ const MOST: usize = 600;
 
 /// An ask as plain data for people: the same on a page, in a terminal, in a message and in a log (rule S1).
 ///
-/// [`Record::view`](crate::ledger::Record::view) makes it. Its texts are ready to print, as those of a [`CallView`] are.
+/// [`AskRecord::view`](crate::ledger::AskRecord::view) makes it. Its texts are ready to print, as those of a [`CallView`] are.
 /// Times are milliseconds since 1970 by the store's clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]

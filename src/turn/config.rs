@@ -30,7 +30,7 @@ use super::retries::Retries;
 use super::snapshot::SuspendedTurn;
 use super::sub_agent::SubAgentTask;
 use crate::call::{
-    AskHistory, Extensions, Journal, Meter, RunContext, RunInfo, ToolCall, ToolDefinition,
+    AskHistory, ExecutionJournal, Extensions, Meter, RunContext, RunInfo, ToolCall, ToolDefinition,
 };
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::layer::MiddlewareLayer;
@@ -548,7 +548,7 @@ impl Turn {
 
     /// Records pending calls, answers and executions in this durable store.
     pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
-        let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
+        let journal: Arc<dyn ExecutionJournal> = Arc::clone(&durability) as _;
         Arc::make_mut(&mut self.info).journal = Some(journal);
         self.durability = Some(durability);
         self
@@ -616,7 +616,7 @@ impl Turn {
 
     /// Sets the final answer that the response has besides the calls. Unless the answer is void, calls that defer are
     /// skipped: they are not executed, and no person is asked about them.
-    pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
+    pub(crate) fn final_answer(mut self, answer: FinalAnswer) -> Self {
         self.final_answer = Some(answer);
         self
     }
@@ -637,7 +637,7 @@ impl Turn {
         // An agent with a durable store of its own records its asks there, not in the parent's. The parent closes them
         // with its own only if both are the same store, as one transaction cannot span two.
         let shared = |own: &Arc<dyn Durability>| {
-            task.durability.as_ref().is_some_and(|parents| own.is_beside(&**parents))
+            task.durability.as_ref().is_some_and(|parents| own.shares_store_with(&**parents))
         };
         self.closes_later = self.durability.as_ref().is_none_or(shared);
         if let Some(durability) = self.durability.take().or_else(|| task.durability.clone()) {

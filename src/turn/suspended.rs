@@ -176,12 +176,12 @@ pub(super) fn behind_response(history: &[Message]) -> usize {
 /// The message with the results of a response: all results first, then the additional content of the tools, as
 /// providers expect the results directly after the calls.
 pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
-    let (mut results, mut beside) = (Vec::new(), Vec::new());
+    let (mut results, mut added) = (Vec::new(), Vec::new());
     for (result, content) in parts {
         results.push(result);
-        beside.extend(content);
+        added.extend(content);
     }
-    results.extend(beside);
+    results.extend(added);
     Message::Request { parts: results }
 }
 

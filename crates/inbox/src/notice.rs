@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::board::{Board, BoardItem};
 use super::webhook::{Told, Webhook};
-use countersign::ledger::{Acquired, AskState, Lease, LeaseKeeper, Ledger, Millis, Record};
+use countersign::ledger::{Acquired, AskRecord, AskState, Lease, LeaseKeeper, Ledger, Millis};
 
 /// How long after its process has died a webhook is told by another one.
 const LEASE: Duration = Duration::from_secs(15);
@@ -157,7 +157,7 @@ fn sending(webhook: Webhook, lease: Lease<()>) -> JoinSet<()> {
 
 impl Mark {
     /// Returns `true` if the ask was told as new: it was pending then.
-    fn has(&self, record: &Record) -> bool {
+    fn has(&self, record: &AskRecord) -> bool {
         let recent = record.parked_at > self.until.saturating_sub(RECENT);
         if recent { self.new.contains(record.ask.id()) } else { true }
     }

@@ -27,7 +27,7 @@ use super::json::set;
 use super::webhook_form::{MessageParts, WebhookForm};
 use countersign::args::hex;
 use countersign::error::BoxError;
-use countersign::ledger::{Lease, Millis, Record};
+use countersign::ledger::{AskRecord, Lease, Millis};
 
 /// The header that carries the signature.
 const SIGNATURE: &str = "countersign-signature";
@@ -339,7 +339,7 @@ pub(super) struct Told {
 
 impl Told {
     /// The data about an ask, made of its view without its call, so that no argument can be in it.
-    pub(super) fn of(record: &Record, what: &'static str) -> Self {
+    pub(super) fn of(record: &AskRecord, what: &'static str) -> Self {
         let view = record.view_without_call();
         let [tool, agent, run] = [&view.tool, &view.agent, &view.run].map(|name| short(name));
         let requester = view.requester.as_deref().map(short);

@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use serde_json::{Map, json};
 
 use super::counts::{CallCounts, Count};
+use super::decision_journal::{DecisionJournal, JournalEntry};
 use super::error::RulesError;
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
-use super::journal::{DecisionJournal, JournalEntry};
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
 use super::sources::looked::LookedAt;

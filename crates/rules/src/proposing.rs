@@ -24,10 +24,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::builder::RulesBuilder;
+use super::decision_journal::JournalEntry;
 use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
-use super::journal::JournalEntry;
 use crate::calls::call::RuleCall;
 use crate::readings::shells::{is_for_people, is_known_shell};
 use crate::readings::tools::{OF_CLIENT, client_of, is_common};

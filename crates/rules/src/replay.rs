@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::json;
 
+use super::decision_journal::JournalEntry;
 use super::handle::Rules;
-use super::journal::JournalEntry;
 use super::ruling::lower;
 use crate::calls::call::RuleCall;
 use countersign::decision::ToolDecision;

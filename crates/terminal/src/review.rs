@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use countersign::deferred::{Answer, ToolApproval};
 use countersign::error::BoxError;
-use countersign::ledger::{GrantOffer, Millis, Offers, Record};
+use countersign::ledger::{AskRecord, GrantOffer, Millis, Offers};
 use countersign::show::counted;
 use futures::future::{Either, select};
 use tokio::runtime::Handle;
@@ -65,7 +65,7 @@ impl TerminalHandler {
     /// ```
     pub async fn review(
         &self,
-        record: &Record,
+        record: &AskRecord,
         needless: impl Future<Output = ()>,
     ) -> Result<Review, BoxError> {
         let requests = record.ask.requests();

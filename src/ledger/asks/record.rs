@@ -9,7 +9,7 @@
 //! | executed, released, expired, cancelled, closed | is over | – |
 //!
 //! A closed ask whose call has run all the same, outside of the ledger, says so
-//! ([`Record::ran_unapproved`]).
+//! ([`AskRecord::ran_unapproved`]).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub enum AskState {
     Expired,
     /// The ask was cancelled. The call does not run.
     Cancelled,
-    /// The call got its result without running, or it ran [although no one had approved it](Record::ran_unapproved).
+    /// The call got its result without running, or it ran [although no one had approved it](AskRecord::ran_unapproved).
     Closed,
 }
 
@@ -209,7 +209,7 @@ pub struct ClaimRecord {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Record {
+pub struct AskRecord {
     /// The ask as it was parked.
     pub ask: Ask,
     /// The fingerprint of the ask: an answer with another one is refused (rule L0).
@@ -257,7 +257,7 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 /// How far the clocks of processes that share a store may be apart, in milliseconds.
 const MAX_SKEW: Millis = 60_000;
 
-impl Record {
+impl AskRecord {
     /// Returns `true` if the call was denied, by a person or a policy.
     #[must_use]
     pub fn is_denied(&self) -> bool {

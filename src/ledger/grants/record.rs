@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::grant::Grant;
 use crate::ledger::asks::ask::Millis;
-use crate::ledger::asks::record::{GrantUse, Record};
+use crate::ledger::asks::record::{AskRecord, GrantUse};
 use crate::ledger::error::LedgerError;
 use crate::ledger::logs::events::GRANTS;
 use crate::ledger::rows::codec::{VERSION, Writing, digest, keepable, logged};
@@ -127,7 +127,7 @@ impl GrantRecord {
     }
 
     fn is_in_time(&self, now: Millis) -> bool {
-        now < self.until && !Record::is_of_future(self.made_at, now)
+        now < self.until && !AskRecord::is_of_future(self.made_at, now)
     }
 
     /// Returns `true` if an approval that the grant gave earlier may still be claimed at `now`. The use of the

@@ -133,15 +133,15 @@ pub(in crate::ledger) fn read(found: &Found, by: &Linker) -> Result<RunRecord, L
     let Some(body) = earlier else { return Ok(record) };
     // The first version logged no digest of a chat that was created and not saved yet.
     let is_empty_chat = record.chat && record.saved == 0 && record.state.is_null();
-    let beside = (row.kind, &*row.run, &*row.state, row.created_at);
-    let within = (RowKind::Run, &*record.run, standing(&record), record.saved_at);
+    let columns = (row.kind, &*row.run, &*row.state, row.created_at);
+    let recorded = (RowKind::Run, &*record.run, standing(&record), record.saved_at);
     match body.get("state").and_then(Value::as_str) {
         None if is_empty_chat && row.kind == RowKind::Run => Ok(record),
         None => Err(LedgerError::changed(&row.id, "it is not in the log")),
         Some(said)
             if said == crate::args::digest(&record.state)
                 && body.get("saved").and_then(Value::as_u64) == Some(record.saved)
-                && beside == within =>
+                && columns == recorded =>
         {
             Ok(record)
         }

@@ -26,7 +26,8 @@ pub struct Row {
     pub state: String,
     /// When it was first written, by the store's clock.
     pub created_at: Millis,
-    /// When time alone changes the state of an ask ([`Record::due_at`](crate::ledger::Record::due_at)); `None` for runs.
+    /// The time of the next change that time alone makes to an ask ([`AskRecord::due_at`](crate::ledger::AskRecord::due_at));
+    /// `None` for runs.
     pub due_at: Option<Millis>,
     /// The requester of an ask: at most the first 512 bytes of its [`principal`](crate::ledger::Ask::principal). Empty for asks
     /// without a principal, and for runs.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, Ledger, MemoryStore, Record, Store};
+use countersign::ledger::{Ask, AskRecord, Ledger, MemoryStore, Store};
 use countersign_postgres::PostgresStore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -13,11 +13,11 @@ use crate::support::postgres::Server;
 /// Far below how often a waiting run looks by itself.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn parked(ledger: &Ledger, path: &str) -> Record {
+async fn parked(ledger: &Ledger, path: &str) -> AskRecord {
     ledger.park(Ask::new("run", path, "pay")).await.unwrap()
 }
 
-async fn approve(ledger: &Ledger, record: &Record) {
+async fn approve(ledger: &Ledger, record: &AskRecord) {
     let yes = Answer::Approve { args: None };
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
 }

@@ -46,7 +46,7 @@ use crate::client::launch::digest;
 use crate::client::toolset::{ListedTools, McpToolset, PinnedParts};
 use countersign::args::Args;
 use countersign::error::BoxError;
-use countersign::ledger::{Ask, AskState, Ledger, LedgerError, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger, LedgerError};
 
 pub(super) use self::layer::PinLayer;
 pub use self::proposal::Proposal;
@@ -97,7 +97,7 @@ impl Proposals {
         ledger: &Ledger,
         generation: u32,
         args: &Args,
-    ) -> Result<Record, LedgerError> {
+    ) -> Result<AskRecord, LedgerError> {
         let mut ask = self.ask(generation).with_args(args.clone()).with_valid_for(None);
         if let Some(principal) = &self.principal {
             ask = ask.with_principal(principal.as_str());
@@ -120,7 +120,7 @@ impl Proposals {
 }
 
 enum FoundProposal {
-    There(Box<Record>),
+    There(Box<AskRecord>),
     Pruned,
     None,
 }

@@ -12,7 +12,7 @@ use super::{Pins, layer};
 use crate::McpError;
 use crate::client::toolset::{ListedTools, McpToolset};
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Decided, Ledger, LedgerError, Record};
+use countersign::ledger::{AskRecord, AskState, Decided, Ledger, LedgerError};
 
 /// A server that was started to be looked at, with all that a person decides about: see
 /// [`Guard::look`](crate::Guard::look).
@@ -183,7 +183,7 @@ impl ServerParts {
     async fn proposed(
         &self,
         is_chosen: &(dyn Fn(&Difference<'_>) -> bool + Sync),
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         let ledger: &Ledger = &self.pins.ledger;
         let mut state = self.pins.state.lock().await;
         loop {

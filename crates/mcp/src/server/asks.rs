@@ -35,8 +35,8 @@ use countersign::decision::Question;
 use countersign::deferred::Answer;
 use countersign::error::BoxError;
 use countersign::ledger::{
-    Acquired, Ask, AskSeries, AskState, Cancelled, Claimed, LastAsk, Ledger, LedgerError, Millis,
-    NextAsk, Record,
+    Acquired, Ask, AskRecord, AskSeries, AskState, Cancelled, Claimed, LastAsk, Ledger,
+    LedgerError, Millis, NextAsk,
 };
 
 /// How long an approval that nothing has used stays valid.
@@ -112,7 +112,7 @@ impl AskKey {
 /// The state of a call that needs an approval, by the ledger.
 pub(crate) enum AskStanding {
     /// No decision yet.
-    Pending(Box<Record>),
+    Pending(Box<AskRecord>),
     /// Approved, and claimed by this request: it runs now, once.
     Claimed { ask: String, token: u64, args: Args },
     /// Denied with this text.
@@ -224,7 +224,7 @@ impl Asks {
     /// approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
-        record: Record,
+        record: AskRecord,
         questions: &[Question],
     ) -> Result<Option<AskStanding>, BoxError> {
         let id = record.ask.id().to_owned();
@@ -320,8 +320,9 @@ impl Asks {
         Ok(last.open().is_some())
     }
 
-    /// Whether this request gets the outcome of an earlier one, whose client did not get it, and no other request does.
-    pub(crate) async fn redeliver(&self, record: &Record) -> Result<bool, BoxError> {
+    /// Returns `true` if this request gets the outcome of an earlier one, whose client did not get it, and no other
+    /// request does.
+    pub(crate) async fn redeliver(&self, record: &AskRecord) -> Result<bool, BoxError> {
         let age = self.ledger.now().await?.saturating_sub(record.changed_at);
         let is_delivered = self.ledger.load_run(record.ask.run()).await?.is_some();
         if is_delivered || age >= UNDELIVERED || self.responses.writes(record.ask.id()) {
@@ -391,7 +392,7 @@ pub(crate) enum End {
     Unknown,
 }
 
-fn denial(record: &Record) -> String {
+fn denial(record: &AskRecord) -> String {
     let decision = record.decision.as_ref();
     match decision.map(|decision| (&decision.answer, decision.by_line())) {
         Some((Answer::Deny { message }, by)) if !message.is_empty() => {

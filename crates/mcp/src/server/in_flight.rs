@@ -104,7 +104,7 @@ pub(crate) struct Asked {
 }
 
 /// A call in flight: its turn, and the channels for its results.
-pub(crate) struct Flight {
+pub(crate) struct CallInFlight {
     pub(crate) running: TurnFuture,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     pub(crate) questions: mpsc::UnboundedReceiver<Asked>,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
-use super::in_flight::{Flight, Reply, STATE, STATE_VALID, State};
+use super::in_flight::{CallInFlight, Reply, STATE, STATE_VALID, State};
 use super::request_ids::RequestIds;
 use crate::McpError;
 use crate::client::announcements::ListChanges;
@@ -120,7 +120,7 @@ pub(crate) struct Shared {
     pub(crate) principal: String,
     pub(crate) upstream: Option<Upstream>,
     /// The calls whose servers have sent a question, until their clients answer.
-    pub(crate) kept: Mutex<HashMap<String, Flight>>,
+    pub(crate) kept: Mutex<HashMap<String, CallInFlight>>,
     pub(crate) identities: RwLock<Option<(Instant, Identities)>>,
     pub(crate) changed: watch::Sender<ListChanges>,
     pub(crate) in_flight: Arc<()>,
@@ -208,8 +208,8 @@ impl Shared {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let kept = std::mem::take(&mut *lock(&self.kept));
-        for flight in kept.into_values() {
-            self.settle(&flight.waiting, None).await;
+        for call in kept.into_values() {
+            self.settle(&call.waiting, None).await;
         }
     }
 
@@ -261,8 +261,8 @@ impl Shared {
 }
 
 fn identity(definition: &ToolDefinition) -> (String, ToolIdentity) {
-    let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
-    let has_schema = beside.is_some_and(|schema| !schema.is_null());
+    let declared = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
+    let has_schema = declared.is_some_and(|schema| !schema.is_null());
     let digest = digest(&json!([definition.source(), definition.parameters()]));
     let parameters = Arc::new(definition.parameters().as_object().cloned().unwrap_or_default());
     (definition.name().to_owned(), ToolIdentity { digest, has_schema, parameters })

@@ -49,7 +49,7 @@ pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
             ("permissions", PairsOr::Other(_)) => {
                 writer.left_out(key, "is no object, so that Claude Code does not read it", true);
             }
-            _ => beside(&mut writer, key),
+            _ => other_setting(&mut writer, key),
         }
     }
     Ok(writer.finished())
@@ -93,7 +93,7 @@ fn rules(writer: &mut Writer, permissions: &Pairs<Value>) {
 }
 
 /// Names a setting beside `permissions`. Its value may be a secret, and is not shown.
-fn beside(writer: &mut Writer, key: &str) {
+fn other_setting(writer: &mut Writer, key: &str) {
     let is_meant = key.to_lowercase().starts_with("permission")
         || matches!(
             &*key.to_lowercase(),

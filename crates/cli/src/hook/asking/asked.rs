@@ -34,7 +34,7 @@ use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANT_PATTERNS;
 use countersign::error::with_causes;
 use countersign::ledger::{
-    Ask, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk, Record,
+    Ask, AskRecord, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk,
 };
 use countersign::turn::SuspendedTurn;
 
@@ -82,7 +82,7 @@ pub(crate) enum AskingEnd {
 
 /// The ask that counts now for a call.
 enum CurrentAsk {
-    There(Box<Record>),
+    There(Box<AskRecord>),
     /// The next one would be asked for a call that was not counted.
     Uncounted,
     /// The client asks in its place.
@@ -92,7 +92,7 @@ enum CurrentAsk {
 /// The state of an ask, as far as it matters to the call that waits.
 enum AskResult {
     /// The ask is approved, and the approval is not spent yet.
-    Approved(Box<Record>),
+    Approved(Box<AskRecord>),
     /// The call is denied with this text for the model.
     Denied(String),
     /// The ask is over without an answer for this call: the next equal call is asked about.
@@ -240,7 +240,7 @@ impl Asking<'_> {
     }
 
     /// Waits for an answer until the time is over.
-    async fn answer(&self, record: &Record) -> Result<AskResult, String> {
+    async fn answer(&self, record: &AskRecord) -> Result<AskResult, String> {
         let (id, run) = (record.ask.id(), record.ask.run());
         let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
         loop {
@@ -284,7 +284,7 @@ impl Asking<'_> {
     ///
     /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
     /// could let it run.
-    async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
+    async fn too_late(&self, record: &AskRecord) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons = reasons(record.ask.questions());
         if call.session.is_none() {
@@ -307,7 +307,7 @@ impl Asking<'_> {
     /// The arguments are restored before the claim: a change that the client cannot take must not use the approval up.
     async fn spend(
         &self,
-        approved: &Record,
+        approved: &AskRecord,
         args: &Args,
     ) -> Result<Option<Option<Map<String, Value>>>, String> {
         let call = self.stack.call;
@@ -393,18 +393,18 @@ fn history_question(number: u64, told: &str) -> Option<Question> {
     serde_json::from_value(question).ok()
 }
 
-/// Where the call of an ask comes from, as [`origin`] has recorded it.
-pub(crate) fn about(record: &Record) -> Option<&Value> {
+/// The origin of the call of an ask, as [`origin`] has recorded it.
+pub(crate) fn about(record: &AskRecord) -> Option<&Value> {
     record.ask.questions().iter().find_map(|it| it.metadata().get("hook"))
 }
 
 /// The run whose call was counted for an ask.
-fn counted_run(record: &Record) -> Option<String> {
+fn counted_run(record: &AskRecord) -> Option<String> {
     Some(about(record)?.get("run")?.as_str()?.to_owned())
 }
 
-/// Whether an ask is pending, or has an answer that was not delivered to any call.
-pub(crate) fn is_open(record: &Record) -> bool {
+/// Returns `true` if an ask is pending, or has an answer that was not delivered to any call.
+pub(crate) fn is_open(record: &AskRecord) -> bool {
     matches!(record.state, AskState::Pending | AskState::Decided)
 }
 
