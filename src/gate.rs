@@ -372,7 +372,7 @@ async fn written_down(
     }
 }
 
-/// How the call differs from what was approved; `None` if the approval covers it.
+/// The difference of the call from what was approved; `None` if the approval covers it.
 ///
 /// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the
 /// strongest reason, and one is enough.

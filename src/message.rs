@@ -82,7 +82,7 @@ pub enum RequestPart {
         content: Value,
         /// The id of the call.
         tool_call_id: String,
-        /// How the call ended; a missing value or `null` is read as success.
+        /// The end of the call; a missing value or `null` is read as success.
         #[serde(default, deserialize_with = "or_default")]
         outcome: ReturnKind,
     },
@@ -95,7 +95,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// How a call ended, as a message states it.
+/// The end of a call, as a message states it.
 ///
 /// | outcome of the call | here |
 /// |---|---|

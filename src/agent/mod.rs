@@ -198,7 +198,7 @@ impl Agent {
         self
     }
 
-    /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
+    /// Sets how often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
     /// own](crate::toolset::Tool::max_retries); 1 by default. The failure after that ends the run with
     /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
     /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
@@ -232,7 +232,7 @@ impl Agent {
         self
     }
 
-    /// How many levels of agents may be below this one; 16 by default (rule T10). See [`Turn::max_nested_agents`].
+    /// Sets how many levels of agents may be below this one; 16 by default (rule T10). See [`Turn::max_nested_agents`].
     pub fn max_nested_agents(self, max: u32) -> Self {
         self.turns(|turn| turn.max_nested_agents(max))
     }
@@ -250,14 +250,14 @@ impl Agent {
         self
     }
 
-    /// How often a person may deny the same call in one run, of this agent and its sub-agents, before it is denied
+    /// Sets how often a person may deny the same call in one run, of this agent and its sub-agents, before it is denied
     /// without asking; 3 by default. See [`Turn::max_repeats`].
     pub fn max_repeats(self, times: u32) -> Self {
         self.turns(|turn| turn.max_repeats(times))
     }
 
-    /// How many calls of one run, of this agent and its sub-agents, may be pending at the same time; 1 000 by default. See
-    /// [`Turn::max_pending`].
+    /// Sets how many calls of one run, of this agent and its sub-agents, may be pending at the same time; 1 000 by
+    /// default. See [`Turn::max_pending`].
     pub fn max_pending(self, calls: u32) -> Self {
         self.turns(|turn| turn.max_pending(calls))
     }

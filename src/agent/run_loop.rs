@@ -28,18 +28,18 @@ pub(super) struct RunLoop<'a> {
     pub(super) state: SuspendedRun,
     /// The answers to the pending calls; `None` asks the handler.
     pub(super) answers: Option<DeferredToolResults>,
-    /// Whether the run was built by `resume` or `ask`, so that its history may end with calls without results.
+    /// `true` if the run was built by `resume` or `ask`, so that its history may end with calls without results.
     pub(super) resumes: bool,
     /// The template of the run's turns: everything but the run id and the number of the response.
     pub(super) turn: Turn,
     pub(super) output: Output,
-    /// Whether the first text is the final answer ([`Run::stream`](super::Run::stream)).
+    /// `true` if the first text is the final answer ([`Run::stream`](super::Run::stream)).
     pub(super) ends_with_text: bool,
     pub(super) watchers: Watchers,
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Whether the caller saves the run; otherwise the run saves itself.
+    /// `true` if the caller saves the run; otherwise the run saves itself.
     pub(super) is_saved_by_caller: bool,
     /// The lease that the caller has on the run.
     pub(super) lease: Option<LeaseKeeper>,

@@ -243,7 +243,7 @@ impl ToolCall {
         }
     }
 
-    /// Why the arguments that the model sent cannot be read, if so.
+    /// The reason why the arguments that the model sent cannot be read; `None` if they can.
     pub(crate) fn unreadable(&self) -> Option<&ArgsError> {
         self.inner.unreadable.as_ref().map(|(_, error)| error)
     }
@@ -270,7 +270,7 @@ impl ToolCall {
         }
     }
 
-    /// How far the call has come through the levels of its stack (rule D9).
+    /// The progress of the call through the levels of its stack (rule D9).
     pub(crate) fn progress(&self) -> Progress {
         self.progress
     }

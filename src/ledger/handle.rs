@@ -17,7 +17,7 @@ use crate::panic::{Panicked, catch};
 /// The default lease of a turn's claims: how long a claim lasts after its worker has died.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// How long an approval is valid by default.
+/// The time for which an approval is valid by default.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// A handle on the asks and runs in a store. Cheap to clone; all handles over one store, in all processes, are one

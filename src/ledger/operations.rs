@@ -56,7 +56,7 @@ use crate::telemetry;
 /// The limit of one read of due asks, apart from those that stay due.
 const AT_ONCE: u32 = 256;
 
-/// Why the row with the id of an ask cannot be read as one.
+/// The reason why the row with the id of an ask cannot be read as one.
 const OF_A_RUN: &str = "the row with its id is the row of a run, not of an ask";
 
 /// The result of [`Ledger::expire`].
@@ -70,7 +70,7 @@ pub struct Expired {
     pub refused: Vec<RefusedRow>,
 }
 
-/// Why a claim reads more rows than the one of its ask.
+/// The rows that a claim reads besides the one of its ask, by why it reads them.
 enum Elsewhere {
     /// The ask repeats these earlier ones.
     Repeats(Vec<String>),

@@ -27,16 +27,17 @@ use super::rows::predecessor::{Predecessor, holds_up, is_open};
 use crate::decision::Question;
 use crate::deferred::Answer;
 
-/// How often people may deny equal calls in a row before the next one is denied without asking, by default (rule D11).
+/// The number of times people may deny equal calls in a row before the next one is denied without asking, by default
+/// (rule D11).
 const MAX_DENIALS: u32 = 3;
 
-/// How many asks of a requester may be pending at a time, by default (rule D11).
+/// The number of asks of a requester that may be pending at a time, by default (rule D11).
 const MAX_PENDING: u32 = 1_000;
 
-/// How many runs in a row may have an unknown end before the next call is denied without asking, by default.
+/// The number of runs in a row that may have an unknown end before the next call is denied without asking, by default.
 const MAX_UNKNOWN: u32 = 3;
 
-/// How many asks are looked at, from the last one back, for what happened to equal calls.
+/// The number of asks that are looked at, from the last one back, for what happened to equal calls.
 const LOOKED_BACK: u32 = 1_000;
 
 /// For how long the question about a call says that an equal one has just run.
@@ -327,7 +328,8 @@ impl<'a> AskSeries<'a> {
         Some(Predecessor::new(&ask, self.has_runs))
     }
 
-    /// Why no person is asked about the next call, as a text for the model, by what happened to the ones before.
+    /// The reason why no person is asked about the next call, as a text for the model, by what happened to the ones
+    /// before.
     ///
     /// # Errors
     /// [`LedgerError`] where an ask cannot be read.
@@ -348,7 +350,7 @@ impl<'a> AskSeries<'a> {
         }))
     }
 
-    /// How equal calls have ended that a person should know of before the next one is approved: how often one may have
+    /// The ends of equal calls that a person should know of before the next one is approved: how often one may have
     /// run, or that one has just run. `None` where there is nothing to say. A no in between takes nothing of it away.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use super::rows::codec::counted;
 use super::rows::predecessor::Predecessor;
 
 impl Ledger {
-    /// How many asks of this requester are pending and not expired, under every spelling of the name that is
+    /// The number of asks of this requester that are pending and not expired, under every spelling of the name that is
     /// [one person](Ledger::canonical_names). The empty name stands for asks without a principal.
     ///
     /// ```

@@ -195,7 +195,7 @@ pub struct Presented {
     pub ask: String,
     /// The fingerprint of what was shown. If the ask has another one, nothing is decided.
     pub fingerprint: String,
-    /// How much of the call was shown.
+    /// The part of the call that was shown.
     pub extent: Extent,
 }
 

@@ -96,7 +96,7 @@ pub(crate) enum ParkResult {
     NoPolicy,
 }
 
-/// How many calls of each requester are pending: counted once per batch, and incremented for each call of the batch.
+/// The number of pending calls of each requester: counted once per batch, and incremented for each call of the batch.
 pub(crate) struct Shares {
     pub(crate) max: u32,
     pub(crate) pending: BTreeMap<String, usize>,

@@ -29,7 +29,7 @@ pub struct ChangedDecision {
     /// The decision under the new rules.
     #[serde(serialize_with = "lower")]
     pub to: ToolDecision,
-    /// Why the new rules decide so.
+    /// The reason why the new rules decide so.
     pub because: String,
 }
 

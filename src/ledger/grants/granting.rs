@@ -320,7 +320,7 @@ async fn answer(
 /// The asks about equal calls before.
 #[derive(Default)]
 pub(in crate::ledger) struct Since {
-    /// When a person denied the last one.
+    /// The time when a person denied the last one.
     pub(in crate::ledger) denied_at: Option<Millis>,
     /// The ask before this one: while it is open, no grant answers.
     pub(in crate::ledger) behind: Option<Predecessor>,

@@ -87,18 +87,18 @@ pub struct GrantRecord {
     pub grant: Grant,
     /// The people whose vote the grant is.
     pub by: Vec<String>,
-    /// When the grant was made, by the store's clock.
+    /// The time when the grant was made, by the store's clock.
     pub made_at: Millis,
-    /// When the grant expires, by the store's clock: from then on it answers nothing.
+    /// The time when the grant expires, by the store's clock: from then on it answers nothing.
     pub until: Millis,
-    /// How many calls the grant has answered.
+    /// The number of calls that the grant has answered.
     pub used: u32,
-    /// When the grant last answered a call, by the store's clock.
+    /// The time when the grant last answered a call, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Millis>,
     /// The state of the grant, as it is recorded.
     pub state: GrantState,
-    /// Who revoked the grant, if it was revoked.
+    /// The person who revoked the grant, if it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_by: Option<String>,
 }

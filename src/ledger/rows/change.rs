@@ -173,8 +173,8 @@ pub(in crate::ledger) async fn change<T: Send>(
     .await
 }
 
-/// How far ahead of the clock an ask may be dated. Clocks of machines that are set by a network differ by less than a
-/// second; a clock that was set by hand may be an hour off.
+/// The time by which an ask may be dated ahead of the clock. Clocks of machines that are set by a network differ by
+/// less than a second; a clock that was set by hand may be an hour off.
 const MAX_AHEAD: Millis = 3_600_000;
 
 /// Refuses an ask that was changed at a time far ahead of this clock, and that a decision or a claim would take further

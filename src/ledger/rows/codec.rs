@@ -64,8 +64,8 @@ const LEASE: &str = ",\"lease\":";
 /// The largest document of an ask or a run, in bytes: a size that every store can keep.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How deep the values of a document may be nested. serde_json reads at most 128 levels, so any value that was read
-/// from text fits, also inside of the levels that the document adds.
+/// The levels to which the values of a document may be nested. serde_json reads at most 128 levels, so any value that
+/// was read from text fits, also inside of the levels that the document adds.
 pub(super) const MAX_DEPTH: usize = 160;
 
 /// The longest id of a run, in bytes. It is in indexes, and PostgreSQL has the strictest limit: 2704 bytes for all

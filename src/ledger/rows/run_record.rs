@@ -41,7 +41,7 @@ pub struct RunRecord {
     version: u64,
     /// The id of the run.
     pub run: String,
-    /// How often the run was saved.
+    /// The number of times the run was saved.
     pub saved: u64,
     /// The snapshot of the run, a [`SuspendedRun`](crate::SuspendedRun) as JSON, or its result once it is over.
     pub state: Value,
@@ -59,7 +59,7 @@ pub struct RunRecord {
     pub claim: Option<ClaimRecord>,
     /// The token of the latest claim; 0 before the first.
     pub token: u64,
-    /// When the run was first saved, by the store's clock.
+    /// The time when the run was first saved, by the store's clock.
     pub saved_at: Millis,
 }
 

@@ -1,7 +1,6 @@
 //! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
 //!
-//! The ledger has decisions by ask, a turn needs answers by call. This is the way from one to the other, for a process
-//! that resumes:
+//! The ledger has decisions by ask, and a turn needs answers by call. When a process resumes a run, we translate:
 //!
 //! | ask | answer |
 //! |---|---|

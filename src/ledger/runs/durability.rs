@@ -50,7 +50,7 @@ use crate::turn::{Durability, Granted, ParkResult, Parking, Recorded, Shares};
 /// The name that is recorded for an answer that does not say whose it is.
 const UNNAMED: &str = "unnamed";
 
-/// Why a call is asked about again whose earlier execution has an unknown end.
+/// The reason why a call is asked about again whose earlier execution has an unknown end.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 
 impl Durability for Ledger {

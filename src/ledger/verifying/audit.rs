@@ -44,7 +44,7 @@ use crate::ledger::stores::entry::{ABOUT, about};
 use crate::ledger::stores::linker::{Linker, content};
 use crate::ledger::stores::store::{Entry, Filter, Found, RowKind};
 
-/// How often verification rereads a run that changes while it is read, before it gives up.
+/// The number of times that verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
 
 /// The problem of a log whose removed part was another one than a checkpoint, or an earlier check, has seen.

@@ -15,7 +15,7 @@ pub(crate) fn is_unnamed(state: &str) -> bool {
     state == UNNAMED
 }
 
-/// How the version of a package is named.
+/// The form in which the version of a package is named.
 #[derive(Clone, Copy)]
 enum VersionNaming {
     /// `name@1.2.3`, where `name@1.2`, `name@^1` and `name@latest` name no version.

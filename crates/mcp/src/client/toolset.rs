@@ -49,11 +49,11 @@ pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
 /// The requests that are judged as calls; no tool of a server has one of these names.
 pub(crate) const JUDGED: [&str; 4] = [READ_RESOURCE, GET_PROMPT, COMPLETE, SUBSCRIBE];
-/// How long a listing is used before the server is asked again, also without a notification.
+/// The time for which a listing is used before the server is asked again, also without a notification.
 const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
 const MAX_PAGES: usize = 1_000;
-/// How many rounds of questions a server may send within one call.
+/// The number of rounds of questions that a server may send within one call.
 ///
 /// Each round asks a person.
 const MAX_ROUNDS: usize = 10;

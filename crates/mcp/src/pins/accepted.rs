@@ -23,11 +23,11 @@ pub(super) struct Accepted {
     covers_programs: bool,
     /// The digests of the denied parts, each with the ask by which it was denied.
     denied: BTreeMap<String, String>,
-    /// How many proposals in a row were cancelled, as the server had other tools before a person has decided.
+    /// The number of proposals in a row that were cancelled, as the server had other tools before a person has decided.
     pub(super) replaced: u32,
 }
 
-/// How a part stands.
+/// The standing of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartStanding<'a> {
     Accepted,

@@ -32,7 +32,7 @@ use crate::form::FormAnswer;
 use countersign::error::BoxError;
 use countersign::ledger::{AskRecord, AskState};
 
-/// How long a store is left alone that could not be read.
+/// The time for which a store is left alone that could not be read.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the form of this ask, if it is not open already.

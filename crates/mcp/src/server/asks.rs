@@ -39,25 +39,25 @@ use countersign::ledger::{
     LedgerError, Millis, NextAsk,
 };
 
-/// How long an approval that nothing has used stays valid.
+/// The time for which an approval that nothing has used stays valid.
 ///
 /// Long enough for a person who approves while the client is away, and short enough that an approval is not a key left
 /// in a door.
 const UNUSED: Duration = Duration::from_secs(15 * 60);
-/// How long an outcome that could not be delivered answers an equal call.
+/// The time for which an outcome that could not be delivered answers an equal call.
 const UNDELIVERED: Millis = 10 * 60 * 1000;
-/// How long the process that has the outcome of a call may take to deliver it.
+/// The time that the process that has the outcome of a call may take to deliver it.
 const WRITING: Millis = 2_000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// For how long denials of equal calls count (rule D11): a client of MCP names no session.
 const DENIED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
-/// What the model is told when the ask that a call waits for, or was to join, has ended without a decision.
+/// The text for the model when the ask that a call waits for, or was to join, has ended without a decision.
 pub(crate) const OVER: &str =
     "Not run: the ask for this call has ended, or an equal call has used its approval. Call again.";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
-/// How often one request may lose a decision to another request.
+/// The number of times that one request may lose a decision to another request.
 ///
 /// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
 /// for a bug.
@@ -125,13 +125,13 @@ pub(crate) enum AskStanding {
     NoWayBack,
 }
 
-/// When a request may park an ask.
+/// The conditions under which a request may park an ask.
 pub(crate) struct MayPark<'a> {
     /// No layer has counted the request, as it repeats one whose ask was open: it parks no ask of its own.
     pub(crate) joins: bool,
     /// The ask that the call is held for. Where that was cancelled, the call ends, and parks no other one.
     pub(crate) held: Option<&'a str>,
-    /// Whether the client can come back for the decision about this ask.
+    /// Returns `true` if the client can come back for the decision about this ask.
     pub(crate) is_found: &'a (dyn Fn(&Ask) -> bool + Sync),
 }
 
@@ -312,7 +312,7 @@ impl Asks {
         }
     }
 
-    /// Whether an equal call can join an ask: one that is pending, or whose answer was not used.
+    /// Returns `true` if an equal call can join an ask: one that is pending, or whose answer was not used.
     pub(crate) async fn is_open(&self, key: &AskKey) -> Result<bool, BoxError> {
         let number = |n| key.ask(n);
         let last = self.series(key, &number).last().await?;
@@ -354,7 +354,7 @@ impl Asks {
         Ok(())
     }
 
-    /// Whether an ask was cancelled: its call may not be asked about any more, or otherwise.
+    /// Returns `true` if an ask was cancelled: its call may not be asked about any more, or otherwise.
     pub(crate) async fn is_cancelled(&self, ask: Option<&str>) -> Result<bool, BoxError> {
         let Some(ask) = ask else { return Ok(false) };
         let record = self.ledger.get(ask).await?;

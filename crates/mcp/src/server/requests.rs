@@ -63,7 +63,8 @@ pub(crate) struct Requests {
     pub(crate) level: Mutex<Option<usize>>,
     subscriber: OnceLock<Arc<Subscriber>>,
     open_forms: Arc<OpenForms>,
-    /// What the client has read through this server, if it is recorded. Without a session no request knows of another.
+    /// The record of what the client has read through this server, if there is one. Without a session no request knows
+    /// of another.
     reads: Option<ReadRecord>,
     /// Cancelled when the client is gone.
     gone: CancellationToken,
@@ -237,7 +238,8 @@ fn failed(failed: Failed) -> ErrorData {
     }
 }
 
-/// Whether a client declares forms and links. Without either, an earlier client means forms.
+/// Returns two values: `true` if a client declares forms, and `true` if it declares links. Without either, an earlier
+/// client means forms.
 ///
 /// Before links existed, declaring elicitation without a kind meant forms.
 fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {

@@ -5,7 +5,7 @@
 //!                                               |
 //!                              progress, questions of the server, cancellation
 //!                                               |
-//!                      landed: settle the claims, make the reply, record the delivery
+//!                      finish: settle the claims, make the reply, record the delivery
 //! ```
 //!
 //! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
@@ -49,17 +49,17 @@ use countersign::ledger::{Approver, Ask, AskRecord, AskState, Presented, Surface
 use countersign::outcome::Outcome;
 use countersign::turn::{Turn, TurnError, TurnReport};
 
-/// How long a claimed call may run after its client has given up, so that its outcome is recorded.
+/// The time for which a claimed call may run after its client has given up, so that its outcome is recorded.
 ///
 /// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
 /// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a call in flight may run after the program was told to end.
+/// The time for which a call in flight may run after the program was told to end.
 ///
 /// Clients kill a server two seconds after they have told it to end, and within that time its outcome has to be
 /// recorded.
 const STOPPING: Duration = Duration::from_secs(1);
-/// How long a call is kept while its server waits for an answer of the client.
+/// The time for which a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
 const CALL: &str = "call";
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    /// Whether the client's person has opened the link to the inbox, where the call is decided now.
+    /// Returns `true` if the client's person has opened the link to the inbox, where the call is decided now.
     pub(crate) fn is_at_inbox(
         &self,
         client: &CallingClient,
@@ -581,7 +581,7 @@ enum CallStep {
     Asked(String, ElicitRequestParams),
 }
 
-/// What the model is told of a call whose turn has failed: first of all whether anything has run.
+/// The text for the model about a call whose turn has failed: first of all whether anything has run.
 ///
 /// A store that cannot be reached fails the turn before the call is claimed.
 fn of_failed(error: &TurnError) -> &'static str {

@@ -30,12 +30,12 @@ use countersign::seal::SealKeys;
 use countersign::tools::Tools;
 use countersign::turn::Turn;
 
-/// How long the identities of tools are used before they are read again.
+/// The time for which the identities of tools are used before they are read again.
 ///
 /// Listing a server's tools for each call would double its requests. Within this time a changed tool is still found by
 /// its pin.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long calls may run after the client's connection has ended.
+/// The time for which calls may run after the client's connection has ended.
 ///
 /// Ending the process at once would leave every call in flight as one that may have run.
 const ENDING: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ pub(crate) type LabelTools = dyn Fn(&ToolDefinition) -> Option<ReadLabel> + Send
 pub(crate) struct Upstream {
     pub(crate) toolset: McpToolset,
     pub(crate) pins: Option<Arc<Pins>>,
-    /// What clients are told of the server's words about itself, once it was reached.
+    /// The server's words about itself, as clients are told them once it was reached.
     pub(crate) about: Mutex<BTreeMap<String, Value>>,
     /// The lists that the upstream server offers, once it was reached.
     pub(crate) capabilities: OnceLock<ServerCapabilities>,
@@ -107,15 +107,15 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) tools: Tools,
     pub(crate) scope: Value,
-    /// How results are labelled, if what clients read is recorded.
+    /// The labels of results, if what clients read is recorded.
     pub(crate) labels: Option<Arc<LabelTools>>,
     pub(crate) asks: Asks,
     pub(crate) keys: SealKeys,
     pub(crate) wait: Duration,
     pub(crate) inbox: Option<Arc<InboxPlace>>,
-    /// Where a person answers, for clients whose call waits.
+    /// The place where a person answers, for clients whose call waits.
     pub(crate) answer_hint: String,
-    /// Whether people may answer in forms of their clients.
+    /// `true` if people may answer in forms of their clients.
     pub(crate) forms: bool,
     pub(crate) principal: String,
     pub(crate) upstream: Option<Upstream>,
@@ -129,7 +129,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// Cancelled when the client on stdio is gone: no call waits for a person any more.
     pub(crate) disconnected: CancellationToken,
-    /// Whether it is seen if a response was written to its client.
+    /// `true` if we see whether a response was written to its client.
     pub(crate) sees_writes: bool,
 }
 
@@ -183,7 +183,7 @@ impl Shared {
         Some(result::failed(text))
     }
 
-    /// Whether the tool declares the form of its results.
+    /// Returns `true` if the tool declares the form of its results.
     pub(crate) fn has_schema(&self, tool: &str) -> bool {
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         known

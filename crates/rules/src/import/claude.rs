@@ -55,7 +55,7 @@ pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
     Ok(writer.finished())
 }
 
-/// Why a key is not carried over that comes again.
+/// The reason why a repeated key is not carried over.
 const TWICE: &str =
     "is there again below, and Claude Code reads only the last one: write both in one";
 

@@ -20,9 +20,9 @@ use crate::steps::{Step, Steps};
 
 /// The prefix of the ids of Restate's runs in the ledger, where other runs may be, too.
 pub(crate) const PREFIX: &str = "restate-";
-/// How often the ledger is read for decisions that were made elsewhere.
+/// The pause between two reads of the ledger for decisions that were made elsewhere.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How many of them are read, newest first.
+/// The number of decisions that one read returns, newest first.
 const LOOK_THROUGH: u32 = 1_000;
 
 /// The object of an ask; its key is the id of the ask.
@@ -40,14 +40,14 @@ struct Given {
     answer: Answer,
 }
 
-/// The ledger as a handler has seen it.
+/// The state of an ask, as a handler has found it in the ledger.
 #[derive(Serialize, Deserialize)]
 struct AskStatus {
     /// The words for the decider.
     told: Value,
     /// The key of the workflow to tell that the ask is over, if it is.
     over: Option<String>,
-    /// How long the deadline of a pending ask is away, to look again then.
+    /// The time until the deadline of a pending ask, to look again then.
     look_in: Option<Duration>,
 }
 

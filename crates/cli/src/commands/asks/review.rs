@@ -21,7 +21,7 @@ use super::{text, unproven};
 use crate::output::{CommandError, CommandOutput, WIDTH};
 use crate::used_store::UsedStore;
 
-/// How often the store is read, for new asks and for the end of the one that is shown.
+/// The pause between two reads of the store, for new asks and for the end of the one that is shown.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A review is by a person at a terminal. Programs have other commands.
@@ -64,7 +64,7 @@ struct Reviewer<'a> {
     who: Approver,
     /// The ids of those that are not asked about again.
     passed: HashSet<String>,
-    /// How many were left when the person was told last that none waits.
+    /// The number of asks that were left when the person was last told that none waits.
     told: Option<usize>,
     counts: ReviewCounts,
 }

@@ -132,7 +132,7 @@ pub(super) fn whole(record: &AskRecord, now: Millis, store: &UsedStore) -> Strin
     one(record, now, (Limits::none(), store), Depth::Whole)
 }
 
-/// How much of a call is shown.
+/// The part of a call that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     /// As in a list: without the details, which repeat the call and say what an approval is bound to.

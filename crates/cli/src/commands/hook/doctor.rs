@@ -325,7 +325,7 @@ fn proof(client: Client, context: &Context) -> PathBuf {
     context.directories.state().join("proven").join(client.name())
 }
 
-/// Why nothing is known: no call was seen, and none has changed anything.
+/// The finding that nothing is known: no call was seen, and none has changed anything.
 fn no_call(ended: &SessionEnd, words: &str) -> String {
     let how = match ended {
         SessionEnd::TooLate => "the client made no call in time".to_owned(),

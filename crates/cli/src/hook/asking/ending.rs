@@ -18,7 +18,7 @@ use crate::hook::payload::{Ending, HookCall};
 use countersign::error::{BoxError, with_causes};
 use countersign::ledger::{AskRecord, AskState, Ledger, Settled};
 
-/// How many asks of a session are looked through, newest first.
+/// The number of asks of a session that are looked through, newest first.
 const MAX_LISTED: u32 = 1000;
 
 /// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a

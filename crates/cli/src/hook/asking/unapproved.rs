@@ -33,7 +33,7 @@ use countersign::ledger::{Ask, AskRecord, Ledger, LedgerError};
 use countersign::show;
 use countersign::tools::Tools;
 
-/// How often the next number is tried, where other calls take numbers at the same time.
+/// The number of attempts to take the next number, where other calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
 
 /// The parts of a hook that a report is looked at with.
@@ -57,7 +57,7 @@ pub(crate) struct EndedCall<'a> {
     pub(crate) asks: &'a [AskRecord],
 }
 
-/// Why a call should not have run: the questions that were open, or the reason of a denial.
+/// The reason why a call should not have run: the questions that were open, or the reason of a denial.
 struct Unallowed {
     questions: Vec<Question>,
     reason: String,
@@ -171,7 +171,7 @@ impl EndedCall<'_> {
     }
 }
 
-/// Why the layers do not let a call run as it ran; `None` where they do. They count nothing for it.
+/// The reason why the layers do not let a call run as it ran; `None` where they do. They count nothing for it.
 async fn unallowed(stack: CallStack<'_>) -> Option<Unallowed> {
     let uncounted = SuspendedCount::default();
     let (questions, reason) = match stack.decide(Some(&uncounted)).await {
