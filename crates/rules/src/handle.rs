@@ -248,7 +248,7 @@ impl Rules {
     /// ```
     ///
     /// # Errors
-    /// How a call is written.
+    /// If the text is no call: the form in which a call is written.
     pub fn written_call(&self, text: &str) -> Result<WrittenCall, String> {
         WrittenCall::parse(text, &self.shared.engine)
     }

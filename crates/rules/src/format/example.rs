@@ -243,7 +243,7 @@ fn read_after(record: &ReadRecord, text: &str) -> Result<(), &'static str> {
 /// ```
 ///
 /// # Errors
-/// What is wrong with a text that was read.
+/// If a text that was read has no label, or that of the user: the problem, in words.
 pub fn stated_record(said: &[&str], after: &[&str]) -> Result<ReadRecord, &'static str> {
     let record = ReadRecord::new();
     said.iter().for_each(|text| record.user_said(text));
