@@ -13,7 +13,7 @@ mod support;
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, Claimed, Decided, Ledger, MemoryStore, Record};
+use countersign::ledger::{Ask, AskRecord, Claimed, Decided, Ledger, MemoryStore};
 use countersign::{Outcome, ToolCall, Tools, Turn, TurnReport};
 use countersign_rules::{RuleCall, Rules, Ruling};
 use countersign_shell::{Classifier, Preset, SearchPath, Workspace};
@@ -129,17 +129,17 @@ fn ask(n: usize) -> Ask {
     Ask::new(format!("run {n}"), "c", "rm")
 }
 
-async fn decided(ledger: &Ledger, record: &Record) -> Decided {
+async fn decided(ledger: &Ledger, record: &AskRecord) -> Decided {
     let yes = Answer::Approve { args: None };
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.expect("it is decided")
 }
 
-async fn claimed(ledger: &Ledger, record: &Record) -> Claimed {
+async fn claimed(ledger: &Ledger, record: &AskRecord) -> Claimed {
     ledger.claim(record.ask.id(), "w", LEASE).await.expect("it is claimed")
 }
 
 /// A ledger in memory with a pending ask and a decided one.
-fn ledger() -> (Runtime, Ledger, [Record; 2]) {
+fn ledger() -> (Runtime, Ledger, [AskRecord; 2]) {
     let (runtime, ledger) = (runtime(), Ledger::new(MemoryStore::new()));
     let records = runtime.block_on(async {
         let records = [ledger.park(ask(1)).await, ledger.park(ask(2)).await];
@@ -153,23 +153,23 @@ fn ledger() -> (Runtime, Ledger, [Record; 2]) {
 // One transition each, in memory.
 #[library_benchmark(setup = ledger)]
 #[bench::in_memory()]
-fn park((runtime, ledger, _): (Runtime, Ledger, [Record; 2])) -> (Record, Runtime, Ledger) {
+fn park((runtime, ledger, _): (Runtime, Ledger, [AskRecord; 2])) -> (AskRecord, Runtime, Ledger) {
     (runtime.block_on(ledger.park(ask(3))).expect("it is parked"), runtime, ledger)
 }
 
 #[library_benchmark(setup = ledger)]
 #[bench::in_memory()]
 fn decide(
-    (runtime, ledger, records): (Runtime, Ledger, [Record; 2]),
-) -> (Decided, Runtime, Ledger, [Record; 2]) {
+    (runtime, ledger, records): (Runtime, Ledger, [AskRecord; 2]),
+) -> (Decided, Runtime, Ledger, [AskRecord; 2]) {
     (runtime.block_on(decided(&ledger, &records[0])), runtime, ledger, records)
 }
 
 #[library_benchmark(setup = ledger)]
 #[bench::in_memory()]
 fn claim(
-    (runtime, ledger, records): (Runtime, Ledger, [Record; 2]),
-) -> (Claimed, Runtime, Ledger, [Record; 2]) {
+    (runtime, ledger, records): (Runtime, Ledger, [AskRecord; 2]),
+) -> (Claimed, Runtime, Ledger, [AskRecord; 2]) {
     (runtime.block_on(claimed(&ledger, &records[1])), runtime, ledger, records)
 }
 

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Claimed, Decided, Ledger};
 use countersign_postgres::PostgresStore;
 use futures::future::join_all;
 use server::Server;
@@ -134,7 +134,7 @@ async fn ledger(url: &str, at_once: usize, count: usize, round: usize) -> (f64, 
 }
 
 /// Asks of a run each, as most runs wait for one thing at a time.
-async fn park(ledger: &Ledger, name: &str, count: usize) -> Vec<Record> {
+async fn park(ledger: &Ledger, name: &str, count: usize) -> Vec<AskRecord> {
     let mut parked = Vec::new();
     for chunk in (0..count).collect::<Vec<_>>().chunks(16) {
         parked.extend(

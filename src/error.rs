@@ -77,7 +77,7 @@ pub enum UserError {
         from: String,
         /// The requested name of the tool.
         to: String,
-        /// Why the tool cannot be renamed.
+        /// The reason why the tool cannot be renamed.
         problem: &'static str,
     },
     /// A prepare function returned a tool that is not in its input.

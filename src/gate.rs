@@ -42,9 +42,9 @@ use std::sync::Arc;
 
 use crate::args::{Args, ArgsError};
 use crate::call::{
-    Approval, BodyToken, CallRecord, Claim, ExecutionGuard, Journal, JournalClaim, JournalToken,
-    Journaled, Leaf, Rerun, RunContext, SharedError, ToolCall, ToolDefinition, ToolKind, Validate,
-    keeping, tool_layer,
+    Approval, BodyToken, CallRecord, Claim, ExecutionGuard, ExecutionJournal, JournalClaim,
+    JournalToken, JournaledCall, Leaf, Rerun, RunContext, SharedError, ToolCall, ToolDefinition,
+    ToolKind, Validate, keeping, tool_layer,
 };
 use crate::decision::{Preview, Question};
 use crate::error::{BoxError, UserError};
@@ -261,7 +261,7 @@ impl<T: Toolset> Gate<T> {
         leaf: &Leaf,
         call: ToolCall,
         rerun: Rerun,
-        journal: Option<Arc<dyn Journal>>,
+        journal: Option<Arc<dyn ExecutionJournal>>,
     ) -> Result<Outcome, BoxError> {
         let claimed = match record.claim(rerun).await {
             Claim::Go(claimed) => claimed,
@@ -279,7 +279,7 @@ impl<T: Toolset> Gate<T> {
             None => self.run(record, call).await,
             Some(journal) => {
                 let cx = record.context();
-                let entry = Journaled {
+                let entry = JournaledCall {
                     run_id: cx.run_id(),
                     response: cx.response(),
                     path: &cx.run().path,
@@ -348,7 +348,7 @@ fn not_executed(
 /// A body that ended and could not be settled is an error for the host, and its outcome is withheld: the store may have
 /// recorded it or not, and telling the model one of the two could contradict what every other process reads later.
 async fn written_down(
-    journal: &dyn Journal,
+    journal: &dyn ExecutionJournal,
     token: &JournalToken,
     body: impl Future<Output = Result<Outcome, SharedError>>,
 ) -> Result<Outcome, SharedError> {
@@ -372,7 +372,7 @@ async fn written_down(
     }
 }
 
-/// How the call differs from what was approved; `None` if the approval covers it.
+/// The difference of the call from what was approved; `None` if the approval covers it.
 ///
 /// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the
 /// strongest reason, and one is enough.

@@ -82,7 +82,7 @@ pub enum RequestPart {
         content: Value,
         /// The id of the call.
         tool_call_id: String,
-        /// How the call ended; a missing value or `null` is read as success.
+        /// The end of the call; a missing value or `null` is read as success.
         #[serde(default, deserialize_with = "or_default")]
         outcome: ReturnKind,
     },
@@ -95,7 +95,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// How a call ended, as a message states it.
+/// The end of a call, as a message states it.
 ///
 /// | outcome of the call | here |
 /// |---|---|
@@ -232,7 +232,7 @@ impl RequestPart {
     pub(crate) fn results(call: &ToolCall, outcome: &Outcome) -> Option<(Self, Vec<Self>)> {
         let outcome = outcome.bounded();
         let result = Self::result(call, &outcome)?;
-        let beside = match &*outcome {
+        let added = match &*outcome {
             Outcome::Returned(value) => value.content.clone(),
             Outcome::Denied(_)
             | Outcome::Failed(_)
@@ -240,7 +240,7 @@ impl RequestPart {
             | Outcome::Unknown(_)
             | Outcome::Deferred(_) => None,
         };
-        Some((result, beside.into_iter().map(|content| Self::UserPrompt { content }).collect()))
+        Some((result, added.into_iter().map(|content| Self::UserPrompt { content }).collect()))
     }
 }
 

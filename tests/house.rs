@@ -94,7 +94,7 @@ fn without_visibility(code: &str) -> &str {
     }
 }
 
-/// Whether a line begins a function, of any visibility and kind.
+/// Returns `true` if a line begins a function, of any visibility and kind.
 fn is_function(code: &str) -> bool {
     let mut code = without_visibility(code);
     let kinds = ["const ", "async ", "unsafe ", "extern \"C\" "];
@@ -685,6 +685,34 @@ fn path_of(name: &str) -> String {
     within.map_or(format!("src/{name}"), |(folder, rest)| format!("crates/{folder}/src/{rest}"))
 }
 
+/// The modules in lower case that a page names: `mcp::server::asks`.
+fn named_modules(page: &str) -> Vec<&str> {
+    let is_module = |name: &&str| {
+        name.contains("::")
+            && name.split("::").all(|part| part.starts_with(|c: char| c.is_ascii_lowercase()))
+            && name.chars().all(|c| c.is_ascii_lowercase() || "_:".contains(c))
+    };
+    page.split('`').skip(1).step_by(2).filter(is_module).collect()
+}
+
+#[test]
+fn the_modules_that_the_choices_name_are_there() {
+    let page = read("docs/choices.md");
+    let named = named_modules(&page);
+    assert!(named.len() > 20, "the choices say where each of them is");
+    for name in named {
+        let (first, rest) = name.split_once("::").unwrap();
+        let folder = first.replace('_', "-");
+        let path = match crates().contains(&folder) {
+            true => format!("crates/{folder}/src/{}", rest.replace("::", "/")),
+            false => format!("src/{}", name.replace("::", "/")),
+        };
+        let is_there = root().join(&path).is_dir() || root().join(format!("{path}.rs")).exists();
+        assert!(is_there, "docs/choices.md names `{name}`, and there is no {path}.rs");
+    }
+    assert_eq!(named_modules("`a::b_c`, `a::B`, `x` and `a::b()`"), ["a::b_c"]);
+}
+
 #[test]
 fn architecture_says_which_files_keep_each_rule() {
     let page = read("ARCHITECTURE.md");
@@ -782,8 +810,9 @@ fn files_of(modules: &[&str]) -> Vec<String> {
     vec![format!("{path}.rs"), format!("{path}/mod.rs")]
 }
 
-/// Whether a test of the rules page is there: a test, or a function that its own file names again. A part of the contract
-/// of stores is called by its `check`, and a macro makes tests of some functions for each store or surface.
+/// Returns `true` if a test of the rules page is there: a test, or a function that its own file names again. A part of
+/// the contract of stores is called by its `check`, and a macro makes tests of some functions for each store or
+/// surface.
 fn is_there(test: &str) -> bool {
     let names: Vec<_> = test.split("::").collect();
     let Some((name, modules)) = names.split_last().filter(|(_, modules)| !modules.is_empty())
@@ -1137,7 +1166,7 @@ const GROUPS: &[(char, usize)] = &[
     ('I', 14),
 ];
 
-/// Whether a test file has a test of this name.
+/// Returns `true` if a test file has a test of this name.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let at = lines.iter().position(|line| {

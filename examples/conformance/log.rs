@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 /// Shared by the bodies, the handlers and the model of a scenario.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Seen>>);
+pub(crate) struct Log(Arc<Mutex<Observed>>);
 
 /// The lists are those of the current run; the counters continue over all runs.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) executed: Vec<Value>,
     pub(crate) handlers_saw: Vec<Value>,
     pub(crate) model_saw: Vec<Value>,
@@ -25,12 +25,12 @@ pub(crate) struct Seen {
 }
 
 impl Log {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Observed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl Observed {
     /// Increments a counter, and returns its value: 1 the first time.
     pub(crate) fn count(&mut self, what: String) -> u32 {
         let count = self.counts.entry(what).or_default();

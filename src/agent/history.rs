@@ -85,22 +85,22 @@ fn with_results(
     response: &Message,
     behind: &[Message],
 ) -> Option<Vec<(ToolCall, Option<Outcome>)>> {
-    let mut beside = beside(behind)?.into_iter();
+    let mut added = added_content(behind)?.into_iter();
     let mut known: HashMap<&str, Outcome> = results(behind).collect();
     let calls = response.tool_calls().map(|call| {
         let mut outcome = known.remove(call.id());
         if let Some(Outcome::Returned(value)) = &mut outcome {
-            value.content = beside.next().cloned();
+            value.content = added.next().cloned();
         }
         (call.clone(), outcome)
     });
     let calls = calls.collect();
-    beside.next().is_none().then_some(calls)
+    added.next().is_none().then_some(calls)
 }
 
 /// The content that tools added for the model, which follows results in the same message; `None` if a message contains
 /// anything else.
-fn beside(behind: &[Message]) -> Option<Vec<&Value>> {
+fn added_content(behind: &[Message]) -> Option<Vec<&Value>> {
     let mut found = Vec::new();
     for message in behind {
         let Message::Request { parts } = message else { return None };

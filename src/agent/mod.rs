@@ -39,7 +39,7 @@ use crate::call::{Extensions, RunContext, ToolCall, UsageLimits};
 use crate::deferred::DeferredToolResults;
 use crate::error::Error;
 use crate::handler::{DeferredToolHandler, ErasedHandler, deny_blocked};
-use crate::ledger::{Ledger, Record};
+use crate::ledger::{AskRecord, Ledger};
 use crate::model::{ErasedModel, Model};
 use crate::tools::Tools;
 use crate::turn::{PassEnd, RunEvent, SuspendedRun, Turn};
@@ -198,7 +198,7 @@ impl Agent {
         self
     }
 
-    /// How often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
+    /// Sets how often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
     /// own](crate::toolset::Tool::max_retries); 1 by default. The failure after that ends the run with
     /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
     /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
@@ -232,7 +232,7 @@ impl Agent {
         self
     }
 
-    /// How many levels of agents may be below this one; 16 by default (rule T10). See [`Turn::max_nested_agents`].
+    /// Sets how many levels of agents may be below this one; 16 by default (rule T10). See [`Turn::max_nested_agents`].
     pub fn max_nested_agents(self, max: u32) -> Self {
         self.turns(|turn| turn.max_nested_agents(max))
     }
@@ -250,14 +250,14 @@ impl Agent {
         self
     }
 
-    /// How often a person may deny the same call in one run, of this agent and its sub-agents, before it is denied
+    /// Sets how often a person may deny the same call in one run, of this agent and its sub-agents, before it is denied
     /// without asking; 3 by default. See [`Turn::max_repeats`].
     pub fn max_repeats(self, times: u32) -> Self {
         self.turns(|turn| turn.max_repeats(times))
     }
 
-    /// How many calls of one run, of this agent and its sub-agents, may be pending at the same time; 1 000 by default. See
-    /// [`Turn::max_pending`].
+    /// Sets how many calls of one run, of this agent and its sub-agents, may be pending at the same time; 1 000 by
+    /// default. See [`Turn::max_pending`].
     pub fn max_pending(self, calls: u32) -> Self {
         self.turns(|turn| turn.max_pending(calls))
     }
@@ -327,7 +327,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the ledger fails.
-    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, Record)>, Error> {
+    pub async fn asks(&self, suspended: &SuspendedRun) -> Result<Vec<(String, AskRecord)>, Error> {
         match suspended.turn() {
             Some(turn) => self.turn.asks(turn).await,
             None => Ok(Vec::new()),

@@ -14,9 +14,9 @@ const PROMPT: &str = "prompt";
 #[derive(Default)]
 pub(super) struct RunReading {
     pub(super) record: Option<ReadRecord>,
-    /// How much was read when the last response was requested.
+    /// The number of reads when the last response was requested.
     pub(super) requested: Option<u32>,
-    /// Whether the history that the run began with is still to be read.
+    /// `true` if the history that the run began with is still to be read.
     is_past_unread: bool,
     /// The texts that a person typed, which are none of the host's.
     said: Vec<String>,

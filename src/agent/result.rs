@@ -190,7 +190,7 @@ impl RunError {
         &self.0.error
     }
 
-    /// Which error it is, without the details.
+    /// The kind of the error, without its details.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.error.kind()

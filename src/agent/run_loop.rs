@@ -28,18 +28,18 @@ pub(super) struct RunLoop<'a> {
     pub(super) state: SuspendedRun,
     /// The answers to the pending calls; `None` asks the handler.
     pub(super) answers: Option<DeferredToolResults>,
-    /// Whether the run was built by `resume` or `ask`, so that its history may end with calls without results.
+    /// `true` if the run was built by `resume` or `ask`, so that its history may end with calls without results.
     pub(super) resumes: bool,
     /// The template of the run's turns: everything but the run id and the number of the response.
     pub(super) turn: Turn,
     pub(super) output: Output,
-    /// Whether the first text is the final answer ([`Run::stream`](super::Run::stream)).
+    /// `true` if the first text is the final answer ([`Run::stream`](super::Run::stream)).
     pub(super) ends_with_text: bool,
     pub(super) watchers: Watchers,
     pub(super) meter: Arc<Meter>,
     pub(super) retries: Retries,
     pub(super) turns: Vec<TurnReport>,
-    /// Whether the caller saves the run; otherwise the run saves itself.
+    /// `true` if the caller saves the run; otherwise the run saves itself.
     pub(super) is_saved_by_caller: bool,
     /// The lease that the caller has on the run.
     pub(super) lease: Option<LeaseKeeper>,
@@ -110,7 +110,7 @@ impl RunLoop<'_> {
             Next::Start => self.start().map(|()| None).map_err(|kind| self.stop(kind)),
             Next::TakeUp(waiting) => {
                 let answer = self.answer_in(&waiting);
-                let turn = beside(self.turn(), answer.as_ref());
+                let turn = with_final_answer(self.turn(), answer.as_ref());
                 let ended = match self.answers.take() {
                     Some(answers) => boxed(|| turn.resume(waiting, answers)).await,
                     None => boxed(|| turn.ask(waiting)).await,
@@ -122,7 +122,7 @@ impl RunLoop<'_> {
                 Err(kind) => Err(self.stop(kind)),
             },
             Next::Call(Called { calls, shown, answer }) => {
-                let turn = beside(self.turn(), answer.as_ref());
+                let turn = with_final_answer(self.turn(), answer.as_ref());
                 let ended = boxed(|| turn.run_with(calls, Some(shown))).await;
                 boxed(|| self.after(ended, answer)).await
             }
@@ -349,16 +349,16 @@ impl RunLoop<'_> {
 
     /// The result of a settled call as the model receives it, and additional content after the results.
     fn told(&self, report: &CallReport) -> Option<(RequestPart, Vec<RequestPart>)> {
-        let (result, mut beside) = RequestPart::results(report.call(), report.outcome())?;
+        let (result, mut added) = RequestPart::results(report.call(), report.outcome())?;
         if self.agent.tell_edits
             && matches!(report.answered(), Some(Answered::Approved { edited: true, .. }))
         {
             let (id, args) = (report.call().id(), report.args());
             let note =
                 format!("A person changed the arguments of call {id} before it ran, to {args}.");
-            beside.push(RequestPart::UserPrompt { content: note.into() });
+            added.push(RequestPart::UserPrompt { content: note.into() });
         }
-        Some((result, beside))
+        Some((result, added))
     }
 
     fn tell_done(&self, report: &TurnReport) {
@@ -407,10 +407,10 @@ impl RunLoop<'_> {
 }
 
 /// Tells a turn that its response contains a final answer, so that calls that would be deferred are skipped.
-fn beside(turn: Turn, answer: Option<&RunOutput>) -> Turn {
+fn with_final_answer(turn: Turn, answer: Option<&RunOutput>) -> Turn {
     match answer {
-        Some(RunOutput::Text(_)) => turn.beside(FinalAnswer::Streamed),
-        Some(RunOutput::Structured(_)) => turn.beside(FinalAnswer::Structured),
+        Some(RunOutput::Text(_)) => turn.final_answer(FinalAnswer::Streamed),
+        Some(RunOutput::Structured(_)) => turn.final_answer(FinalAnswer::Structured),
         Some(RunOutput::Deferred(_)) | None => turn,
     }
 }

@@ -34,7 +34,7 @@ pub enum TakeUp {
     NotKept {
         /// The result of the run, which only this process has.
         ended: Result<RunResult, RunError>,
-        /// Why the ledger could not save the result; `None` when another worker has taken the run over.
+        /// The reason why the ledger could not save the result; `None` when another worker has taken the run over.
         error: Option<Error>,
     },
     /// The run was [given up](Agent::give_up). This is its history, with one result for every call, to continue from.
@@ -43,9 +43,9 @@ pub enum TakeUp {
     Held {
         /// The name of that worker.
         by: String,
-        /// When that worker took the run, in milliseconds since 1970 by the store's clock.
+        /// The time when that worker took the run, in milliseconds since 1970 by the store's clock.
         since: Option<Millis>,
-        /// When the lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
+        /// The end of the lease unless it is renewed, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
     /// The run is over. This is its text, its structured answer, or the reason it was given up, as `{"given_up":

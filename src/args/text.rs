@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::strict::Strict;
 use super::{Args, depth};
 
-/// Why a text is not valid as the arguments of a call. The message is for the model, which is told to try again.
+/// The error of a text that is not valid as the arguments of a call. The message is for the model, which is told to try
+/// again.
 ///
 /// ```
 /// use countersign::Args;

@@ -40,8 +40,8 @@ impl Approval {
             .all(|question| self.questions.iter().any(|shown| shown.id() == question.id()))
     }
 
-    /// Why the approval does not answer these questions, for the person who is asked again: which of the values that
-    /// were shown have changed, or else that there is another question.
+    /// The reason why the approval does not answer these questions, for the person who is asked again: which of the
+    /// values that were shown have changed, or else that there is another question.
     pub(crate) fn unanswered(&self, questions: &[Question]) -> String {
         let mut changed = BTreeSet::new();
         for question in questions {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::args::{Args, digest};
 use crate::outcome::DENIED;
 
-/// How often a person has denied the same call before in this run: the same tool, with equal arguments (rule D11).
+/// The earlier denials of the same call in this run by a person: the same tool, with equal arguments (rule D11).
 ///
 /// Its `Display` is the line for the approver: `denied twice before: keep the cache`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl DeniedBefore {
         Self { times, reason: reason.into() }
     }
 
-    /// How many denials were recorded before this call; equal calls of one batch count once.
+    /// The number of denials that were recorded before this call; equal calls of one batch count once.
     #[must_use]
     pub fn times(&self) -> u32 {
         self.times

@@ -46,7 +46,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::sync::{Arc, AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// How far the execution has got. `T` is the result of an attempt.
+/// The state of an execution. `T` is the result of an attempt.
 pub(crate) enum ExecutionState<T> {
     NotStarted,
     Running,

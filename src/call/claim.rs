@@ -17,7 +17,7 @@ use super::execution::{Ended, SharedError};
 use super::record::CallRecord;
 use crate::outcome::Outcome;
 
-/// Which attempts may execute after an earlier one.
+/// The attempts that may execute after an earlier one.
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     /// The tool is idempotent: an attempt that did not return a value may be repeated, also one with an unknown end.

@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::definition::tool_layer;
-use super::{Approval, AskHistory, Extensions, Journal, Meter, ToolDefinition};
+use super::{Approval, AskHistory, ExecutionJournal, Extensions, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
 use crate::decision::{Decision, ToolDecision};
 use crate::error::UserError;
 use crate::origin::{Origin, ReadRecord};
 use crate::outcome::ApprovalRequired;
 
-/// Which pass through the stack a call is on.
+/// The pass through the stack that a call is on.
 ///
 /// ```
 /// use countersign::call::Phase;
@@ -91,25 +91,25 @@ pub(crate) struct RunInfo {
     pub(crate) path: Vec<String>,
     pub(crate) deps: Extensions,
     pub(crate) explain: bool,
-    /// Whether every error of a tool ends the run.
+    /// `true` if every error of a tool ends the run.
     pub(crate) tool_errors_end_run: bool,
-    /// How long a toolset may take to describe its tools, or a call; `None` for the default.
+    /// The time that a toolset may take to describe its tools, or a call; `None` for the default.
     pub(crate) describing: Option<Duration>,
     pub(crate) usage: Arc<Meter>,
-    pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) journal: Option<Arc<dyn ExecutionJournal>>,
     /// The history of the run's questions to people. The turn sets it when it begins.
     pub(crate) asks: Option<AskHistory>,
     /// The record of the run's reads, if there is one.
     pub(crate) reads: Option<ReadRecord>,
-    /// How much of it was there when the response was requested.
+    /// The number of reads in the record when the response was requested.
     pub(crate) read_before: Option<u32>,
 }
 
-/// How long a toolset may take by default to list its tools, or to preview a call.
+/// The time that a toolset may take by default to list its tools, or to preview a call.
 const DESCRIBING: Duration = Duration::from_secs(10);
 
 impl RunInfo {
-    /// How long a toolset may take to list its tools, or to preview a call.
+    /// The time that a toolset may take to list its tools, or to preview a call.
     pub(crate) fn describing_within(&self) -> Duration {
         self.describing.unwrap_or(DESCRIBING)
     }
@@ -123,7 +123,7 @@ pub(crate) struct CallInfo {
     pub(crate) phase: Phase,
     /// The number of the pass in its phase, from 1.
     pub(crate) pass: u32,
-    /// Whether the agent behind the call has begun its work, so that the call has passed the stack before.
+    /// `true` if the agent behind the call has begun its work, so that the call has passed the stack before.
     pub(crate) begun: bool,
     pub(crate) approval: Option<Arc<Approval>>,
     pub(crate) attempts: AtomicU32,
@@ -161,7 +161,7 @@ pub struct Said {
     pub decision: ToolDecision,
     /// The reasons of the layer; empty for an ALLOW.
     pub reason: String,
-    /// Whether the layer changed the arguments.
+    /// `true` if the layer changed the arguments.
     pub changed_args: bool,
 }
 
@@ -234,7 +234,7 @@ impl RunContext {
         self.run.deps.get().ok_or(UserError::MissingDeps { type_name: std::any::type_name::<T>() })
     }
 
-    /// Where the values of the call come from: what the run had read when the response was requested (rule O3). If
+    /// The origin of the values of the call: what the run had read when the response was requested (rule O3). If
     /// nothing is recorded, every answer is the safe one: anything may have been read, and nothing is named by anyone.
     ///
     /// ```
@@ -296,15 +296,15 @@ impl RunContext {
         self.call.as_ref().map(|call| &*call.definition)
     }
 
-    /// Which pass the call is on.
+    /// The pass that the call is on.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.call.as_ref().map_or(Phase::First, |call| call.phase)
     }
 
-    /// Whether the call has passed the stack before, so that the current middleware has decided about it already
-    /// (rule D3). A middleware that counts each call once (a rate limit, a budget, a metric) counts where this is
-    /// `false`.
+    /// Returns `true` if the call has passed the stack before, so that the current middleware has decided about it
+    /// already (rule D3). A middleware that counts each call once (a rate limit, a budget, a metric) counts where this
+    /// is `false`.
     ///
     /// It is `true` for every middleware
     /// - on the approved pass ([`Phase::Approved`]), also in another process or after a restart, and also with edited
@@ -342,8 +342,8 @@ impl RunContext {
         self.repeat || self.call.as_ref().is_some_and(again)
     }
 
-    /// How often the call has reached the gate in this pass, including the current attempt: 0 before the gate, and more
-    /// than 1 only inside of a layer that sends calls again.
+    /// The number of times the call has reached the gate in this pass, including the current attempt: 0 before the
+    /// gate, and more than 1 only inside of a layer that sends calls again.
     ///
     /// A body may use it to choose a longer time for a second attempt. It says nothing about executions in other passes
     /// or processes.
@@ -352,8 +352,8 @@ impl RunContext {
         self.call.as_ref().map_or(0, |call| call.attempts.load(Ordering::Relaxed))
     }
 
-    /// Whether this call was approved. It does not say for which questions: a tool body with a question of its own asks
-    /// it with [`approved_for`](Self::approved_for).
+    /// Returns `true` if this call was approved. It does not say for which questions: a tool body with a question of
+    /// its own asks it with [`approved_for`](Self::approved_for).
     #[must_use]
     pub fn tool_call_approved(&self) -> bool {
         self.approval().is_some()
@@ -432,7 +432,7 @@ impl RunContext {
         self.call.as_ref()?.approval.as_deref()
     }
 
-    /// Whether the turn records what each layer decides.
+    /// Returns `true` if the turn records what each layer decides.
     #[inline]
     pub(crate) fn explains(&self) -> bool {
         self.run.explain

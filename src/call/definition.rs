@@ -29,7 +29,7 @@ use crate::args::{Args, digest};
 use crate::decision::Question;
 use crate::origin::ReadLabel;
 
-/// How a tool's calls are executed.
+/// The way in which a tool's calls are executed.
 ///
 /// Exhaustive on purpose: a new kind has to break every `match` that decides where a call runs.
 ///
@@ -98,13 +98,13 @@ pub struct ToolDefinition {
     /// The tool at its gate, set by the gate. Wrappers change the fields above, never this one.
     #[serde(skip)]
     leaf: Option<Arc<Leaf>>,
-    /// Whether a definition that this one was made of needs an approval.
+    /// `true` if a definition that this one was made of needs an approval.
     #[serde(skip)]
     asks: bool,
     /// The agent behind the tool, if there is one.
     #[serde(skip)]
     behind: Option<Behind>,
-    /// Whether a wrapper has left the tool out. The definition stays, so that the check of layers that select the
+    /// `true` if a wrapper has left the tool out. The definition stays, so that the check of layers that select the
     /// tool by name finds it.
     #[serde(skip)]
     hidden: bool,
@@ -113,7 +113,7 @@ pub struct ToolDefinition {
     function: Option<Arc<str>>,
     #[serde(skip)]
     way: Way,
-    /// How results are labelled, where the toolset or a wrapper says so.
+    /// The label of the results, where the toolset or a wrapper has set one.
     #[serde(skip)]
     reads: Option<ReadLabel>,
 }
@@ -152,7 +152,8 @@ impl Leaf {
         self.identity.get_or_init(|| identity(&self.gate, &self.name, &self.schema, function))
     }
 
-    /// Whether this is the identity of the tool, or the one that earlier versions stored for it, without the function.
+    /// Returns `true` if this is the identity of the tool, or the one that earlier versions stored for it, without the
+    /// function.
     pub(crate) fn is(&self, known: &str) -> bool {
         let stored = || identity(&self.gate, &self.name, &self.schema, None);
         self.identity() == known || (self.function.is_some() && stored() == known)
@@ -222,7 +223,7 @@ impl ToolDefinition {
         self
     }
 
-    /// Whether calls of this tool never overlap other calls of the response (rule T1). A wrapper cannot make a
+    /// Sets whether calls of this tool never overlap other calls of the response (rule T1). A wrapper cannot make a
     /// sequential tool concurrent.
     #[must_use]
     pub fn with_sequential(mut self, sequential: bool) -> Self {
@@ -239,7 +240,7 @@ impl ToolDefinition {
         self
     }
 
-    /// How often the model may retry this tool within one run, in place of the numbers of its toolset and of the
+    /// Sets how often the model may retry this tool within one run, in place of the numbers of its toolset and of the
     /// [agent](crate::Agent::max_retries). A wrapper can lower the number, never raise it.
     #[must_use]
     pub fn with_max_retries(mut self, max: u32) -> Self {
@@ -284,7 +285,7 @@ impl ToolDefinition {
         self
     }
 
-    /// How results of the tool are labelled; `None` for a tool that says nothing, whose results are those of others.
+    /// The label of the tool's results. If the tool has none, its results count as text of others.
     #[must_use]
     pub fn reads(&self) -> Option<&ReadLabel> {
         self.reads.as_ref()
@@ -311,7 +312,7 @@ impl ToolDefinition {
         self
     }
 
-    /// Where the tool comes from: its toolset or MCP server, and its name there, not the names that wrappers give it.
+    /// The source of the tool: its toolset or MCP server, and its name there, not the names that wrappers give it.
     /// Layers identify a tool by it. `None` until the definition has been listed through [`Tools`](crate::Tools).
     ///
     /// ```
@@ -358,14 +359,14 @@ impl ToolDefinition {
         &self.parameters
     }
 
-    /// How calls are executed: the strictest kind that the toolset and the wrappers set.
+    /// The way in which calls are executed: the strictest kind that the toolset and the wrappers set.
     #[must_use]
     pub fn kind(&self) -> ToolKind {
         self.leaf.as_ref().map_or(self.kind, |leaf| leaf.kind.stricter(self.kind))
     }
 
-    /// Whether the toolset or any wrapper declares that calls need an approval. That also holds for a tool that another
-    /// wrapper makes external.
+    /// Returns `true` if the toolset or any wrapper declares that calls need an approval. That also holds for a tool
+    /// that another wrapper makes external.
     pub(crate) fn needs_approval(&self) -> bool {
         let declared = [Some(self.kind), self.leaf.as_ref().map(|leaf| leaf.kind)];
         self.asks || declared.contains(&Some(ToolKind::Unapproved))
@@ -377,19 +378,19 @@ impl ToolDefinition {
         Some(Question::of(tool_layer(&leaf.name), "declared"))
     }
 
-    /// Whether calls of this tool never overlap other calls of the response.
+    /// Returns `true` if calls of this tool never overlap other calls of the response.
     #[must_use]
     pub fn is_sequential(&self) -> bool {
         self.sequential
     }
 
-    /// Whether running a call twice has the same effect as running it once, as the toolset declares.
+    /// Returns `true` if running a call twice has the same effect as running it once, as the toolset declares.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         self.leaf.as_ref().map_or(self.idempotent, |leaf| leaf.idempotent)
     }
 
-    /// How often the model may retry this tool within one run; `None` where the agent decides.
+    /// The number of times the model may retry this tool within one run; `None` where the agent decides.
     #[must_use]
     pub fn max_retries(&self) -> Option<u32> {
         self.max_retries

@@ -216,7 +216,7 @@ impl Way {
         levels.filter(|level| !level.is_empty())
     }
 
-    /// How many middleware on this way ask under this name.
+    /// The number of middleware on this way that ask under this name.
     pub(crate) fn askers(&self, name: &str) -> usize {
         let askers = self.levels().flat_map(|level| level.parts().askers());
         askers.filter(|asker| *asker == name).count()

@@ -18,8 +18,8 @@ mod claim;
 mod context;
 mod definition;
 mod execution;
+mod execution_journal;
 mod extensions;
-mod journal;
 mod level;
 mod parts;
 mod record;
@@ -51,11 +51,11 @@ pub(crate) use definition::{Behind, Leaf, Validate, tool_layer};
 pub use definition::{ToolDefinition, ToolKind};
 pub use execution::Execution;
 pub(crate) use execution::SharedError;
-pub use extensions::Extensions;
-pub(crate) use journal::{
-    Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat, is_about_repeating,
-    keeping, repeated,
+pub(crate) use execution_journal::{
+    ExecutionJournal, JournalClaim, JournalToken, JournaledCall, ask_anew, ask_to_repeat,
+    is_about_repeating, keeping, repeated,
 };
+pub use extensions::Extensions;
 pub(crate) use level::{Applied, Level, Place, Progress, SetId, Standing, stands};
 pub use parts::Parts;
 pub(crate) use record::{CallRecord, Closed, name_rewriters};
@@ -243,7 +243,7 @@ impl ToolCall {
         }
     }
 
-    /// Why the arguments that the model sent cannot be read, if so.
+    /// The reason why the arguments that the model sent cannot be read; `None` if they can.
     pub(crate) fn unreadable(&self) -> Option<&ArgsError> {
         self.inner.unreadable.as_ref().map(|(_, error)| error)
     }
@@ -270,7 +270,7 @@ impl ToolCall {
         }
     }
 
-    /// How far the call has come through the levels of its stack (rule D9).
+    /// The progress of the call through the levels of its stack (rule D9).
     pub(crate) fn progress(&self) -> Progress {
         self.progress
     }

@@ -1,11 +1,11 @@
-//! Where a tool comes from: its toolset or MCP server, and its name there.
+//! The source of a tool: its toolset or MCP server, and its name there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a tool comes from: the id of its toolset, or the name of its MCP server, and the name of the tool there. Both
+/// The source of a tool: the id of its toolset, or the name of its MCP server, and the name of the tool there. Both
 /// are data of their own and never parts of one text, so that no tool or server gets the identity of another by a
 /// separator in its name. Wrappers that rename a tool do not change its source.
 ///

@@ -159,7 +159,7 @@ impl GrantPattern {
         &self.never
     }
 
-    /// Whether the calls of the class differ in a pin of this name.
+    /// Returns `true` if the calls of the class differ in a pin of this name.
     pub(crate) fn frees(&self, pin: &str) -> bool {
         let is_within = |free: &String, rest: &str| {
             rest.is_empty() || rest.starts_with('/') || free.ends_with(' ')

@@ -81,7 +81,7 @@ pub enum ToolDecision {
 }
 
 impl ToolDecision {
-    /// Whether this is [`Allow`](Self::Allow).
+    /// Returns `true` if this is [`Allow`](Self::Allow).
     #[must_use]
     pub fn is_allow(self) -> bool {
         self == Self::Allow
@@ -141,7 +141,7 @@ pub(crate) enum Verdict {
     Deny(Box<Denial>),
 }
 
-/// Why a call was denied, and by which layer.
+/// The denial of a call: its reason, and the layer that denies.
 ///
 /// ```
 /// use countersign::Decision;
@@ -159,7 +159,7 @@ pub struct Denial {
     pub(crate) reason: String,
     /// The text for the host, when the layer failed instead of deciding.
     pub(crate) detail: Option<String>,
-    /// Which of the layer's rules denies; empty without one. For the host, which counts denials by it.
+    /// The key of the layer's rule that denies; empty without one. For the host, which counts denials by it.
     pub(crate) key: String,
 }
 
@@ -176,14 +176,14 @@ impl Denial {
         &self.reason
     }
 
-    /// How the layer failed, when that is why the call is denied. For the host; the model does not get it (rule D4).
+    /// The failure of the layer, if that is why the call is denied. For the host; the model does not get it (rule D4).
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 
-    /// Which of the layer's rules denied the call, where the layer says so by [`Decision::with_key`]; empty otherwise.
-    /// For the host, which counts denials by it; the model does not get it.
+    /// The key of the layer's rule that denied the call, if the layer has set one by [`Decision::with_key`]; empty
+    /// otherwise. For the host, which counts denials by it; the model does not get it.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -453,12 +453,12 @@ impl Decision {
         self.args.as_ref()
     }
 
-    /// Whether the decision replaces the arguments `seen` by different ones.
+    /// Returns `true` if the decision replaces the arguments `seen` by different ones.
     pub(crate) fn changes(&self, seen: &Args) -> bool {
         self.args.as_ref().is_some_and(|args| !args.equal(seen))
     }
 
-    /// Whether the decision is an ALLOW without arguments, as most decisions are.
+    /// Returns `true` if the decision is an ALLOW without arguments, as most decisions are.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self { verdict: Verdict::Undecided | Verdict::Allow, args: None })

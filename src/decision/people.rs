@@ -1,4 +1,4 @@
-//! Which people have to approve a call, as the layer that asks demands it.
+//! The people who have to approve a call, as the layer that asks demands it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::Question;
 /// The beginning of an approver's name where it stands for the members of a group.
 pub(crate) const GROUP: &str = "group:";
 
-/// How many people have to approve a call, which people may, and whether the requester may be one of them.
+/// The people who have to approve a call: how many, which people may, and whether the requester may be one of them.
 ///
 /// The ledger holds it: an approval counts once enough of these people have given it, and again when the call is
 /// claimed (rule L1). A name is only worth what the surface has checked of it.

@@ -82,7 +82,7 @@ pub struct Preview {
 pub enum PreviewContent {
     /// The difference of two texts.
     Diff {
-        /// How the call changes the text.
+        /// The change of the text by the call.
         change: Change,
         /// The lines of a unified diff, without a header for the file: each begins with `@`, a space, `-`, `+` or `\`.
         lines: Vec<String>,
@@ -101,7 +101,7 @@ pub enum PreviewContent {
     },
 }
 
-/// How a call changes a text.
+/// The change of a text by a call.
 ///
 /// Exhaustive on purpose: a surface has to show every change.
 ///
@@ -323,7 +323,7 @@ impl Preview {
         &self.replaced
     }
 
-    /// How many lines or rows are not stored in full, as the preview is too long.
+    /// The number of lines or rows that are not stored in full, as the preview is too long.
     #[must_use]
     pub fn lines_cut(&self) -> usize {
         self.lines_cut

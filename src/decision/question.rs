@@ -123,7 +123,7 @@ impl Question {
         if self.0.key == self.0.reason { "" } else { &self.0.key }
     }
 
-    /// Why the layer asks, for the approver; may be empty.
+    /// The reason why the layer asks, for the approver; may be empty.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.0.reason

@@ -177,7 +177,7 @@ impl DeferredToolResults {
     }
 }
 
-/// How a pending call was answered, and by whom, if the answers name a person.
+/// The answer to a pending call, and the person who gave it, if the answers name one.
 ///
 /// ```
 /// use countersign::deferred::Answered;
@@ -202,25 +202,25 @@ impl DeferredToolResults {
 pub enum Answered {
     /// The call was approved.
     Approved {
-        /// Who answered, if known.
+        /// The person who answered, if known.
         by: Option<String>,
         /// `true` if the approval is of other arguments than were shown.
         edited: bool,
     },
     /// The call was denied.
     Denied {
-        /// Who answered, if known.
+        /// The person who answered, if known.
         by: Option<String>,
     },
     /// The call was executed elsewhere, or is a question to a person, and its result was given.
     Result {
-        /// Who gave the result, if known.
+        /// The person who gave the result, if known.
         by: Option<String>,
     },
 }
 
 impl Answered {
-    /// Who answered; `None` if the answers do not say.
+    /// The person who answered; `None` if the answers do not say.
     #[must_use]
     pub fn by(&self) -> Option<&str> {
         match self {

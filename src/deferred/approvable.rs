@@ -1,9 +1,11 @@
-//! Checks whether a call can be approved by a person who was shown so much of it: what every surface checks before an approval,
-//! whatever its store and its screen (rules A5, S4, S7).
+//! The checks before an approval, the same on every surface (rules A5, S4, S7).
+//!
+//! An approval counts only if the call needs one, if no layer blocks it, and if the person was shown all of it. None of this
+//! depends on a store or a screen.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of a call a person was shown when they answered (rules S4, S7).
+/// The part of a call that a person was shown when they answered (rules S4, S7).
 ///
 /// Exhaustive on purpose: what was shown in a new way must not pass for the whole call.
 ///
@@ -27,7 +29,8 @@ pub enum Extent {
     Part,
 }
 
-/// Why the approval of a call, or a result in its place, does not count. A surface shows it to the person who approved; nothing is decided.
+/// The reason why an approval of a call, or a result in its place, does not count. A surface shows it to the person
+/// who approved; nothing is decided.
 ///
 /// ```
 /// use countersign::deferred::{Extent, Unapprovable};

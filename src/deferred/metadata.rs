@@ -27,18 +27,18 @@
 
 /// A description of the action for people.
 pub const APPROVAL_DESCRIPTION: &str = "approval_description";
-/// Why an approval is needed.
+/// The reason why an approval is needed.
 pub const APPROVAL_REASON: &str = "approval_reason";
-/// How to treat the request: [`BLOCKED`] or [`NEEDS_APPROVAL`].
+/// The treatment of the request: [`BLOCKED`] or [`NEEDS_APPROVAL`].
 pub const APPROVAL_POLICY: &str = "approval_policy";
 /// The id of the toolset that has the tool.
 pub const TOOLSET_ID: &str = "toolset_id";
 /// The name of the agent that makes the call, where several work together.
 pub const WORKER: &str = "worker";
 
-/// Whether a person has to be asked every time: `true` keeps any answer in advance from answering the question.
+/// Asks a person every time: `true` keeps any answer in advance from answering the question.
 pub const EVERY_TIME: &str = crate::decision::EVERY_TIME;
-/// Whether an answer in advance may answer the question: `true` where the asking layer agrees to it.
+/// Lets an answer in advance answer the question: `true` if the asking layer agrees to it.
 pub const GRANTABLE: &str = "grantable";
 /// The classes of calls that a person may grant beside exactly this one, which
 /// [`Decision::with_grant_patterns`](crate::Decision::with_grant_patterns) sets.
@@ -49,7 +49,7 @@ pub const FOR_PEOPLE: &str = "for_people";
 /// The names of notes (`hook.payload`) that are stored for the record: the layer vouches that the view of the call shows
 /// what they say. A surface shows such a note on demand, and one that is shortened does not count as left out (rule S4).
 pub const ON_RECORD: &str = "on_record";
-/// Who has to approve, which [`Decision::with_people`](crate::Decision::with_people) sets.
+/// The people who have to approve, which [`Decision::with_people`](crate::Decision::with_people) sets.
 pub const PEOPLE: &str = crate::decision::People::KEY;
 /// The template of the title of the call, which [`Decision::with_title`](crate::Decision::with_title) sets.
 pub const TITLE: &str = crate::decision::TITLE;

@@ -27,7 +27,7 @@ pub(crate) struct PendingCall {
     pub(crate) kind: DeferralKind,
     pub(crate) questions: Vec<Question>,
     pub(crate) metadata: Map<String, Value>,
-    /// Why the call is asked about again after an approval.
+    /// The reason why the call is asked about again after an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
     /// The arguments that are shown, and that an approval covers.
@@ -36,16 +36,16 @@ pub(crate) struct PendingCall {
     pub(crate) origin: Args,
     /// The tool's identity at its gate.
     pub(crate) tool: String,
-    /// How often the call was deferred, including this time: 1 for the first.
+    /// The number of times the call was deferred, including this time: 1 for the first.
     pub(crate) deferrals: u32,
     pub(crate) fingerprint: String,
-    /// How often a person has denied the same call before, if ever.
+    /// The earlier denials of the same call by a person, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
     /// The trace context (`traceparent`) of the pass that asked, to which the approved pass is linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_in: Option<String>,
-    /// Where the values that are shown come from; empty if it is not recorded.
+    /// The origins of the values that are shown; empty if they are not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) origins: Vec<ValueOrigin>,
 }
@@ -79,7 +79,8 @@ impl PendingCall {
         }
     }
 
-    /// Whether the fingerprint is that of this address with the tool, arguments and questions of the pending call.
+    /// Returns `true` if the fingerprint is that of this address with the tool, arguments and questions of the pending
+    /// call.
     pub(crate) fn is_bound_to(&self, address: &CallAddress<'_>) -> bool {
         self.fingerprint == fingerprint(address, &self.tool, &self.shown, &self.questions)
     }

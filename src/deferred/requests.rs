@@ -136,7 +136,7 @@ impl DeferredToolRequests {
         this
     }
 
-    /// Whether the batch has no pending call.
+    /// Returns `true` if the batch has no pending call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.approvals.is_empty()
@@ -168,14 +168,14 @@ impl DeferredToolRequests {
         self.bound.as_ref().and_then(|bound| bound.questions.get(id)).map_or(&[], Vec::as_slice)
     }
 
-    /// Why a call is asked about again after an approval: what has changed since it was shown.
+    /// The reason why a call is asked about again after an approval: what has changed since it was shown.
     #[must_use]
     pub fn changed(&self, id: &str) -> Option<&str> {
         self.bound.as_ref()?.changed.get(id).map(String::as_str)
     }
 
-    /// How often a person has denied the same call before in this run, and the last reason. Show it to the approver,
-    /// who should know that the model repeats itself (rule D11).
+    /// The earlier denials of the same call in this run by a person: their number, and the last reason. Show it to the
+    /// approver, who should know that the model repeats itself (rule D11).
     ///
     /// ```
     /// # use countersign::DeferredToolRequests;
@@ -192,7 +192,7 @@ impl DeferredToolRequests {
         self.bound.as_ref()?.denied.get(id)
     }
 
-    /// Where the values of a call come from (rule O4); empty if it is not recorded.
+    /// The origins of the values of a call (rule O4); empty if they are not recorded.
     #[must_use]
     pub fn origins(&self, id: &str) -> &[ValueOrigin] {
         self.bound.as_ref().and_then(|bound| bound.origins.get(id)).map_or(&[], Vec::as_slice)
@@ -234,8 +234,8 @@ impl DeferredToolRequests {
         self.bound.as_ref().map(|bound| bound.batch.as_str())
     }
 
-    /// Whether any layer that asks about this call blocks it, with `approval_policy: "blocked"` in the metadata (rule
-    /// A5).
+    /// Returns `true` if any layer that asks about this call blocks it, with `approval_policy: "blocked"` in the
+    /// metadata (rule A5).
     ///
     /// ```
     /// use countersign::deferred::metadata;

@@ -45,7 +45,7 @@ pub struct DeferredToolResults {
     #[schemars(description = "Metadata for the tools, by call id.")]
     #[serde(default)]
     pub metadata: BTreeMap<String, Map<String, Value>>,
-    /// Who answered, by call id.
+    /// The person who answered each call, by its id.
     #[serde(default)]
     pub answered_by: BTreeMap<String, String>,
     #[serde(default, rename = "_countersign", skip_serializing_if = "Extra::is_empty")]

@@ -1,9 +1,9 @@
-//! How a response, or the run around it, fails.
+//! The failure of a response, or of the run around it.
 
 use super::ids::IdsAfter;
 use super::{AnswerError, BoxError, ErrorKind, UsageLimitExceeded, UserError};
 
-/// Why a response, or the run around it, ended with an error. [`kind`](Self::kind) tells which one without its details.
+/// An error that ended a response, or the run around it. [`kind`](Self::kind) tells which one without its details.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -79,8 +79,8 @@ pub enum Error {
         run: String,
         /// The worker, by its [name](crate::ledger::Ledger::worker) in the ledger.
         by: String,
-        /// When that worker took the run, in milliseconds since the Unix epoch by the store's clock; `None` if the
-        /// ledger does not know.
+        /// The time when that worker took the run, in milliseconds since the Unix epoch by the store's clock; `None` if
+        /// the ledger does not know.
         since: Option<i64>,
     },
     /// The snapshot is out of date: the run was resumed after this state was stored, or another worker has taken over.
@@ -107,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Which of the errors it is, without the details: for a status code, a metric, or the decision to retry.
+    /// The kind of the error, without its details: for a status code, a metric, or the decision to retry.
     ///
     /// ```
     /// use countersign::error::{Error, ErrorKind};

@@ -1,6 +1,6 @@
-//! Which error it is, without its details.
+//! The kind of an error, without its details.
 
-/// Which [`Error`](super::Error) it is: see [`Error::kind`](super::Error::kind).
+/// The kind of an [`Error`](super::Error): see [`Error::kind`](super::Error::kind).
 ///
 /// ```
 /// use countersign::error::{Error, ErrorKind};

@@ -147,7 +147,7 @@ impl<H: DeferredToolHandler> ErasedHandler for H {
     }
 }
 
-/// Why a call is asked about: the reasons of its questions, as one text.
+/// The reason why a call is asked about: the reasons of its questions, as one text.
 fn reasons(requests: &DeferredToolRequests, id: &str) -> String {
     let reasons = requests.questions(id).iter().map(Question::reason);
     reasons.filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ")

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::asks::record::Record;
+use super::asks::record::AskRecord;
 
-type AskFilter = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
+type AskFilter = Arc<dyn Fn(&AskRecord) -> bool + Send + Sync>;
 
 /// A person at a surface, and which asks this person may see and decide ([`Surface`](super::Surface)).
 ///
@@ -61,7 +61,7 @@ impl Approver {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     #[must_use]
-    pub fn with_sees(mut self, sees: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_sees(mut self, sees: impl Fn(&AskRecord) -> bool + Send + Sync + 'static) -> Self {
         self.sees = Some(Arc::new(sees));
         self.audits = false;
         self
@@ -74,7 +74,7 @@ impl Approver {
     #[must_use]
     pub fn with_decides(
         mut self,
-        decides: impl Fn(&Record) -> bool + Send + Sync + 'static,
+        decides: impl Fn(&AskRecord) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.decides = Some(Arc::new(decides));
         self
@@ -116,13 +116,13 @@ impl Approver {
 
     /// Tells whether this person may see the ask.
     #[must_use]
-    pub fn sees(&self, record: &Record) -> bool {
+    pub fn sees(&self, record: &AskRecord) -> bool {
         self.sees.as_ref().is_none_or(|sees| sees(record))
     }
 
     /// Tells whether this person may see the ask and decide it.
     #[must_use]
-    pub fn decides(&self, record: &Record) -> bool {
+    pub fn decides(&self, record: &AskRecord) -> bool {
         self.sees(record) && self.decides.as_ref().is_none_or(|decides| decides(record))
     }
 

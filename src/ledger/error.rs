@@ -41,7 +41,7 @@ pub enum LedgerError {
     Unreadable {
         /// The id of the row.
         id: String,
-        /// Why the row cannot be read.
+        /// The reason why the row cannot be read.
         problem: String,
     },
     /// A row does not match its log: something else than a ledger has written it, removed it, or restored an older copy
@@ -53,7 +53,7 @@ pub enum LedgerError {
     Changed {
         /// The id of the row.
         id: String,
-        /// How the row differs from its log.
+        /// The difference of the row from its log.
         problem: String,
     },
     /// The ask or run is refused because it could not be stored so that every store can read it again, or because its
@@ -62,7 +62,7 @@ pub enum LedgerError {
     Unkeepable {
         /// The id of the ask or the run.
         id: String,
-        /// Why it cannot be stored, and what to do about that.
+        /// The reason why it cannot be stored, and what to do about that.
         problem: String,
     },
     /// A log, or a row beside it, is not as the ledger wrote it: see [`Ledger::verify`](super::Ledger::verify).
@@ -72,7 +72,7 @@ pub enum LedgerError {
     /// L8).
     #[error("{problem}")]
     AuditKey {
-        /// Which key the store and the process have, and what to do.
+        /// The keys of the store and of the process, and what to do.
         problem: String,
     },
     /// The ask was written at a time far ahead of the clock that reads it, so that its age is not known: it is neither
@@ -85,7 +85,7 @@ pub enum LedgerError {
     Ahead {
         /// The id of the ask.
         id: String,
-        /// How far ahead of the store's clock the ask is dated.
+        /// The time by which the ask is dated ahead of the store's clock.
         ahead: Duration,
     },
     /// The store is behind the checkpoint that an [anchor](super::Ledger::anchor) keeps, or the file of the anchor cannot
@@ -97,7 +97,7 @@ pub enum LedgerError {
     Behind {
         /// The file of the anchor.
         path: PathBuf,
-        /// How the store or the file is not what it should be.
+        /// The difference of the store or the file from what it should be.
         problem: String,
     },
 }

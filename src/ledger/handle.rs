@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::asks::ask::{Ask, Millis};
 use super::asks::names::Names;
-use super::asks::record::Record;
+use super::asks::record::AskRecord;
 use super::scope::Project;
 use super::stores::ends::Opening;
 use super::stores::linker::Linker;
@@ -17,7 +17,7 @@ use crate::panic::{Panicked, catch};
 /// The default lease of a turn's claims: how long a claim lasts after its worker has died.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// How long an approval is valid by default.
+/// The time for which an approval is valid by default.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// A handle on the asks and runs in a store. Cheap to clone; all handles over one store, in all processes, are one
@@ -173,7 +173,7 @@ impl Ledger {
     }
 
     /// Returns `true` if both ledgers write to the same store value.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    pub(crate) fn shares_store_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.unopened, &other.unopened)
     }
 
@@ -330,7 +330,7 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     #[must_use]
-    pub fn may_approve(&self, record: &Record, who: &str) -> bool {
+    pub fn may_approve(&self, record: &AskRecord, who: &str) -> bool {
         self.may_answer(&record.ask, who)
     }
 

@@ -48,9 +48,10 @@
 //!
 //! # Through a turn or by hand
 //!
-//! [`Turn::ledger`](crate::Turn::ledger) and [`Agent::ledger`](crate::Agent::ledger) do all of the above drawing by
-//! themselves. A place where people decide is a [`Surface`]: it finds what a person may see, and makes every check around a
-//! decision. The methods of [`Ledger`] are for programs that are not agents and want a question answered once.
+//! If you give a turn or an agent a ledger ([`Turn::ledger`](crate::Turn::ledger), [`Agent::ledger`](crate::Agent::ledger)),
+//! it makes all the steps of the drawing by itself. If you build a place where people decide, use a [`Surface`]: it finds
+//! the asks that a person may see, and makes every check around a decision. If your program is no agent, and wants a
+//! question answered once, call the methods of [`Ledger`].
 
 mod approver;
 mod asks;
@@ -72,7 +73,7 @@ mod verifying;
 
 pub use approver::Approver;
 pub use asks::ask::{Ask, Millis, Quorum, date_and_time, utc};
-pub use asks::record::{AskState, ClaimRecord, GrantUse, LedgerDecision, Record, Vote};
+pub use asks::record::{AskRecord, AskState, ClaimRecord, GrantUse, LedgerDecision, Vote};
 pub use asks::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub use broken::Broken;
 pub use error::LedgerError;

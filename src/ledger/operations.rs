@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::asks::ask::{Ask, Millis};
-use super::asks::record::{AskState, RAN_UNAPPROVED, Record};
+use super::asks::record::{AskRecord, AskState, RAN_UNAPPROVED};
 use super::asks::results::{Cancelled, Claimed, Decided, Renewed, Settled};
 use super::asks::transitions;
 use super::asks::transitions::Deciding;
@@ -56,7 +56,7 @@ use crate::telemetry;
 /// The limit of one read of due asks, apart from those that stay due.
 const AT_ONCE: u32 = 256;
 
-/// Why the row with the id of an ask cannot be read as one.
+/// The reason why the row with the id of an ask cannot be read as one.
 const OF_A_RUN: &str = "the row with its id is the row of a run, not of an ask";
 
 /// The result of [`Ledger::expire`].
@@ -70,7 +70,7 @@ pub struct Expired {
     pub refused: Vec<RefusedRow>,
 }
 
-/// Why a claim reads more rows than the one of its ask.
+/// The rows that a claim reads besides the one of its ask, by why it reads them.
 enum Elsewhere {
     /// The ask repeats these earlier ones.
     Repeats(Vec<String>),
@@ -96,7 +96,7 @@ impl Ledger {
     /// assert_eq!(again, first, "the ask that is there counts; compare the fingerprints to see that the call differs");
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
-    pub async fn park(&self, ask: Ask) -> Result<Record, LedgerError> {
+    pub async fn park(&self, ask: Ask) -> Result<AskRecord, LedgerError> {
         self.park_behind(ask, None).await
     }
 
@@ -105,7 +105,7 @@ impl Ledger {
         &self,
         ask: Ask,
         behind: Option<Predecessor>,
-    ) -> Result<Record, LedgerError> {
+    ) -> Result<AskRecord, LedgerError> {
         let id = ask.id().to_owned();
         events::refuse_name(ask.run(), &id)?;
         // Without a transaction, which would also read the row of the run: most asks that are parked again exist
@@ -122,7 +122,7 @@ impl Ledger {
     /// Parks the ask of a call that the stack has allowed, and approves it in the name of the policy, in one
     /// transaction: no surface ever shows it as pending, so that no person decides about it. An ask that is parked
     /// already is approved if it is the same and has no decision.
-    pub(crate) async fn park_allowed(&self, ask: Ask) -> Result<(Record, Decided), LedgerError> {
+    pub(crate) async fn park_allowed(&self, ask: Ask) -> Result<(AskRecord, Decided), LedgerError> {
         let id = ask.id().to_owned();
         events::refuse_name(ask.run(), &id)?;
         let deciding = Deciding {
@@ -133,11 +133,11 @@ impl Ledger {
         };
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
         let new = Transition { new: Some(ask), ..Transition::by(POLICY) };
-        let approve = |record: &mut Record, now| {
+        let approve = |record: &mut AskRecord, now| {
             let decided = transitions::decide(record, &deciding, &self.names, now);
             (record.clone(), decided)
         };
-        let event = |(_, decided): &(Record, Decided)| {
+        let event = |(_, decided): &(AskRecord, Decided)| {
             matches!(decided, Decided::Won { again: false }).then_some("decided")
         };
         let made = change(self, &id, new, approve, event).await?;
@@ -174,7 +174,7 @@ impl Ledger {
         by: &str,
         answer: Answer,
     ) -> Result<Decided, LedgerError> {
-        let any = |_: &Record, _| Ok::<_, Infallible>(());
+        let any = |_: &AskRecord, _| Ok::<_, Infallible>(());
         Ok(match self.decide_if(id, fingerprint, by, answer, any).await? {
             Some(Ok(decided)) => decided,
             None => Decided::UnknownAsk,
@@ -209,7 +209,7 @@ impl Ledger {
         fingerprint: &str,
         by: &str,
         answer: Answer,
-        check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
+        check: impl Fn(&AskRecord, Millis) -> Result<(), E> + Send + Sync,
     ) -> Result<Option<Result<Decided, E>>, LedgerError> {
         let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
         let deciding = Deciding { fingerprint, by, answer, is_policy: false };
@@ -227,7 +227,7 @@ impl Ledger {
     ) -> Result<Decided, LedgerError> {
         let (fingerprint, by) = (fingerprint.to_owned(), by.to_owned());
         let deciding = Deciding { fingerprint, by, answer, is_policy: true };
-        let any = |_: &Record, _| Ok::<_, Infallible>(());
+        let any = |_: &AskRecord, _| Ok::<_, Infallible>(());
         Ok(match self.decide_as(id, deciding, any).await? {
             Some(Ok(decided)) => decided,
             None => Decided::UnknownAsk,
@@ -238,14 +238,14 @@ impl Ledger {
         &self,
         id: &str,
         deciding: Deciding,
-        check: impl Fn(&Record, Millis) -> Result<(), E> + Send + Sync,
+        check: impl Fn(&AskRecord, Millis) -> Result<(), E> + Send + Sync,
     ) -> Result<Option<Result<Decided, E>>, LedgerError> {
         let event = |result: &Result<Decided, E>| match result {
             Ok(Decided::Won { again: false }) => Some("decided"),
             Ok(Decided::Recorded { again: false, .. }) => Some("voted"),
             _ => None,
         };
-        let decide = |record: &mut Record, now| {
+        let decide = |record: &mut AskRecord, now| {
             check(record, now).map(|()| transitions::decide(record, &deciding, &self.names, now))
         };
         let made =
@@ -269,7 +269,7 @@ impl Ledger {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled, LedgerError> {
-        let cancel = |record: &mut Record, now| transitions::cancel(record, by, now);
+        let cancel = |record: &mut AskRecord, now| transitions::cancel(record, by, now);
         let event = |result: &Cancelled| {
             matches!(result, Cancelled::Cancelled { again: false }).then_some("cancelled")
         };
@@ -296,7 +296,7 @@ impl Ledger {
     /// assert_eq!(ledger.get(ask.id()).await?, Some(parked));
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
-    pub async fn get(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+    pub async fn get(&self, id: &str) -> Result<Option<AskRecord>, LedgerError> {
         match self.stored(id).await? {
             Some(record) if record.due_at().is_some() => {
                 let ids = [id.to_owned()];
@@ -315,7 +315,7 @@ impl Ledger {
     }
 
     /// The record of an ask as it is stored.
-    async fn stored(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+    async fn stored(&self, id: &str) -> Result<Option<AskRecord>, LedgerError> {
         let read = |found: &Found, by: &Linker| match RowKind::of_id(&found.row.id) {
             RowKind::Ask => read(found, by).map(Some),
             _ => Ok(None),
@@ -324,10 +324,10 @@ impl Ledger {
     }
 
     /// The stored record of an ask, after a deadline or lease that has passed was recorded.
-    pub(crate) async fn load_current(&self, id: &str) -> Result<Option<Record>, LedgerError> {
+    pub(crate) async fn load_current(&self, id: &str) -> Result<Option<AskRecord>, LedgerError> {
         match self.stored(id).await? {
             Some(record) if record.due_at().is_some() => {
-                let look = |record: &mut Record, _| record.clone();
+                let look = |record: &mut AskRecord, _| record.clone();
                 let looked = change(self, id, Transition::default(), look, |_| None).await?;
                 Ok(looked.map(|(record, _)| record))
             }
@@ -373,7 +373,7 @@ impl Ledger {
             Ok((Claimed::Outvoted { .. }, true)) => Some("outvoted"),
             _ => None,
         };
-        let claim = |record: &mut Record, now| {
+        let claim = |record: &mut AskRecord, now| {
             let earlier = record.ask.repeats();
             if !earlier.is_empty() {
                 return Err(Elsewhere::Repeats(earlier));
@@ -409,7 +409,7 @@ impl Ledger {
         lease: Duration,
     ) -> Result<Renewed, LedgerError> {
         let lease = millis(lease);
-        let renew = |record: &mut Record, now| transitions::renew(record, token, lease, now);
+        let renew = |record: &mut AskRecord, now| transitions::renew(record, token, lease, now);
         let event = |(_, lost): &(Renewed, bool)| lost.then_some("renewed");
         let made = change(self, id, Transition::default(), renew, event).await?;
         Ok(made.map_or(Renewed::UnknownAsk, |((renewed, _), _)| renewed))
@@ -480,8 +480,9 @@ impl Ledger {
             Settled::Settled { again: false, .. } => Some("settled"),
             _ => None,
         };
-        let settle =
-            |record: &mut Record, now| transitions::settle(record, token, &outcome, released, now);
+        let settle = |record: &mut AskRecord, now| {
+            transitions::settle(record, token, &outcome, released, now)
+        };
         let made = change(self, id, Transition::default(), settle, event).await?;
         Ok(made.map_or(Settled::UnknownAsk, |(settled, _)| settled))
     }
@@ -496,7 +497,7 @@ impl Ledger {
     }
 
     /// Records that a call ran although no one had approved it: its ask is closed, and its
-    /// [outcome](Record::ran_unapproved) says so. An ask that is not in the ledger yet is parked and closed in one
+    /// [outcome](AskRecord::ran_unapproved) says so. An ask that is not in the ledger yet is parked and closed in one
     /// transaction, so that no person is asked about it (rule L10). `by` is the program that has noticed it, for the log, and `about` what it knows.
     ///
     /// Only an ask that is pending, or decided and not claimed, is closed. `None` for one in any other state, which is
@@ -532,15 +533,15 @@ impl Ledger {
         ask: Ask,
         by: &str,
         about: Value,
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         let id = ask.id().to_owned();
         events::refuse_name(ask.run(), &id)?;
         let ask = ask.made_in(self.session.as_deref(), self.project.as_ref());
         let how = Transition { new: Some(ask), ..Transition::by(by) };
-        let close = |record: &mut Record, now| {
+        let close = |record: &mut AskRecord, now| {
             transitions::ran_unapproved(record, &about, now).then(|| record.clone())
         };
-        let event = |closed: &Option<Record>| closed.as_ref().map(|_| RAN_UNAPPROVED);
+        let event = |closed: &Option<AskRecord>| closed.as_ref().map(|_| RAN_UNAPPROVED);
         let made = change(self, &id, how, close, event).await?;
         Ok(made.and_then(|(record, _)| record))
     }
@@ -650,7 +651,7 @@ impl Ledger {
         &self,
         state: Option<AskState>,
         limit: u32,
-    ) -> Result<Listed<Record>, LedgerError> {
+    ) -> Result<Listed<AskRecord>, LedgerError> {
         let states = state.map(|state| state.as_str().to_owned()).into_iter().collect();
         let filter = Filter { kind: Some(RowKind::Ask), states, run: None, limit: Some(limit) };
         let mut listed = self.listed(&filter, read).await?;
@@ -676,7 +677,7 @@ impl Ledger {
     /// assert_eq!(ledger.list_run("run-1", 50).await?.records.len(), 1);
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
-    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<Record>, LedgerError> {
+    pub async fn list_run(&self, run: &str, limit: u32) -> Result<Listed<AskRecord>, LedgerError> {
         // Of all kinds, so that an ask whose column says another kind is among them. One row is that of the run.
         let (run, most) = (Some(run.to_owned()), Some(limit.saturating_add(1)));
         let filter = Filter { run, limit: most, ..Filter::default() };

@@ -13,7 +13,7 @@
 
 use super::asks::ask::{Ask, Millis};
 use super::asks::names::Names;
-use super::asks::record::{AskState, Record};
+use super::asks::record::{AskRecord, AskState};
 use super::asks::results::Claimed;
 use super::asks::transitions;
 use super::error::LedgerError;
@@ -102,7 +102,7 @@ fn again(
 }
 
 /// The result of an earlier execution that was settled late, or whose worker has renewed its lease late.
-fn came_of(record: &Record) -> Option<Claimed> {
+fn came_of(record: &AskRecord) -> Option<Claimed> {
     match (record.state, &record.claim) {
         (AskState::Executed, _) => {
             let outcome = record.outcome.clone().unwrap_or_default();

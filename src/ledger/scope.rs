@@ -1,11 +1,14 @@
-//! Where a grant holds: in a run, a session, or a project, which is a directory on one machine.
+//! The scope of a grant: a run, a session, or a project, which is a directory on one machine.
 //!
-//! A project is the widest scope of a grant, and a directory is easily wider than it looks. The root of the file
-//! system, a home directory and everything above one hold the keys and the configuration of everything else; a
-//! temporary directory is writable by every program of the machine, which could put a project of its choice there. They
-//! are refused, after symbolic links were resolved, so that no link makes one look like something else.
+//! A project is the widest scope, and a directory is easily wider than it looks. So we refuse some directories as
+//! projects, after we have resolved symbolic links:
 //!
-//! The name of the machine is part of it because the same path on another machine is another directory.
+//! | directory | why |
+//! |---|---|
+//! | the root of the file system, a home directory, everything above one | it has the keys and the configuration of everything else |
+//! | a temporary directory | every program of the machine could put a project of its choice there |
+//!
+//! A project has the name of its machine, because the same path on another machine is another directory.
 
 use std::fmt;
 use std::io::Read as _;
@@ -17,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 /// The largest file that a grant can be bound to, in bytes.
 const MAX_FILE: u64 = 64 << 20;
 
-/// Where a grant holds. No scope is wider than a project.
+/// The scope of a grant. No scope is wider than a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "of", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,7 +33,7 @@ pub enum GrantScope {
     Project(Project),
 }
 
-/// Why a grant cannot be made, or a directory cannot be the project of one.
+/// The error of a grant that cannot be made, or of a directory that cannot be its project.
 ///
 /// ```
 /// use countersign::ledger::Project;
@@ -93,8 +96,8 @@ impl Project {
         Ok(Self { host, root })
     }
 
-    /// Why a directory is wider than any project: it is the root of the file system, a home directory or above one.
-    /// `None` for every other directory, and for what is none.
+    /// The reason why a directory is wider than any project: it is the root of the file system, a home directory or
+    /// above one. `None` for every other directory, and for a path that is no directory.
     ///
     /// A program that takes its working directory for a project has to look, as clients start programs anywhere.
     ///
@@ -138,7 +141,7 @@ impl fmt::Display for Project {
     }
 }
 
-/// Why a canonical directory is wider than any project.
+/// The reason why a canonical directory is wider than any project.
 fn too_wide(root: &Path) -> Option<&'static str> {
     if root.parent().is_none() {
         return Some("it is the root of the file system");

@@ -18,7 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::asks::ask::{Ask, Millis};
-use super::asks::record::{AskState, Record};
+use super::asks::record::{AskRecord, AskState};
 use super::error::LedgerError;
 use super::grants::granting::Since;
 use super::grants::{grant, granting};
@@ -27,16 +27,17 @@ use super::rows::predecessor::{Predecessor, holds_up, is_open};
 use crate::decision::Question;
 use crate::deferred::Answer;
 
-/// How often people may deny equal calls in a row before the next one is denied without asking, by default (rule D11).
+/// The number of times people may deny equal calls in a row before the next one is denied without asking, by default
+/// (rule D11).
 const MAX_DENIALS: u32 = 3;
 
-/// How many asks of a requester may be pending at a time, by default (rule D11).
+/// The number of asks of a requester that may be pending at a time, by default (rule D11).
 const MAX_PENDING: u32 = 1_000;
 
-/// How many runs in a row may have an unknown end before the next call is denied without asking, by default.
+/// The number of runs in a row that may have an unknown end before the next call is denied without asking, by default.
 const MAX_UNKNOWN: u32 = 3;
 
-/// How many asks are looked at, from the last one back, for what happened to equal calls.
+/// The number of asks that are looked at, from the last one back, for what happened to equal calls.
 const LOOKED_BACK: u32 = 1_000;
 
 /// For how long the question about a call says that an equal one has just run.
@@ -100,7 +101,7 @@ impl fmt::Debug for AskSeries<'_> {
 #[derive(Debug, Clone)]
 pub struct LastAsk {
     number: u64,
-    record: Option<Record>,
+    record: Option<AskRecord>,
     /// `true` if its answer was used, as its run says.
     is_used: bool,
 }
@@ -114,18 +115,18 @@ impl LastAsk {
 
     /// The last ask; `None` where there is none, or where its run was dropped from the ledger.
     #[must_use]
-    pub fn record(&self) -> Option<&Record> {
+    pub fn record(&self) -> Option<&AskRecord> {
         self.record.as_ref()
     }
 
     /// The last ask if an equal call can join it: it is pending, or its answer was not used.
     #[must_use]
-    pub fn open(&self) -> Option<&Record> {
+    pub fn open(&self) -> Option<&AskRecord> {
         self.record.as_ref().filter(|it| is_open(it, self.is_used))
     }
 
     /// The last ask if no other one may be parked beside it.
-    fn holds_up(&self) -> Option<&Record> {
+    fn holds_up(&self) -> Option<&AskRecord> {
         self.record.as_ref().filter(|it| holds_up(it, self.is_used))
     }
 }
@@ -136,11 +137,11 @@ impl LastAsk {
 #[derive(Debug)]
 pub enum NextAsk {
     /// A person is asked: the ask is pending.
-    Parked(Box<Record>),
+    Parked(Box<AskRecord>),
     /// A grant has answered the ask.
-    Granted(Box<Record>),
+    Granted(Box<AskRecord>),
     /// The last ask is open, and this call joins it: nothing was parked.
-    Open(Box<Record>),
+    Open(Box<AskRecord>),
     /// No person is asked, and the call is denied with this text for the model.
     Denied(String),
 }
@@ -302,7 +303,11 @@ impl<'a> AskSeries<'a> {
     ///
     /// # Errors
     /// [`LedgerError`]; no use of a grant was taken.
-    pub async fn granted(&self, last: &LastAsk, ask: &Ask) -> Result<Option<Record>, LedgerError> {
+    pub async fn granted(
+        &self,
+        last: &LastAsk,
+        ask: &Ask,
+    ) -> Result<Option<AskRecord>, LedgerError> {
         if last.holds_up().is_some() {
             return Ok(None);
         }
@@ -323,7 +328,8 @@ impl<'a> AskSeries<'a> {
         Some(Predecessor::new(&ask, self.has_runs))
     }
 
-    /// Why no person is asked about the next call, as a text for the model, by what happened to the ones before.
+    /// The reason why no person is asked about the next call, as a text for the model, by what happened to the ones
+    /// before.
     ///
     /// # Errors
     /// [`LedgerError`] where an ask cannot be read.
@@ -344,7 +350,7 @@ impl<'a> AskSeries<'a> {
         }))
     }
 
-    /// How equal calls have ended that a person should know of before the next one is approved: how often one may have
+    /// The ends of equal calls that a person should know of before the next one is approved: how often one may have
     /// run, or that one has just run. `None` where there is nothing to say. A no in between takes nothing of it away.
     ///
     /// # Errors
@@ -428,7 +434,7 @@ impl<'a> AskSeries<'a> {
     }
 
     /// The last ask that was answered.
-    async fn last_answered(&self, last: &LastAsk) -> Result<Option<Record>, LedgerError> {
+    async fn last_answered(&self, last: &LastAsk) -> Result<Option<AskRecord>, LedgerError> {
         let mut earlier = self.earlier(last);
         while let Some(record) = earlier.next().await? {
             if record.decision.is_some() {
@@ -448,7 +454,7 @@ impl<'a> AskSeries<'a> {
             || (self.has_runs && self.ledger.load_run((self.number)(n).run()).await?.is_some()))
     }
 
-    async fn get(&self, n: u64) -> Result<Option<Record>, LedgerError> {
+    async fn get(&self, n: u64) -> Result<Option<AskRecord>, LedgerError> {
         self.ledger.get((self.number)(n).id()).await
     }
 }
@@ -464,7 +470,7 @@ struct EarlierAsks<'s> {
 impl EarlierAsks<'_> {
     /// The next one. Asks that have expired or were cancelled without an answer are passed over: no one has said anything
     /// by them, and what was said before still counts.
-    async fn next(&mut self) -> Result<Option<Record>, LedgerError> {
+    async fn next(&mut self) -> Result<Option<AskRecord>, LedgerError> {
         while self.number > 0 && self.left > 0 {
             let record = match (self.number == self.last.number, &self.last.record) {
                 (true, Some(record)) => Some(record.clone()),
@@ -482,10 +488,10 @@ impl EarlierAsks<'_> {
 }
 
 /// A claimed call runs now, or its worker has died.
-fn may_run(record: &Record) -> bool {
+fn may_run(record: &AskRecord) -> bool {
     matches!(record.state, AskState::Unknown | AskState::Claimed)
 }
 
-fn has_run_unapproved(record: &Record) -> bool {
+fn has_run_unapproved(record: &AskRecord) -> bool {
     record.ran_unapproved().is_some()
 }

@@ -4,14 +4,14 @@
 //! calls come. The store counts; no ask is read.
 
 use super::asks::ask::Ask;
-use super::asks::record::Record;
+use super::asks::record::AskRecord;
 use super::error::LedgerError;
 use super::handle::Ledger;
 use super::rows::codec::counted;
 use super::rows::predecessor::Predecessor;
 
 impl Ledger {
-    /// How many asks of this requester are pending and not expired, under every spelling of the name that is
+    /// The number of asks of this requester that are pending and not expired, under every spelling of the name that is
     /// [one person](Ledger::canonical_names). The empty name stands for asks without a principal.
     ///
     /// ```
@@ -60,7 +60,7 @@ impl Ledger {
         &self,
         ask: Ask,
         max_pending: u32,
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         self.park_within_behind(ask, max_pending, None).await
     }
 
@@ -71,7 +71,7 @@ impl Ledger {
         ask: Ask,
         max_pending: u32,
         behind: Option<Predecessor>,
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         let _one_at_a_time = self.parking.lock().await;
         let pending = self.pending_of(ask.principal().unwrap_or_default()).await?;
         if is_over(self, &ask, pending, max_pending).await? {

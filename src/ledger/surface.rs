@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::approver::Approver;
-use super::asks::record::Record;
+use super::asks::record::AskRecord;
 use super::asks::results::Decided;
 use super::error::LedgerError;
 use super::handle::Ledger;
@@ -109,7 +109,7 @@ impl Surface {
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger cannot be read, or the row of the ask was changed outside of it.
-    pub async fn find(&self, who: &Approver, id: &str) -> Result<Option<Record>, LedgerError> {
+    pub async fn find(&self, who: &Approver, id: &str) -> Result<Option<AskRecord>, LedgerError> {
         if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl Surface {
 
     fn check_approval(
         &self,
-        record: &Record,
+        record: &AskRecord,
         extent: Extent,
         answer: &Answer,
     ) -> Result<(), Unapprovable> {
@@ -160,7 +160,7 @@ impl Surface {
 }
 
 /// Refuses a result for a call that runs once it is approved.
-fn check_result(record: &Record) -> Result<(), Unapprovable> {
+fn check_result(record: &AskRecord) -> Result<(), Unapprovable> {
     let requests = record.ask.requests();
     match requests.approvals.is_empty() {
         true => Ok(()),
@@ -195,7 +195,7 @@ pub struct Presented {
     pub ask: String,
     /// The fingerprint of what was shown. If the ask has another one, nothing is decided.
     pub fingerprint: String,
-    /// How much of the call was shown.
+    /// The part of the call that was shown.
     pub extent: Extent,
 }
 

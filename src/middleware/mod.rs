@@ -230,7 +230,7 @@ pub trait ToolMiddleware: Send + Sync + 'static {
 pub struct ToolCallError {
     /// The error as the layer or the tool returned it.
     pub error: BoxError,
-    /// Whether the tool was started, and how its execution ended.
+    /// The execution of the tool: whether it was started, and how it ended.
     pub execution: crate::call::Execution,
 }
 

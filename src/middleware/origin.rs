@@ -121,7 +121,7 @@ pub struct NamedBy {
 }
 
 impl NamedBy {
-    /// Whether the tool has such a field, as far as its schema says.
+    /// Returns `true` if the tool has such a field, as far as its schema says.
     fn is_field(&self, cx: &RunContext) -> bool {
         let properties = cx.tool_definition().and_then(|it| it.parameters().get("properties"));
         let first = self.pointer.split('/').nth(1).unwrap_or_default();

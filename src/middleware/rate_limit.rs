@@ -42,7 +42,7 @@ use crate::decision::Decision;
 pub struct ToolRateLimit {
     max: usize,
     per: Duration,
-    /// When the counted calls of each tool were made, oldest first; at most `max` for each tool.
+    /// The times of the counted calls of each tool, oldest first; at most `max` for each tool.
     calls: Arc<Mutex<HashMap<String, VecDeque<Instant>>>>,
 }
 

@@ -14,10 +14,10 @@ use super::value_index::ReadNumber;
 use super::value_origin::{ReadPlace, Standpoint, ValueOrigin};
 use crate::args::Args;
 
-/// How many values of a call are looked up for people.
+/// The number of values of a call that are looked up for people.
 const MAX_SHOWN: usize = 64;
 
-/// What a run had read when a response was requested: the answers to where the values of its calls come from.
+/// The reads of a run when a response was requested: they answer where the values of its calls come from.
 ///
 /// [`RunContext::origin`](crate::RunContext::origin) gives it to layers and tools. Where nothing was recorded, every
 /// answer is the safe one: the run may have read anything, and nothing is named by anyone.
@@ -34,7 +34,7 @@ const MAX_SHOWN: usize = 64;
 pub struct Origin {
     record: Option<ReadRecord>,
     before: ReadNumber,
-    /// Whether the call only reads, so that a place that was read may be read again.
+    /// `true` if the call only reads, so that a place that was read may be read again.
     only_reads: bool,
 }
 
@@ -56,13 +56,14 @@ impl Origin {
         self
     }
 
-    /// Whether there is a record, so that the answers are about this run.
+    /// Returns `true` if there is a record, so that the answers are about this run.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Whether all that was read is in the index. It is not if a result is missing, or if there were too many values.
+    /// Returns `true` if all that was read is in the index. It is not if a result is missing, or if there were too many
+    /// values.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.with(|readings| {
@@ -78,8 +79,8 @@ impl Origin {
         .unwrap_or(false)
     }
 
-    /// Whether the run has read text of this source: `others`, or a label such as `web`. It is about the whole context of
-    /// the run, and ends with the run.
+    /// Returns `true` if the run has read text of this source: `others`, or a label such as `web`. It is about the
+    /// whole context of the run, and ends with the run.
     #[must_use]
     pub fn has_read(&self, source: &str) -> bool {
         self.with(|readings| {
@@ -89,7 +90,8 @@ impl Origin {
         .unwrap_or(true)
     }
 
-    /// Whether every item of a value stands, whole, in one read of one of these sources: `user`, `own`, or a label.
+    /// Returns `true` if every item of a value stands, whole, in one read of one of these sources: `user`, `own`, or a
+    /// label.
     ///
     /// The items are those of a list, the values of an object, and what commas and semicolons separate. A value that is
     /// empty names nothing that could be wrong; a truth value names nothing.
@@ -144,7 +146,7 @@ impl Origin {
         ways.iter().any(|way| self.reads_with(readings, way, false).into_iter().any(counts))
     }
 
-    /// Whether this is the page that some text of others was read from.
+    /// Returns `true` if this is the page that some text of others was read from.
     fn is_read_page(&self, readings: &RecordState, way: &[(ValueForm, String)]) -> bool {
         let [(form @ (ValueForm::Url | ValueForm::Bare), value)] = way else { return false };
         let hash = readings.index.hash(*form, value);
@@ -168,8 +170,8 @@ impl Origin {
         all.filter_map(|read| readings.entries.get(read as usize)).collect()
     }
 
-    /// Whether a text has an address, a URL, an account or a number of six digits that stands in a text of this source of
-    /// others, and in none of the user's and the owner's: a link that a page wants to be passed on.
+    /// Returns `true` if a text has an address, a URL, an account or a number of six digits that stands in a text of
+    /// this source of others, and in none of the user's and the owner's: a link that a page wants to be passed on.
     ///
     /// ```
     /// use countersign::origin::{ReadCall, ReadLabel, ReadRecord};
@@ -215,7 +217,7 @@ impl Origin {
         found
     }
 
-    /// Where a value comes from, for people.
+    /// The origin of a value, for people.
     #[must_use]
     pub fn of_value(&self, field: &str, value: &str) -> ValueOrigin {
         let found = self.with(|readings| {
@@ -279,7 +281,7 @@ impl Origin {
         }
     }
 
-    /// Why a field is not named by these sources, in words for a question: the first item that is not.
+    /// The reason why a field is not named by these sources, in words for a question: the first item that is not.
     ///
     /// ```
     /// use countersign::origin::ReadRecord;
@@ -356,7 +358,7 @@ impl Origin {
         })
     }
 
-    /// Where each value of the arguments comes from, for people; the field is a JSON pointer. Long texts, which are
+    /// The origin of each value of the arguments, for people; the field is a JSON pointer. Long texts, which are
     /// content and no targets, are left out.
     #[must_use]
     pub fn of_args(&self, args: &Args) -> Vec<ValueOrigin> {

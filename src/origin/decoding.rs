@@ -1,4 +1,5 @@
-//! Texts in another spelling: encoded, or spelled out. What they stand for only explains (rule O3).
+//! Texts in another spelling: encoded, or spelled out. We show a person the values that they stand for, and count none of
+//! them as named (rule O3).
 
 use super::spelling;
 

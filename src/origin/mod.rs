@@ -1,7 +1,7 @@
-//! Where the values of a call come from: what the run has read, and who named a target (rules O1 to O5).
+//! The origins of the values of a call: what the run has read, and who named a target (rules O1 to O5).
 //!
-//! Two questions decide whether a call is safe. *Has this run read text that a stranger wrote?* and *who named the target
-//! of this call?* Both are answered by comparing texts, without a model.
+//! Two questions decide whether a call is safe: *has this run read text that a stranger wrote?* and *who named the target
+//! of this call?* We answer both by comparing texts, without a model.
 //!
 //! ```text
 //!  what the user says ─┐
@@ -12,8 +12,8 @@
 //!  a layer, a rule, a surface ─► Origin: named_by, has_read, of
 //! ```
 //!
-//! Nothing is recorded unless someone asks for it: [`Agent::record_origins`](crate::Agent::record_origins), a
-//! [`Turn`](crate::Turn) with a [`ReadRecord`], or the rules of a door switch it on.
+//! Nothing is recorded by default. You switch it on with [`Agent::record_origins`](crate::Agent::record_origins), with a
+//! [`ReadRecord`] for a [`Turn`](crate::Turn), or, in a hook or a guard, with rules that have conditions on origins.
 //!
 //! | a value | occurs in a text if it stands there |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! The record of what a run has read.
 //!
-//! It only grows: a read is added behind the others and keeps its number, so that what a run had read at some moment is
-//! one number, which is stored with a response (rule O3). A call counts as read when it is let through; its result adds
-//! values. If that result never comes, the values stay unknown.
+//! It only grows. Each read is added at the end and keeps its number, so that one number, which is stored with a response,
+//! says what the run had read by then (rule O3). A call counts as a read when it is let through, and its result adds the
+//! values. If the result never comes, the values stay unknown.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -16,10 +16,10 @@ use super::text_source::{ReadLabel, TextSource, each_leaf};
 use super::value_form::{LookUp, ValueForm};
 use super::value_index::{ReadNumber, ValueIndex};
 
-/// How many values a record has at most, unless it says otherwise.
+/// The number of values that a record has at most, unless it says otherwise.
 const MAX_VALUES: usize = 65_536;
 
-/// How many texts around a value are kept.
+/// The number of texts around a value that are kept.
 const MAX_AROUND: usize = 256;
 
 /// The call whose result was read.
@@ -72,12 +72,12 @@ impl ReadCall {
 pub(super) struct ReadEntry {
     /// The source by which the text counts.
     pub(super) source: TextSource,
-    /// Whether these are the words inside of the fields of an `own` result.
+    /// `true` if these are the words inside of the fields of an `own` result.
     pub(super) is_inside: bool,
     pub(super) tool: String,
     pub(super) call: String,
     pub(super) place: Option<String>,
-    /// Whether the values are in the index.
+    /// `true` if the values are in the index.
     pub(super) is_known: bool,
     /// The hashes of the URLs whose content this is.
     pub(super) urls: Vec<u64>,
@@ -113,7 +113,7 @@ pub(super) struct RecordState {
     pub(super) entries: Vec<ReadEntry>,
     /// The text around a value of others, by hash.
     pub(super) around: BTreeMap<u64, String>,
-    /// Whether texts were read before the record began.
+    /// `true` if texts were read before the record began.
     pub(super) past_is_unknown: bool,
 }
 
@@ -323,7 +323,7 @@ impl RecordState {
         self.add_words(number, text, is_others);
     }
 
-    /// Whether the value stands in a text of the user or in a field of the owner.
+    /// Returns `true` if the value stands in a text of the user or in a field of the owner.
     fn is_of_us(&self, hash: u64) -> bool {
         let mut reads = self.index.reads(hash, ReadNumber::MAX, false);
         reads.any(|read| {
@@ -382,7 +382,7 @@ fn whole_forms(text: &str, folders: &Folders, each: &mut dyn FnMut(ValueForm, &s
     }
 }
 
-/// Whether the text around a value is kept for the display.
+/// Returns `true` if the text around a value is kept for the display.
 fn is_shown(form: ValueForm, value: &str) -> bool {
     match form {
         ValueForm::Address | ValueForm::Url | ValueForm::Bare | ValueForm::Account => true,
@@ -392,7 +392,7 @@ fn is_shown(form: ValueForm, value: &str) -> bool {
     }
 }
 
-/// How many characters around a value are kept, on each side.
+/// The number of characters around a value that are kept, on each side.
 const AROUND: usize = 20;
 
 fn text_around(text: &str, at: At) -> String {

@@ -11,12 +11,12 @@ use super::value_form::{MIN_WORD, ValueForm, looks};
 /// Receives the values of a text; `alike` marks those that are only found by decoding or by their looks.
 pub(super) type Sink<'s> = dyn FnMut(ValueForm, &str, At) + 's;
 
-/// Where a value stands.
+/// The place of a value in a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     /// The byte at which it begins.
     pub(super) start: usize,
-    /// Whether the text has another spelling there, so that the value only explains.
+    /// `true` if the text has another spelling there, so that the value only explains.
     pub(super) alike: bool,
 }
 
@@ -28,7 +28,7 @@ const MAX_PAIRS: usize = 64 * 1024;
 struct TextChunk<'t> {
     start: usize,
     text: &'t str,
-    /// Whether exactly one space is between this chunk and the one before, and no sign that ends a name.
+    /// `true` if exactly one space is between this chunk and the one before, and no sign that ends a name.
     follows: bool,
 }
 
@@ -45,7 +45,7 @@ fn scan_as<'t>(
     folders: &Folders,
     alike: bool,
     sink: &mut Sink<'_>,
-    beside: &mut dyn FnMut(TextChunk<'t>, &mut Sink<'_>),
+    also: &mut dyn FnMut(TextChunk<'t>, &mut Sink<'_>),
 ) {
     let mut scanning = Scanning {
         folders,
@@ -59,7 +59,7 @@ fn scan_as<'t>(
     for chunk in chunks(text) {
         scanning.chunk(chunk, recent, sink);
         groups.add(chunk, &mut |form, value, start| sink(form, value, At { start, alike }));
-        beside(chunk, sink);
+        also(chunk, sink);
         recent = [recent[1], Some(chunk)];
     }
     groups.end(&mut |form, value, start| sink(form, value, At { start, alike }));
@@ -419,7 +419,7 @@ struct HiddenText {
     /// Letters with spaces between them, and where they began.
     letters: String,
     began: usize,
-    /// Whether the text has the word `dot`.
+    /// `true` if the text has the word `dot`.
     has_dot: bool,
 }
 

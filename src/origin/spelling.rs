@@ -197,7 +197,7 @@ const FILE_ENDINGS: &[&str] = &[
     "zip", "gz", "tar", "xml", "lock", "ini", "cfg", "conf", "eml",
 ];
 
-/// Whether a text without spaces is written as a path: with a slash, or with the ending of a file.
+/// Returns `true` if a text without spaces is written as a path: with a slash, or with the ending of a file.
 pub(super) fn is_path(text: &str) -> bool {
     if text.contains("://") || text.contains('@') {
         return false;

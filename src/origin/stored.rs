@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for ReadRecord {
 }
 
 impl PartialEq for ReadRecord {
-    /// Whether both have read the same in the same order.
+    /// Returns `true` if both have read the same in the same order.
     fn eq(&self, other: &Self) -> bool {
         let written = |it: &Self| serde_json::to_value(it).ok();
         written(self) == written(other)

@@ -1,4 +1,4 @@
-//! Where a text came from, and how a tool says where its results come from.
+//! The source of a text, and the label with which a tool says whose text its results are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// Where a text in a run came from (rule O1).
+/// The source of a text in a run (rule O1).
 ///
 /// Exhaustive on purpose: text of a new source must not count as the user's.
 ///
@@ -37,7 +37,7 @@ impl TextSource {
         Self::Others(Some(label.into()))
     }
 
-    /// Whether this is the source of that name: `user`, `own`, `others`, or a label of others.
+    /// Returns `true` if this is the source of that name: `user`, `own`, `others`, or a label of others.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         match self {
@@ -50,7 +50,7 @@ impl TextSource {
         }
     }
 
-    /// Whether a stranger may have written the text.
+    /// Returns `true` if a stranger may have written the text.
     pub(crate) fn is_others(&self) -> bool {
         matches!(self, Self::Others(_))
     }
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for TextSource {
     }
 }
 
-/// How the results of a tool are labelled: the source of the whole, and of fields that are told apart (rule O1).
+/// The label of the results of a tool: the source of the whole, and of fields that are told apart (rule O1).
 ///
 /// A field is a JSON pointer into a structured result, in which `*` stands for any name or number: `/*/id`. A result
 /// that is one text has no fields.
@@ -123,7 +123,7 @@ pub struct ReadLabel(Vec<LabelPart>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LabelPart {
     rest: TextSource,
-    /// Whether a result that is one text counts as `own`, too.
+    /// `true` if a result that is one text counts as `own`, too.
     own_text: bool,
     fields: Vec<(TextSource, String)>,
 }

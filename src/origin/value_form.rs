@@ -27,7 +27,7 @@ pub(super) enum ValueForm {
     Pair = b'2' as isize,
     /// Something without spaces that is none of these, such as an id with points.
     Chunk = b'c' as isize,
-    /// How an address or a host looks.
+    /// The look of an address or a host.
     Looks = b'l' as isize,
 }
 

@@ -52,7 +52,7 @@ pub(super) struct ValueIndex {
     /// The values that the model has written in calls, and that did not stand in the owner's or the user's text before.
     pub(super) wrote: HashSet<u64, Hashed>,
     pub(super) max: usize,
-    /// Whether values were left out, as there are too many.
+    /// `true` if values were left out, as there are too many.
     pub(super) is_full: bool,
 }
 

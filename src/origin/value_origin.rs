@@ -1,4 +1,4 @@
-//! Where one value of a call comes from, as people are told (rule O4).
+//! The origin of one value of a call, as people are told (rule O4).
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl fmt::Display for ReadPlace {
     }
 }
 
-/// Who named a value.
+/// The standpoint of those who named a value.
 ///
 /// Exhaustive on purpose: a surface has to say of each kind who named the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ pub enum Standpoint {
     NotRecorded,
 }
 
-/// Where a value of a call comes from. Its `Display` says it in words, with text of others as it was read: escape it
+/// The origin of a value of a call. Its `Display` says it in words, with text of others as it was read: escape it
 /// before you show it.
 ///
 /// ```
@@ -85,20 +85,20 @@ pub enum Standpoint {
 pub struct ValueOrigin {
     /// The field, as a JSON pointer into the arguments.
     pub field: String,
-    /// Who named the value.
+    /// The standpoint of those who named the value.
     pub named_by: Standpoint,
-    /// Where the value stands.
+    /// The places where the value stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<ReadPlace>,
-    /// Where something stands that looks like it, or has another spelling of it.
+    /// The places of texts that look like it, or have another spelling of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<ReadPlace>,
-    /// Whether something was read whose values are not known.
+    /// `true` if something was read whose values are not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
 
-/// How many places are told.
+/// The number of places that are told.
 const MAX_PLACES: usize = 4;
 
 impl ValueOrigin {
@@ -138,8 +138,8 @@ impl ValueOrigin {
         }
     }
 
-    /// Whether a person should look twice: the value stands only in text of strangers, or it merely looks like one that
-    /// stands somewhere.
+    /// Returns `true` if a person should look twice: the value stands only in text of strangers, or it merely looks
+    /// like one that stands somewhere.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         match self.named_by {

@@ -31,7 +31,7 @@ pub enum DeferralKind {
     Agent,
 }
 
-/// Why a call is deferred: the kind of answer that it needs, and the open questions.
+/// The deferral of a call: the kind of answer that it needs, and its open questions.
 ///
 /// ```
 /// use countersign::outcome::DeferralKind;
@@ -56,7 +56,7 @@ pub struct Deferral {
     pub(crate) kind: DeferralKind,
     pub(crate) questions: Vec<Question>,
     pub(crate) metadata: Map<String, Value>,
-    /// How the call differs from what was approved, when it is deferred again after an approval.
+    /// The difference of the call from what was approved, if it is deferred again after an approval.
     pub(crate) changed: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Deferral {
         &self.questions
     }
 
-    /// How the call differs from what was approved, when it is deferred again after an approval; `None` otherwise.
+    /// The difference of the call from what was approved, if it is deferred again after an approval; `None` otherwise.
     #[must_use]
     pub fn changed(&self) -> Option<&str> {
         self.changed.as_deref()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::still_holds;
 use super::{SealError, SealKeys};
 use crate::deferred::Answer;
-use crate::ledger::{Decided, Ledger, Millis, Record};
+use crate::ledger::{AskRecord, Decided, Ledger, Millis};
 
 /// The purpose of these tokens, which is part of the sealed bytes (see `token`).
 const PURPOSE: &str = "countersign ask";
@@ -61,7 +61,7 @@ pub struct AskClaims {
 }
 
 impl AskClaims {
-    fn of(record: &Record, by: &str, edits: bool) -> Self {
+    fn of(record: &AskRecord, by: &str, edits: bool) -> Self {
         Self {
             ask: record.ask.id().to_owned(),
             run: record.ask.run().to_owned(),
@@ -75,7 +75,7 @@ impl AskClaims {
     }
 
     /// The first part of an ask that differs from the sealed one, as error messages name it.
-    fn difference(&self, record: &Record) -> Option<&'static str> {
+    fn difference(&self, record: &AskRecord) -> Option<&'static str> {
         let found = Self::of(record, &self.by, self.edits);
         let differs = [
             ("id", self.ask != found.ask),
@@ -97,7 +97,7 @@ impl SealKeys {
     /// [`SealError::Unsealable`] when the ask's names are too long for a token.
     pub fn seal_ask(
         &self,
-        ask: &Record,
+        ask: &AskRecord,
         by: &str,
         expires_at: SystemTime,
     ) -> Result<String, SealError> {
@@ -113,7 +113,7 @@ impl SealKeys {
     /// arguments.
     pub fn seal_ask_with_edits(
         &self,
-        ask: &Record,
+        ask: &AskRecord,
         by: &str,
         expires_at: SystemTime,
     ) -> Result<String, SealError> {
@@ -154,7 +154,7 @@ impl Ledger {
             Answer::Approve { args } if !edits => args.clone(),
             _ => None,
         };
-        let fits = |record: &Record, now: Millis| {
+        let fits = |record: &AskRecord, now: Millis| {
             still_holds(expires_at, now)?;
             match claims.difference(record) {
                 None if edited.as_ref().is_some_and(|args| !args.equal(record.ask.args())) => {

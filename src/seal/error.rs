@@ -1,10 +1,10 @@
-//! Why a token is refused, or cannot be made.
+//! The error of a token that is refused, or cannot be made.
 
 use std::time::SystemTime;
 
 use crate::ledger::LedgerError;
 
-/// Why a token is refused, or cannot be made. A refused token changes nothing. No message quotes the token.
+/// The error of a token that is refused, or cannot be made. A refused token changes nothing. No message quotes the token.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -64,7 +64,7 @@ pub enum SealError {
     /// The token has expired.
     #[error("the token is too old: ask for a new one")]
     Expired {
-        /// When the token expired.
+        /// The time when the token expired.
         expired_at: SystemTime,
         /// The time that the expiry was compared with: the store's clock, or the caller's `now`.
         now: SystemTime,
@@ -72,7 +72,7 @@ pub enum SealError {
     /// The HMAC matches, but the claims are not of the type that is expected here.
     #[error("the token holds other claims than are expected here: {problem}")]
     OtherClaims {
-        /// Which field does not fit, without any value.
+        /// The field that does not fit, without any value.
         problem: String,
     },
     /// The ask in the ledger differs from the sealed one: another call, other arguments, questions or principal.

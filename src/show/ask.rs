@@ -10,7 +10,7 @@ const MOST: usize = 600;
 
 /// An ask as plain data for people: the same on a page, in a terminal, in a message and in a log (rule S1).
 ///
-/// [`Record::view`](crate::ledger::Record::view) makes it. Its texts are ready to print, as those of a [`CallView`] are.
+/// [`AskRecord::view`](crate::ledger::AskRecord::view) makes it. Its texts are ready to print, as those of a [`CallView`] are.
 /// Times are milliseconds since 1970 by the store's clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -21,13 +21,14 @@ pub struct AskView {
     pub fingerprint: String,
     /// The state of the ask, in one word: `pending`, `decided` and so on.
     pub state: &'static str,
-    /// Who wants what, in one line ([`CallView::title`]); the name of the tool where the call is not shown.
+    /// The title, which says in one line who wants what ([`CallView::title`]); the name of the tool where the call is
+    /// not shown.
     pub title: String,
     /// The name of the tool that people are shown.
     pub tool: String,
     /// The id of the run that the call belongs to.
     pub run: String,
-    /// Why the call is asked about: the reason of its first question.
+    /// The reason why the call is asked about: the reason of its first question.
     pub reason: Option<String>,
     /// The person for whom the agent works, if it is known.
     pub requester: Option<String>,
@@ -35,32 +36,32 @@ pub struct AskView {
     pub agent: String,
     /// The call, with its questions, previews and notes.
     pub call: Option<CallView>,
-    /// When the ask was made.
+    /// The time when the ask was made.
     pub parked_at: i64,
-    /// When the ask last changed.
+    /// The time when the ask last changed.
     pub changed_at: i64,
-    /// When a pending ask expires; `None` means never.
+    /// The time when a pending ask expires; `None` means never.
     pub expires_at: Option<i64>,
-    /// How many people have to approve.
+    /// The number of people who have to approve.
     pub approvals_needed: u32,
-    /// Whether the approvals have to be of others than the requester.
+    /// `true` if the approvals have to be of others than the requester.
     pub not_the_requester: bool,
     /// The votes that count now. People who approve the same arguments vote for the same proposal (rule A8).
     pub proposals: Vec<ProposalView>,
     /// The decision, once there is one.
     pub decision: Option<AnswerView>,
-    /// Who withdrew the ask, where someone has.
+    /// The person who withdrew the ask, if it was withdrawn.
     pub cancelled_by: Option<String>,
-    /// Who runs the call, or has run it, and until when the claim holds.
+    /// The claim: who runs the call, or has run it, and until when the claim holds.
     pub claim: Option<ClaimView>,
     /// The arguments that run, where a person has edited them.
     pub runs_with: Option<CallView>,
-    /// How the call has ended, once it has.
+    /// The end of the call, once it has ended.
     pub outcome: Option<OutcomeView>,
 }
 
 impl AskView {
-    /// How the ask has ended, for people: `approved`, `denied`, `ran without approval`, or its state where it was not
+    /// The end of the ask, for people: `approved`, `denied`, `ran without approval`, or its state where it was not
     /// decided. `None` while it is pending.
     ///
     /// ```
@@ -103,7 +104,7 @@ pub struct ProposalView {
     /// Its arguments as JSON to edit further, in which nothing is masked.
     #[serde(skip)]
     pub args: Option<String>,
-    /// When each of them voted.
+    /// The time when each of them voted.
     pub times: Vec<i64>,
 }
 
@@ -111,7 +112,7 @@ pub struct ProposalView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AnswerView {
-    /// Who answered, or the grant that did.
+    /// The people who answered, or the grant that did.
     pub by: Vec<String>,
     /// The answer in one word: `approve`, `edit`, `deny` or `answer`.
     #[serde(rename = "verdict")]
@@ -120,7 +121,7 @@ pub struct AnswerView {
     pub past: &'static str,
     /// The message for the model, from the person who denied.
     pub message: Option<String>,
-    /// When it was given.
+    /// The time when it was given.
     pub at: i64,
 }
 
@@ -173,7 +174,7 @@ pub struct ClaimView {
     pub until: i64,
 }
 
-/// How the call of an ask has ended.
+/// The end of the call of an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OutcomeView {
@@ -181,7 +182,7 @@ pub struct OutcomeView {
     pub word: String,
     /// The text that the model got, where the outcome is known.
     pub text: Option<String>,
-    /// Whether the call ran as it was approved (of a call that ran without approval: as it was asked about), where a
+    /// `true` if the call ran as it was approved (of a call that ran without approval: as it was asked about), where a
     /// report says so.
     pub as_approved: Option<bool>,
 }

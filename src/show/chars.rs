@@ -1,7 +1,7 @@
-//! Which characters a reader cannot see, or which change how others are seen.
+//! The characters that a reader cannot see, or that change how others are seen.
 //!
-//! General categories cover most of it. What they miss are letters and marks that are drawn without ink, which are
-//! listed here by hand from the Unicode charts: a Hangul filler is a letter to every program and nothing to a reader.
+//! Unicode's general categories have most of them. They do not tell letters and marks that are drawn without ink: a Hangul
+//! filler is a letter to every program and nothing to a reader. So we list these by hand, from the Unicode charts.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 

@@ -12,7 +12,8 @@ use super::mask::masked;
 use super::piece::{Omitted, Piece, Style, counted, elide, join, left_out, pieces};
 use crate::args::canonical;
 
-/// How much of a long text is shown before it is elided. Commands, paths, addresses and hosts are always whole.
+/// The limits up to which a long text is shown before it is elided. Commands, paths, addresses and hosts are always
+/// whole.
 ///
 /// The struct is exhaustive on purpose, so that pages can set limits of their own.
 ///
@@ -34,7 +35,7 @@ pub struct Limits {
     pub lines: usize,
     /// The most values of one call, unless more have to be shown whole.
     pub values: usize,
-    /// Whether values that look like secrets are masked.
+    /// `true` if values that look like secrets are masked.
     pub masked: bool,
 }
 
@@ -118,18 +119,18 @@ impl Default for Limits {
 pub struct Field {
     /// The name; for a nested value, the path to the value, as in `options.tags[0]`.
     pub name: String,
-    /// How long a text of several lines is; empty for a value on one line.
+    /// The length of a text of several lines, in words; empty for a value on one line.
     pub note: String,
     /// The value: one line, or the lines of a longer text.
     pub lines: Vec<String>,
-    /// Whether a part of the value was left out: the call has to be opened before it is approved (rule S4).
+    /// `true` if a part of the value was left out: the call has to be opened before it is approved (rule S4).
     pub left_out: bool,
-    /// Whether a part of the value is masked.
+    /// `true` if a part of the value is masked.
     pub masked: bool,
-    /// Whether a preview of the call shows the same, so that a surface shows the value on demand only
+    /// `true` if a preview of the call shows the same, so that a surface shows the value on demand only
     /// ([`Preview::in_place_of`](crate::decision::Preview::in_place_of)).
     pub repeated: bool,
-    /// Whether it is a text for people, in the words of the model: the tool does nothing with it
+    /// `true` if it is a text for people, in the words of the model: the tool does nothing with it
     /// ([`metadata::FOR_PEOPLE`](crate::deferred::metadata::FOR_PEOPLE)).
     pub for_people: bool,
 }

@@ -12,7 +12,7 @@
 //! | `password`, `api_key` | masked where the value looks like one |
 //! | `sort_key`, `auth_mode`, `token_file` | not secrets |
 
-/// How a value is shown: whether it may be elided, and which parts of it are masked.
+/// The way in which a value is shown: whether it may be elided, and which parts of it are masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ShowRule {
     /// A path or a host: shown whole, nothing in it is masked.

@@ -18,7 +18,7 @@ use unicode_security::{MixedScript as _, skeleton};
 
 use super::chars::is_mark;
 
-/// How strictly the words of a text are judged.
+/// The strictness with which the words of a text are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameReading {
     /// Each word by itself, and also signs that look like ASCII ones: the text is a path or a host.

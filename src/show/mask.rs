@@ -72,7 +72,7 @@ fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<FoundSecre
     out
 }
 
-/// How many characters before a value are read to find out whether the value is a credential.
+/// The number of characters before a value that are read to find out whether the value is a credential.
 ///
 /// Keeps the work linear: a command of a megabyte would otherwise be read again at each word.
 const NEAR: usize = 64;

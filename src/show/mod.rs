@@ -1,4 +1,4 @@
-//! How a pending call is shown to a person (rule S1): made from the call that will run, safe to print, and plain data.
+//! The view of a pending call for a person (rule S1): made from the call that will run, safe to print, and plain data.
 //!
 //! A [`CallView`] is what a terminal, a page or a chat message shows of one request. Its texts are ready to print:
 //!

@@ -1,4 +1,4 @@
-//! Where the values of a call come from, as people are shown it (rule O4).
+//! The origins of the values of a call, as people are shown them (rule O4).
 
 use serde::Serialize;
 
@@ -9,16 +9,16 @@ use super::piece::{Style, elide, join};
 use super::title::ticked;
 use crate::origin::{ReadPlace, TextSource, ValueOrigin};
 
-/// Where one value of a call comes from, in words. The texts are safe to print.
+/// The origin of one value of a call, in words. The texts are safe to print.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OriginView {
     /// The name of the argument: `to[0]`.
     pub field: String,
-    /// Where it comes from: `named by you`, ``from `contacts` (call 2)``, `stands only in …`. Names of tools are between
+    /// The origin: `named by you`, ``from `contacts` (call 2)``, `stands only in …`. Names of tools are between
     /// backticks, and no other part has one.
     pub text: String,
-    /// Whether to look twice: the value stands only in text of strangers, or merely looks like a known one.
+    /// `true` if you should look twice: the value stands only in text of strangers, or merely looks like a known one.
     pub warning: bool,
 }
 

@@ -20,7 +20,7 @@ const ESCAPES: usize = 4;
 /// The most marks on one character. More are escaped, as piled-up marks cover the text around them.
 const MARKS: usize = 2;
 
-/// Which characters are escaped in addition to invisible ones.
+/// The characters that are escaped in addition to invisible ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Style {
     /// Quotes, as the text is shown between quotes.
@@ -74,7 +74,7 @@ impl Piece {
         }
     }
 
-    /// How many characters of the text this piece stands for.
+    /// The number of characters of the text that this piece stands for.
     pub(super) fn stands_for(&self) -> usize {
         match self {
             Self::Plain(text) => text.chars().count(),
@@ -108,7 +108,7 @@ impl Omitted {
     }
 }
 
-/// How many characters the pieces take on a screen, counting a wide one as one.
+/// The number of characters that the pieces take on a screen, counting a wide one as one.
 pub(super) fn shown_chars(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text().chars().count()).sum()
 }

@@ -26,19 +26,19 @@ pub struct PreviewView {
     pub author: String,
     /// The name of the shown text: the path of a file, for example.
     pub title: String,
-    /// How a call changes the text of the title, for the difference of two texts.
+    /// The change of the text of the title by a call, for the difference of two texts.
     pub change: Option<Change>,
     /// The author, the title and whether the preview is pinned, as one line.
     pub heading: String,
-    /// Whether the call is asked about again if the content has changed; otherwise the content changes by itself.
+    /// `true` if the call is asked about again if the content has changed; otherwise the content changes by itself.
     pub pinned: bool,
     /// The lines of the preview; those of a table are its rows, with columns of one width.
     pub lines: Vec<PreviewLine>,
     /// The cells of a table, of which the first row names the columns; empty for other previews.
     pub cells: Vec<Vec<String>>,
-    /// Whether a part of the stored preview is left out of the view; [`Limits::none`] shows it (rule S4).
+    /// `true` if a part of the stored preview is left out of the view; [`Limits::none`] shows it (rule S4).
     pub left_out: bool,
-    /// How many lines are not stored, so that no surface can show them.
+    /// The number of lines that are not stored, so that no surface can show them.
     pub cut: usize,
 }
 
@@ -46,7 +46,7 @@ pub struct PreviewView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PreviewLine {
-    /// Whether the line is added, removed or neither.
+    /// The sign of the line: added, removed or neither.
     pub sign: PreviewSign,
     /// The text of the line, without its sign.
     pub text: String,

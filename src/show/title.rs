@@ -1,4 +1,4 @@
-//! Who wants what, in one line: the first thing that a person reads about a call.
+//! The title of a call: one line that says who wants what, and the first thing that a person reads.
 //!
 //! The line is prose with code between backticks. No value has a backtick (it is written `\u{60}`), so every second part of
 //! the line is a value, and no value can end early and go on as prose:
@@ -53,7 +53,7 @@ pub(super) struct Caller {
     agent: Option<String>,
 }
 
-/// Whether a question says nothing but who calls.
+/// Returns `true` if a question says nothing but who calls.
 pub(super) fn is_of_caller(question: &Question) -> bool {
     question.metadata().contains_key(metadata::CALLER)
 }
@@ -61,7 +61,7 @@ pub(super) fn is_of_caller(question: &Question) -> bool {
 /// The line of a call, without the caller.
 pub(super) struct CallAction {
     pub(super) text: String,
-    /// Whether it has every argument, in full.
+    /// `true` if it has every argument, in full.
     pub(super) says_all: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> TitleParts<'a> {
         }
     }
 
-    /// Whether the line says more than the call on one line.
+    /// Returns `true` if the line says more than the call on one line.
     pub(super) fn is_worded(&self) -> bool {
         self.caller.is_some() || self.template.is_some()
     }

@@ -1,8 +1,8 @@
 //! Finding secrets in a text by their shape.
 //!
-//! Forms and not guesses: a token of a service has a prefix that the service has published for this purpose, a JSON Web
-//! Token has three parts of which the first is JSON, a key file has its first and last line. What has no form is masked
-//! only by its name ([`keys`](super::keys)) and its look ([`random`](super::random)).
+//! We guess nothing here. A token of a service has a prefix that the service has published for this purpose, a JSON Web
+//! Token has three parts of which the first is JSON, and a key file has its first and last line. A secret without such a
+//! form is masked by its name ([`keys`](super::keys)) and its look ([`random`](super::random)).
 
 use super::keys::{ShowRule, names_secret, rule};
 use super::random::{follows_prefix, is_key_body, is_password, is_token};

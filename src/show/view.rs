@@ -39,15 +39,16 @@ const IN_HEADLINE: usize = 3;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallView {
-    /// Who wants what, in people's words: ``Claude Code wants to run `git push` in `~/shop` ``. Values are between
-    /// backticks, and have none themselves, so that every second part of the text between backticks is a value.
+    /// The title, which says who wants what in people's words: ``Claude Code wants to run `git push` in `~/shop` ``.
+    /// Values are between backticks, and have none themselves, so that every second part of the text between backticks
+    /// is a value.
     pub title: String,
     /// The title without the caller, for a row of a list: ``run `git push` in `~/shop` ``.
     pub action: String,
-    /// Whether the first line of the view as text has every argument, in full.
+    /// `true` if the first line of the view as text has every argument, in full.
     #[serde(skip)]
     pub(super) says_all: bool,
-    /// Whether a door or a template words the title, so that it says more than the headline.
+    /// `true` if a door or a template words the title, so that it says more than the headline.
     #[serde(skip)]
     pub(super) is_worded: bool,
     /// The call on one line, made from its tool and final arguments.
@@ -60,21 +61,21 @@ pub struct CallView {
     pub agent: Option<String>,
     /// The kind of answer that the call needs, such as an approval.
     pub kind: DeferralKind,
-    /// Whether the metadata of a layer or tool says that the call must not be approved (rule A5).
+    /// `true` if the metadata of a layer or tool says that the call must not be approved (rule A5).
     pub blocked: bool,
     /// The arguments that the call will run with. Commands, paths, addresses and hosts come first, the others in the order of
     /// the call: by name, unless the feature `preserve_order` of serde_json is on.
     pub args: Vec<Field>,
-    /// How many arguments `args` leaves out.
+    /// The number of arguments that `args` leaves out.
     pub args_left_out: usize,
-    /// Whether anything was left out of the view: an argument, or a part of one, of a name, of a question or of a note.
-    /// A surface must not let such a call be approved, alone or with others, before the approver has opened all of it,
-    /// as with [`Limits::none`] (rule S4).
+    /// `true` if anything was left out of the view: an argument, or a part of one, of a name, of a question or of a
+    /// note. A surface must not let such a call be approved, alone or with others, before the approver has opened all
+    /// of it, as with [`Limits::none`] (rule S4).
     pub left_out: bool,
-    /// Whether a preview is too long to be stored in full, so that no surface can show all of it. A surface must not let
-    /// such a call be approved together with others.
+    /// `true` if a preview is too long to be stored in full, so that no surface can show all of it. A surface must not
+    /// let such a call be approved together with others.
     pub cut: bool,
-    /// Whether anything in the view is masked; [`Limits::unmasked`] shows it.
+    /// `true` if anything in the view is masked; [`Limits::unmasked`] shows it.
     pub masked: bool,
     /// Every open question, with the layer that asks it.
     pub questions: Vec<QuestionView>,
@@ -82,9 +83,9 @@ pub struct CallView {
     pub previews: Vec<PreviewView>,
     /// The changes since the call was approved before; `None` where there are none.
     pub changed: Option<String>,
-    /// How often a person has denied the same call before in its run, and the last words (rule D11).
+    /// The earlier denials of the same call in its run by a person: how many, and the last words (rule D11).
     pub denied_before: Option<String>,
-    /// Where the values of the arguments come from, warnings first; empty if it is not recorded.
+    /// The origins of the values of the arguments, warnings first; empty if they are not recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<OriginView>,
     /// Texts of layers, tools and servers about the call. They are not checked, and are shown below the rest.
@@ -111,8 +112,8 @@ pub struct NoteView {
     pub author: String,
     /// The name and the value of the note.
     pub field: Field,
-    /// Whether it is kept for the record and repeats what is shown, as its layer says (`metadata::ON_RECORD`). A surface
-    /// shows it on demand.
+    /// `true` if it is kept for the record and repeats what is shown, as its layer says (`metadata::ON_RECORD`). A
+    /// surface shows it on demand.
     pub on_record: bool,
 }
 
@@ -234,8 +235,8 @@ impl CallView {
         self.action = action.text;
     }
 
-    /// Whether the action and the reasons of the questions are all that there is to see, so that a row of a list shows
-    /// the whole call. A surface must not let any other call be approved from its row alone (rule S4).
+    /// Returns `true` if the action and the reasons of the questions are all that there is to see, so that a row of a
+    /// list shows the whole call. A surface must not let any other call be approved from its row alone (rule S4).
     ///
     /// ```
     /// use countersign::show::{CallView, Limits};
@@ -286,7 +287,7 @@ fn headline(tool: &str, leaves: &[LeafField<'_>], limits: Limits) -> String {
     format!("{tool}({})", parts.join(", "))
 }
 
-/// Whether a headline shows every argument, in full.
+/// Returns `true` if a headline shows every argument, in full.
 fn shows_all(view: &CallView, headline: &str) -> bool {
     let short = |field: &Field| match field.lines.as_slice() {
         [line] if field.note.is_empty() => Some(format!("{}: {line}", field.name)),
@@ -297,8 +298,8 @@ fn shows_all(view: &CallView, headline: &str) -> bool {
         && args.is_some_and(|args| headline == format!("{}({})", view.tool, args.join(", ")))
 }
 
-/// Whether the author of a preview says that it shows this argument, or that in which the value is. A preview that is not
-/// stored as a whole does not.
+/// Returns `true` if the author of a preview says that it shows this argument, or that in which the value is. A preview
+/// that is not stored as a whole does not.
 fn is_in_place_of(questions: &[Question], field: &str) -> bool {
     let previews = questions.iter().flat_map(Question::previews);
     let mut names = previews.filter(|it| it.lines_cut() == 0).flat_map(Preview::replaced);
@@ -308,7 +309,7 @@ fn is_in_place_of(questions: &[Question], field: &str) -> bool {
     })
 }
 
-/// Whether a layer says that a text is for people only.
+/// Returns `true` if a layer says that a text is for people only.
 fn is_for_people(questions: &[Question], field: &str) -> bool {
     let lists =
         questions.iter().filter_map(|it| it.metadata().get(metadata::FOR_PEOPLE)?.as_array());

@@ -30,7 +30,7 @@ use super::retries::Retries;
 use super::snapshot::SuspendedTurn;
 use super::sub_agent::SubAgentTask;
 use crate::call::{
-    AskHistory, Extensions, Journal, Meter, RunContext, RunInfo, ToolCall, ToolDefinition,
+    AskHistory, ExecutionJournal, Extensions, Meter, RunContext, RunInfo, ToolCall, ToolDefinition,
 };
 use crate::handler::{DeferredToolHandler, ErasedHandler};
 use crate::layer::MiddlewareLayer;
@@ -39,10 +39,10 @@ use crate::origin::{ReadLabel, ReadRecord};
 use crate::outcome::Outcome;
 use crate::tools::{Tools, ToolsExt as _};
 
-/// How often one call may be deferred before it is denied (rule D7).
+/// The number of times one call may be deferred before it is denied (rule D7).
 const MAX_DEFERRALS: u32 = 16;
 
-/// How many levels of agents may be below a turn by default (rule T10).
+/// The number of levels of agents that may be below a turn by default (rule T10).
 const MAX_NESTED: u32 = 16;
 
 /// The kind of final answer that a response has besides its calls.
@@ -94,9 +94,9 @@ pub struct Turn {
     pub(super) handler: Option<Arc<dyn ErasedHandler>>,
     pub(super) error_outcome: ErrorOutcome,
     pub(super) max_deferrals: u32,
-    /// How many levels of agents may be below this turn.
+    /// The number of levels of agents that may be below this turn.
     pub(super) max_nested_agents: u32,
-    /// Whether the run may not end with pending calls.
+    /// `true` if the run may not end with pending calls.
     pub(super) answers_all: bool,
     pub(super) ask_limits: AskLimits,
     /// The retries of the run. `None` in a turn without an agent, whose caller counts them in its own loop.
@@ -104,13 +104,13 @@ pub struct Turn {
     pub(super) require_bound: bool,
     pub(super) trace_args: bool,
     pub(super) durability: Option<Arc<dyn Durability>>,
-    /// Whether asks are left open here, to be closed when the run is saved, or by the parent.
+    /// `true` if asks are left open here, to be closed when the run is saved, or by the parent.
     pub(super) closes_later: bool,
     /// The final answer of the response, if it has one besides the calls.
     pub(super) final_answer: Option<FinalAnswer>,
     pub(super) watchers: Watchers,
     pub(super) auditors: Auditors,
-    /// Who says how results are labelled, beside the definitions of tools.
+    /// The functions that label results, besides the definitions of tools.
     pub(super) labels: Labels,
 }
 
@@ -367,9 +367,9 @@ impl Turn {
         self
     }
 
-    /// How long a toolset may take to list its tools, and to preview a call; 10 seconds by default. A list that takes
-    /// longer is an error before anything has run, and a preview that does is shown as a failed one (rule S7). An agent
-    /// cannot raise the limit of the agents above it.
+    /// Sets how long a toolset may take to list its tools, and to preview a call; 10 seconds by default. A list that
+    /// takes longer is an error before anything has run, and a preview that does is shown as a failed one (rule S7). An
+    /// agent cannot raise the limit of the agents above it.
     ///
     /// Outside of a runtime of tokio's, or in one without its timer, there is no limit.
     ///
@@ -417,10 +417,10 @@ impl Turn {
         self
     }
 
-    /// How often a person may deny the same call in one run, the same tool with equal arguments, before it is denied
-    /// without asking; 3 by default (rule D11). Until then a call that repeats a denied one is shown with the count and
-    /// the last reason ([`DeferredToolRequests::denied_before`](crate::DeferredToolRequests::denied_before)), and an
-    /// approval resets the count. A call that no layer asks about runs, however often it was denied.
+    /// Sets how often a person may deny the same call in one run, the same tool with equal arguments, before it is
+    /// denied without asking; 3 by default (rule D11). Until then a call that repeats a denied one is shown with the
+    /// count and the last reason ([`DeferredToolRequests::denied_before`](crate::DeferredToolRequests::denied_before)),
+    /// and an approval resets the count. A call that no layer asks about runs, however often it was denied.
     ///
     /// The denials of a run are kept by the [`Agent`](crate::Agent), or by a loop of your own in an [`AskHistory`].
     /// Equal calls that are denied in one batch count once. An answer that a program gives counts as a person's, unless it
@@ -444,9 +444,10 @@ impl Turn {
         self
     }
 
-    /// How many calls of one run, with its sub-agents, may be pending at the same time; with a [ledger](Self::ledger)
-    /// also how many of one requester ([`Ask::with_principal`](crate::ledger::Ask::with_principal)). 1 000 by default. Calls
-    /// beyond the limit are denied without asking, and the denial says why (rule D11).
+    /// Sets how many calls of one run, with its sub-agents, may be pending at the same time; with a
+    /// [ledger](Self::ledger) also how many of one requester
+    /// ([`Ask::with_principal`](crate::ledger::Ask::with_principal)). 1 000 by default. Calls beyond the limit are
+    /// denied without asking, and the denial says why (rule D11).
     ///
     /// ```
     /// use countersign::{FunctionToolset, ToolCall, ToolError, ToolsExt, Turn, schemars, tool_fn};
@@ -469,7 +470,7 @@ impl Turn {
         self
     }
 
-    /// How often one call may be deferred before it is denied; 16 by default (rule D7).
+    /// Sets how often one call may be deferred before it is denied; 16 by default (rule D7).
     ///
     /// A layer that asks about something new on every approved pass (a clock in its key) would ask for ever. The bound
     /// ends that, and the model is told that the call was denied.
@@ -541,14 +542,14 @@ impl Turn {
         self.info.reads.as_ref()
     }
 
-    /// How the results of a tool are labelled.
+    /// The label of the results of a tool.
     pub(crate) fn label_of(&self, definition: &ToolDefinition) -> ReadLabel {
         self.labels.label_of(definition)
     }
 
     /// Records pending calls, answers and executions in this durable store.
     pub(crate) fn durable(mut self, durability: Arc<dyn Durability>) -> Self {
-        let journal: Arc<dyn Journal> = Arc::clone(&durability) as _;
+        let journal: Arc<dyn ExecutionJournal> = Arc::clone(&durability) as _;
         Arc::make_mut(&mut self.info).journal = Some(journal);
         self.durability = Some(durability);
         self
@@ -575,7 +576,7 @@ impl Turn {
         self
     }
 
-    /// Whether this is the turn of the run's own agent, and not of a sub-agent.
+    /// Returns `true` if this is the turn of the run's own agent, and not of a sub-agent.
     pub(crate) fn is_root(&self) -> bool {
         self.info.path.len() <= 1
     }
@@ -602,7 +603,7 @@ impl Turn {
         self
     }
 
-    /// How many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call
+    /// Sets how many levels of [agents](crate::Agent::as_tool) may be below this turn; 16 by default (rule T10). A call
     /// that would go deeper ends the response with [`Error::AgentsTooDeep`](crate::Error::AgentsTooDeep),
     /// after the other calls have settled. The response can be resumed under a higher limit. An agent cannot raise
     /// the limit of the agents above it.
@@ -616,7 +617,7 @@ impl Turn {
 
     /// Sets the final answer that the response has besides the calls. Unless the answer is void, calls that defer are
     /// skipped: they are not executed, and no person is asked about them.
-    pub(crate) fn beside(mut self, answer: FinalAnswer) -> Self {
+    pub(crate) fn final_answer(mut self, answer: FinalAnswer) -> Self {
         self.final_answer = Some(answer);
         self
     }
@@ -637,7 +638,7 @@ impl Turn {
         // An agent with a durable store of its own records its asks there, not in the parent's. The parent closes them
         // with its own only if both are the same store, as one transaction cannot span two.
         let shared = |own: &Arc<dyn Durability>| {
-            task.durability.as_ref().is_some_and(|parents| own.is_beside(&**parents))
+            task.durability.as_ref().is_some_and(|parents| own.shares_store_with(&**parents))
         };
         self.closes_later = self.durability.as_ref().is_none_or(shared);
         if let Some(durability) = self.durability.take().or_else(|| task.durability.clone()) {

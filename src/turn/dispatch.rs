@@ -102,7 +102,7 @@ impl<'a> Dispatcher<'a> {
         segments
     }
 
-    /// Whether the calls of the tool are executed elsewhere, so that their arguments are not validated here.
+    /// Returns `true` if the calls of the tool are executed elsewhere, so that their arguments are not validated here.
     pub(super) fn is_external(&self, call: &CallState) -> bool {
         self.definition(call).is_some_and(|it| it.kind() == ToolKind::External)
     }
@@ -116,12 +116,12 @@ impl<'a> Dispatcher<'a> {
         self.definition(call).is_some_and(|definition| sub_agent(definition).is_some())
     }
 
-    /// Whether there is an agent behind any tool of the turn.
+    /// Returns `true` if there is an agent behind any tool of the turn.
     pub(super) fn has_agents(&self) -> bool {
         self.definitions.values().any(|definition| sub_agent(definition).is_some())
     }
 
-    /// How often the model may retry a tool; `None` for a tool that does not set a number.
+    /// The number of times the model may retry a tool; `None` for a tool that does not set a number.
     pub(super) fn max_retries(&self) -> impl Fn(&str) -> Option<u32> {
         |tool| self.definitions.get(tool)?.max_retries()
     }

@@ -22,14 +22,14 @@ use futures::future::BoxFuture;
 use super::ids::prefix;
 use super::snapshot::{StoredState, SuspendedRun, SuspendedTurn};
 use crate::args::Args;
-use crate::call::{Journal, RunContext};
+use crate::call::{ExecutionJournal, RunContext};
 use crate::deferred::{Answer, CallAddress, DeferredToolResults, PendingCall};
 use crate::error::{AnswerError, BoxError, Error};
 use crate::outcome::DeferralKind;
 
 /// Stores pending calls and their answers, each as an ask with an id. Executions are stored through the supertrait
-/// [`Journal`], the only part that a gate uses.
-pub(crate) trait Durability: Journal + Any {
+/// [`ExecutionJournal`], the only part that a gate uses.
+pub(crate) trait Durability: ExecutionJournal + Any {
     /// The id of the ask of a call that is deferred for the n-th time: the same in every process.
     fn ask_id(&self, address: CallAddress<'_>, deferrals: u32) -> String;
 
@@ -61,7 +61,7 @@ pub(crate) trait Durability: Journal + Any {
     fn close<'a>(&'a self, asks: &'a [String]) -> BoxFuture<'a, Result<(), BoxError>>;
 
     /// Returns `true` if both write to the same store, so that one transaction can close the asks of both.
-    fn is_beside(&self, other: &dyn Durability) -> bool;
+    fn shares_store_with(&self, other: &dyn Durability) -> bool;
 }
 
 /// A pending call that is to be stored.
@@ -96,7 +96,7 @@ pub(crate) enum ParkResult {
     NoPolicy,
 }
 
-/// How many calls of each requester are pending: counted once per batch, and incremented for each call of the batch.
+/// The number of pending calls of each requester: counted once per batch, and incremented for each call of the batch.
 pub(crate) struct Shares {
     pub(crate) max: u32,
     pub(crate) pending: BTreeMap<String, usize>,

@@ -8,10 +8,10 @@ use super::call_state::{CallState, State};
 use crate::call::{AskHistory, call_key};
 use crate::outcome::{DeferralKind, Outcome};
 
-/// How often people may deny the same call before it is denied without asking, by default.
+/// The number of times people may deny the same call before it is denied without asking, by default.
 const MAX_REPEATS: u32 = 3;
 
-/// How many calls of a run, and of a requester, may be pending at the same time, by default.
+/// The number of calls of a run, and of a requester, that may be pending at the same time, by default.
 const MAX_PENDING: u32 = 1_000;
 
 /// The limits on questions to people in one run.

@@ -57,8 +57,8 @@ pub(super) fn results(
             (Outcome::Unknown(_), _) | (_, None) => record.let_through(&label, &read),
             (Outcome::Returned(returned), Some(content)) => {
                 record.read(&label, &read, &content);
-                if let Some(beside) = &returned.content {
-                    record.read(&ReadLabel::unlabelled().and(label), &read, beside);
+                if let Some(added) = &returned.content {
+                    record.read(&ReadLabel::unlabelled().and(label), &read, added);
                 }
             }
             // The text of an error has no fields.

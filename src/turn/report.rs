@@ -165,7 +165,7 @@ impl CallReport {
         &self.said
     }
 
-    /// How the call was answered, if it was pending and has an answer.
+    /// The answer to the call, if it was pending and has one.
     #[must_use]
     pub fn answered(&self) -> Option<&Answered> {
         self.answered.as_ref()
@@ -262,7 +262,7 @@ impl TurnError {
         &self.0.error
     }
 
-    /// Which error it is, without the details.
+    /// The kind of the error, without its details.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.error.kind()

@@ -161,7 +161,8 @@ impl<'a> TurnRun<'a> {
         boxed(|| self.answer()).await
     }
 
-    /// Whether the response has a final answer that is valid: a structured answer is void if a call has to be retried.
+    /// Returns `true` if the response has a final answer that is valid: a structured answer is void if a call has to be
+    /// retried.
     pub(super) fn answer_stands(&self) -> bool {
         let retried = |call: &CallState| matches!(call.state, State::Settled(Outcome::Retry(_)));
         match self.turn.final_answer {

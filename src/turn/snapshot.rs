@@ -77,7 +77,7 @@ pub(super) struct StoredTurn {
     /// The denials of the run; empty in the turn of a [`SuspendedRun`], which has them itself.
     #[serde(default, skip_serializing_if = "Denied::is_empty")]
     pub(super) denied: Denied,
-    /// How much the run had read when the response was requested, if that is recorded.
+    /// The number of reads of the run when the response was requested, if that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) read_before: Option<u32>,
     /// The record of the run's reads; absent in the turn of a [`SuspendedRun`], which has it itself.
@@ -99,7 +99,7 @@ pub(super) struct StoredCall {
     pub(super) answered: Option<Answered>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) denied_by: Option<String>,
-    /// Whether the tool of the call was started.
+    /// `true` if the tool of the call was started.
     #[serde(default)]
     pub(super) started: bool,
     /// The snapshot of the agent behind the tool, if it has begun.
@@ -132,7 +132,7 @@ pub(super) enum StoredState {
 pub(super) struct PlannedPass {
     pub(super) origin: Args,
     pub(super) approval: Option<Arc<Approval>>,
-    /// How often the call was deferred before.
+    /// The number of times the call was deferred before.
     pub(super) deferrals: u32,
 }
 
@@ -186,7 +186,7 @@ struct StoredRun {
     #[serde(default)]
     usage: Usage,
     turn: Option<SuspendedTurn>,
-    /// Whether the run is a trusted history, whose open calls have never been decided about.
+    /// `true` if the run is a trusted history, whose open calls have never been decided about.
     #[serde(default)]
     trusted_history: bool,
     #[serde(default)]

@@ -63,14 +63,14 @@ pub(crate) struct SubAgentTask {
     pub(crate) watchers: Watchers,
     /// The parent's functions for the ends of passes.
     pub(super) auditors: Auditors,
-    /// Who says at the parent how results are labelled.
+    /// The functions of the parent that label results.
     pub(super) labels: Labels,
     pub(crate) durability: Option<Arc<dyn Durability>>,
     /// The parent's limits on questions to people.
     pub(crate) ask_limits: AskLimits,
-    /// Whether the parent puts argument values into spans.
+    /// `true` if the parent puts argument values into spans.
     pub(crate) trace_args: bool,
-    /// How many levels of agents may be below this one.
+    /// The number of levels of agents that may be below this one.
     pub(crate) max_nested_agents: u32,
 }
 

@@ -38,7 +38,7 @@ impl SuspendedTurn {
         &self.0.denied
     }
 
-    /// How much the run had read when the response was requested, if that is recorded.
+    /// The number of reads of the run when the response was requested, if that is recorded.
     pub(super) fn read_before(&self) -> Option<u32> {
         self.0.read_before
     }
@@ -88,7 +88,7 @@ impl SuspendedTurn {
         RunContext::of_run(Arc::new(RunInfo { run_id, response, path, ..RunInfo::default() }))
     }
 
-    /// Whether any call is pending, of this response or of an agent behind one of its calls.
+    /// Returns `true` if any call is pending, of this response or of an agent behind one of its calls.
     pub(super) fn waits(&self) -> bool {
         self.0.calls.iter().any(|stored| match &stored.state {
             StoredState::Pending(_) => true,
@@ -119,7 +119,8 @@ impl SuspendedTurn {
         settled.peek().is_some().then(|| results(settled))
     }
 
-    /// Whether these are the calls of the last response of a history, and only their results follow that response.
+    /// Returns `true` if these are the calls of the last response of a history, and only their results follow that
+    /// response.
     ///
     /// A trusted history may have been written by another program, so a turn is accepted as its last response only if
     /// the calls are the same, in the same order, and what follows them are exactly the results that the turn would
@@ -176,12 +177,12 @@ pub(super) fn behind_response(history: &[Message]) -> usize {
 /// The message with the results of a response: all results first, then the additional content of the tools, as
 /// providers expect the results directly after the calls.
 pub(crate) fn results(parts: impl Iterator<Item = (RequestPart, Vec<RequestPart>)>) -> Message {
-    let (mut results, mut beside) = (Vec::new(), Vec::new());
+    let (mut results, mut added) = (Vec::new(), Vec::new());
     for (result, content) in parts {
         results.push(result);
-        beside.extend(content);
+        added.extend(content);
     }
-    results.extend(beside);
+    results.extend(added);
     Message::Request { parts: results }
 }
 

@@ -68,7 +68,7 @@ impl SuspendedRun {
         self.turn.as_ref().map(SuspendedTurn::requests).unwrap_or_default()
     }
 
-    /// Whether any call is pending.
+    /// Returns `true` if any call is pending.
     pub(crate) fn waits(&self) -> bool {
         self.turn.as_ref().is_some_and(SuspendedTurn::waits)
     }

@@ -3,7 +3,7 @@
 use countersign::decision::Preview;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::ledger::{Ask, AskState, Ledger, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger};
 use countersign::{
     Args, Decision, FunctionToolset, RunContext, ToolCall, ToolError, ToolsExt as _, Turn,
     decide_fn, tool_fn,
@@ -20,7 +20,7 @@ fn nothing(word: &str) {
 }
 
 /// Who decided, and how.
-fn decided(record: &Record) -> (Vec<&str>, &'static str) {
+fn decided(record: &AskRecord) -> (Vec<&str>, &'static str) {
     let decision = record.decision.as_ref().expect("a decision");
     (decision.by.iter().map(String::as_str).collect(), decision.answer.word())
 }

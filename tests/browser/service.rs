@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{Acquired, AskState, Ledger, Record};
+use countersign::ledger::{Acquired, AskRecord, AskState, Ledger};
 use countersign_postgres::PostgresStore;
 use countersign_sqlite::SqliteStore;
 use serde_json::Value;
@@ -115,13 +115,13 @@ impl Place {
     }
 
     /// All asks, newest first. Also verifies the log.
-    pub(crate) async fn asks(&self) -> Vec<Record> {
+    pub(crate) async fn asks(&self) -> Vec<AskRecord> {
         assert!(self.ledger.verify(&Default::default()).await.is_ok());
         self.ledger.list(None, u32::MAX).await.unwrap().records
     }
 
     /// The one ask about a call with this argument.
-    pub(crate) async fn ask(&self, name: &str, value: &str) -> Record {
+    pub(crate) async fn ask(&self, name: &str, value: &str) -> AskRecord {
         let mut asks = self.asks().await;
         asks.retain(|ask| ask.ask.args()[name] == value);
         assert_eq!(asks.len(), 1, "{name}: {value}");
@@ -129,7 +129,7 @@ impl Place {
     }
 
     /// Waits until an ask is in this state.
-    pub(crate) async fn until(&self, id: &str, state: AskState) -> Record {
+    pub(crate) async fn until(&self, id: &str, state: AskState) -> AskRecord {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let record = self.ledger.get(id).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! How deep arguments and stored states may be nested (rules T5, L7).
+//! The levels to which arguments and stored states may be nested (rules T5, L7).
 
 use countersign::agent::text;
 use countersign::deferred::ToolApproved;

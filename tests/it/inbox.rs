@@ -9,7 +9,7 @@ use axum::http::Request;
 use axum::routing::post;
 use axum::{Json, Router};
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger, MemoryStore};
 use countersign_inbox::{Approver, AuthorizeError, Inbox, Webhook};
 use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -94,10 +94,10 @@ async fn of_several_instances_one_tells_and_a_restart_tells_nothing_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("asks.db");
     let ledger = Ledger::new(SqliteStore::open(&path).await.unwrap());
-    let park = async |tool: &str| -> Record {
+    let park = async |tool: &str| -> AskRecord {
         ledger.park(Ask::new(format!("run {tool}"), "root/c1", tool)).await.unwrap()
     };
-    let deny = async |record: &Record| {
+    let deny = async |record: &AskRecord| {
         let no = Answer::Deny { message: String::new() };
         ledger.decide(record.ask.id(), &record.fingerprint, "ann", no).await.unwrap();
     };
@@ -161,7 +161,7 @@ async fn expiring_asks_are_announced_once_and_a_target_that_hangs_delays_no_othe
 async fn an_ask_that_a_person_may_see_and_not_decide_stays_pending() {
     let ledger = Ledger::new(MemoryStore::new());
     let app = Inbox::new(ledger.clone(), async |_| {
-        let decides = |record: &Record| record.ask.tool() != "transfer";
+        let decides = |record: &AskRecord| record.ask.tool() != "transfer";
         Ok::<_, AuthorizeError>(Approver::new("bob").with_decides(decides))
     })
     .into_router();
@@ -211,7 +211,7 @@ async fn posted(app: &Router, path: &str, body: &Value) -> (u16, String) {
 #[tokio::test]
 async fn what_a_person_may_not_see_is_nowhere_on_the_page() {
     let ledger = Ledger::new(MemoryStore::new());
-    let page = |sees: fn(&Record) -> bool| {
+    let page = |sees: fn(&AskRecord) -> bool| {
         let person =
             move |_| async move { Ok::<_, AuthorizeError>(Approver::new("bob").with_sees(sees)) };
         Inbox::new(ledger.clone(), person).into_router()
@@ -232,7 +232,7 @@ async fn what_a_person_may_not_see_is_nowhere_on_the_page() {
     let decision = json!({"verdict": "approve", "fingerprint": open.fingerprint});
     let mut one_of_many = decision.clone();
     one_of_many["id"] = json!(open.ask.id());
-    let id = |record: &Record| format!("/api/asks/{}", record.ask.id());
+    let id = |record: &AskRecord| format!("/api/asks/{}", record.ask.id());
     for (path, body, expected) in [
         ("/api/asks".to_owned(), None, 200),
         ("/api/asks?q=brib".to_owned(), None, 200),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use countersign::Args;
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Decided, Ledger, MemoryStore, Millis, Quorum};
 use countersign::seal::{SealError, SealKeys};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,11 +45,11 @@ impl Place {
         Self { ledger: Ledger::new(store), clock }
     }
 
-    async fn park(&self, ask: Ask) -> Record {
+    async fn park(&self, ask: Ask) -> AskRecord {
         self.ledger.park(ask).await.unwrap()
     }
 
-    async fn now(&self, ask: &Record) -> Record {
+    async fn now(&self, ask: &AskRecord) -> AskRecord {
         self.ledger.get(ask.ask.id()).await.unwrap().unwrap()
     }
 
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// Everything that was ever written.
-    async fn written(&self) -> (Vec<Record>, u64) {
+    async fn written(&self) -> (Vec<AskRecord>, u64) {
         let entries = self.ledger.export(|_| ()).await.unwrap();
         (self.ledger.list(None, 1000).await.unwrap().records, entries)
     }
@@ -71,7 +71,7 @@ fn ask(call: &str) -> Ask {
 }
 
 /// A token for Ann, good for a minute.
-fn token(ask: &Record) -> String {
+fn token(ask: &AskRecord) -> String {
     keys().seal_ask(ask, "ann", at(NOW + 60_000)).unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! What people are shown of a call, over random texts: it is masked by its shape, and cannot act on a screen (rules S1,
+//! The view of a call, over random texts: it is masked by its shape, and cannot act on a screen (rules S1,
 //! S4).
 
 use countersign::show::{CallView, Field, Limits, escape, json};

@@ -234,7 +234,7 @@ struct Subscription {
     replay: bool,
 }
 
-/// How the subscriptions of a stream behave.
+/// The behaviour of the subscriptions of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamOptions {
     /// For how long an idle subscription is silent.

@@ -24,13 +24,13 @@ pub struct ChosenGrant {
     pub fingerprint: String,
     /// The number of the offer; 0 is for exactly such calls.
     pub pattern: usize,
-    /// How long the grant is valid, in seconds, as the offer has it; 12 hours if it is `None`.
+    /// The time for which the grant is valid, in seconds, as the offer has it; 12 hours if it is `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
 
 impl ChosenGrant {
-    /// How long the grant is valid.
+    /// The time for which the grant is valid.
     pub(super) fn seconds(&self) -> u64 {
         self.seconds.unwrap_or(12 * 3600)
     }

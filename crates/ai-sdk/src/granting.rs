@@ -30,7 +30,7 @@ use countersign::call::ToolCall;
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
 use countersign::ledger::{
-    AskState, GrantOffer, GrantOutcome, GrantPlace, GrantTime, Ledger, Offers, Record,
+    AskRecord, AskState, GrantOffer, GrantOutcome, GrantPlace, GrantTime, Ledger, Offers,
 };
 use countersign::turn::SuspendedRun;
 
@@ -49,7 +49,7 @@ pub(super) async fn offers(
     if !requests.iter().any(agrees) {
         return HashMap::new();
     }
-    let offers = |(call, record): (String, Record)| {
+    let offers = |(call, record): (String, AskRecord)| {
         let grants = grants(ledger, &requests, &call, &record, principal);
         let shown = grants.shown().map(|offer| shown(&record, offer)).collect();
         (call, shown)
@@ -69,7 +69,7 @@ fn grants(
     ledger: &Ledger,
     requests: &DeferredToolRequests,
     call: &str,
-    record: &Record,
+    record: &AskRecord,
     principal: &Principal,
 ) -> Offers {
     let decides = ledger.may_approve(record, principal.as_str())
@@ -79,7 +79,7 @@ fn grants(
 }
 
 /// An offer, as a page shows it.
-fn shown(record: &Record, mut offer: Map<String, Value>) -> Value {
+fn shown(record: &AskRecord, mut offer: Map<String, Value>) -> Value {
     offer.insert("fingerprint".to_owned(), record.fingerprint.as_str().into());
     Value::Object(offer)
 }
@@ -203,7 +203,7 @@ impl ChosenGrants {
 }
 
 /// Returns `true` if the decision is an approval by this principal, of the arguments that were shown.
-fn is_by(record: &Record, principal: &Principal) -> bool {
+fn is_by(record: &AskRecord, principal: &Principal) -> bool {
     record.decision.as_ref().is_some_and(|decision| {
         matches!(decision.answer, Answer::Approve { args: None })
             && decision.grant.is_none()

@@ -64,18 +64,18 @@ impl Intent {
         if chat.message(&subject.id).is_none_or(|known| known.role != Role::Assistant) {
             return Err(Rejection::conflict("this chat has no such message: load it again"));
         }
-        let mut beside = Beside {
+        let mut entries = ApprovalEntries {
             overrides: request.override_args.clone(),
             grants: request.approval_grants.clone(),
         };
-        if !approvals && beside.left().is_some() {
+        if !approvals && entries.left().is_some() {
             return Err(Rejection::conflict("this chat takes no approvals"));
         }
         let mut answers = Vec::new();
         for part in subject.tools() {
             let answer = match part.state.as_str() {
                 "approval-responded" if !approvals => None,
-                "approval-responded" => approval(chat, &subject.id, part, &mut beside)?,
+                "approval-responded" => approval(chat, &subject.id, part, &mut entries)?,
                 "output-available" | "output-error" => result(chat, &subject.id, part)?,
                 _ => None,
             };
@@ -87,7 +87,7 @@ impl Intent {
             }
             answers.push(answer);
         }
-        if let Some((field, id)) = beside.left() {
+        if let Some((field, id)) = entries.left() {
             return Err(Rejection::conflict(format!(
                 "`{field}` has an entry for `{}`, which is no pending approval of this request",
                 id.escape_debug()
@@ -104,12 +104,12 @@ impl Intent {
 
 /// The entries of a request beside its messages, by approval id. The entries are removed with the answers that they go
 /// with.
-struct Beside {
+struct ApprovalEntries {
     overrides: BTreeMap<String, Args>,
     grants: BTreeMap<String, ChosenGrant>,
 }
 
-impl Beside {
+impl ApprovalEntries {
     /// An entry that goes with no answer, as the name of its field and the approval id.
     fn left(&self) -> Option<(&'static str, &str)> {
         let overrides = self.overrides.keys().map(|id| ("overrideArgs", id.as_str()));
@@ -173,7 +173,7 @@ fn approval(
     chat: &Chat,
     message: &str,
     part: &ToolPart,
-    beside: &mut Beside,
+    entries: &mut ApprovalEntries,
 ) -> Result<Option<PartAnswer>, Rejection> {
     let Some(said) = &part.approval else {
         return Err(Rejection::bad_request(
@@ -196,8 +196,8 @@ fn approval(
     {
         return Err(foreign());
     }
-    let edited = beside.overrides.remove(&said.id);
-    let grant = beside.grants.remove(&said.id);
+    let edited = entries.overrides.remove(&said.id);
+    let grant = entries.grants.remove(&said.id);
     // Until the call runs, an approval can be taken back; a denial is final (rule A3).
     let taken_back = !approved && matches!(asked.answer, Some(Answer::Approve { .. }));
     if !asked.open && !taken_back {

@@ -36,7 +36,7 @@ use countersign::error::Error;
 use countersign::outcome::DeferralKind;
 use countersign::turn::{SuspendedRun, TurnReport};
 
-/// How the run of a response has ended.
+/// The end of the run of a response.
 enum RunEnd {
     /// The run has an output, or is suspended with pending calls.
     Finished(Box<RunResult>),

@@ -24,13 +24,13 @@ use ::genai::webc::{self, StreamTimeout};
 use ::genai::{Error as ClientError, resolver};
 use serde_json::Value;
 
-/// Whose error it is: the model, by the name that the host gave, and its provider once that is resolved.
+/// The source of an error: the model, by the name that the host gave, and its provider once that is resolved.
 pub(super) struct Whose {
     pub(super) model: Arc<str>,
     pub(super) kind: Option<AdapterKind>,
 }
 
-/// Why a request to a model gave no usable response.
+/// The error of a request to a model that gave no usable response.
 ///
 /// `Display` and `Debug` name the provider and the model, and give the HTTP status and the provider's own error code.
 /// They quote neither keys nor the conversation (rule S2). The provider's own message is [`detail`](Self::detail).
@@ -107,8 +107,8 @@ impl GenaiError {
         }
     }
 
-    /// How long the provider asks to wait before the next request, from its `retry-after-ms` or `retry-after` header. A
-    /// `retry-after` that is a date is not read.
+    /// The time for which the provider asks to wait before the next request, from its `retry-after-ms` or `retry-after`
+    /// header. A `retry-after` that is a date is not read.
     ///
     /// ```no_run
     /// # async fn example(error: &countersign_genai::GenaiError) {

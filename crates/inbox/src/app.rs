@@ -15,11 +15,11 @@ use super::public_url::PublicUrl;
 use super::refused::ApiError;
 use super::session::SecretLogin;
 use super::watch::Hub;
-use countersign::ledger::{Approver, Ledger, Record, Surface};
+use countersign::ledger::{Approver, AskRecord, Ledger, Surface};
 
 pub(super) type Authorize =
     dyn Fn(Parts) -> BoxFuture<'static, Result<Approver, AuthorizeError>> + Send + Sync;
-pub(super) type OnDecision = dyn Fn(&Record) + Send + Sync;
+pub(super) type OnDecision = dyn Fn(&AskRecord) + Send + Sync;
 
 /// The state of the router.
 pub(super) struct App {

@@ -1,6 +1,6 @@
-//! Why a request is refused before the inbox looks at it.
+//! The error of your authorization, which refuses a request before the inbox looks at it.
 
-/// Why a request is refused before the inbox looks at it: the answer of the `authorize` hook of
+/// A refusal of a request before the inbox looks at it: the answer of the `authorize` hook of
 /// [`Inbox::new`](super::Inbox::new).
 ///
 /// ```

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use countersign::args::hex;
 use countersign::decision::Question;
-use countersign::ledger::{Ask, Ledger, Listed, Millis, Record, RefusedRow};
+use countersign::ledger::{Ask, AskRecord, Ledger, Listed, Millis, RefusedRow};
 use countersign::show;
 
 /// The time after which an ask without a deadline counts as due.
@@ -28,7 +28,7 @@ pub(super) struct Board {
 
 /// One pending ask, with the values that lists sort and filter by.
 pub(super) struct BoardItem {
-    pub(super) record: Record,
+    pub(super) record: AskRecord,
     /// Equal for equal calls: of the same run and person, in one group ([`DeferredToolRequests::group_key`]). Where
     /// several people have to agree, each call has a key of its own, as each has its own votes; and so has a call with a
     /// preview that was cut, which is answered by itself (rule S7).
@@ -45,7 +45,7 @@ pub(super) struct BoardItem {
 }
 
 impl Board {
-    pub(super) fn of(ledger: &Ledger, listed: Listed<Record>) -> Self {
+    pub(super) fn of(ledger: &Ledger, listed: Listed<AskRecord>) -> Self {
         let items =
             listed.records.into_iter().map(|record| Arc::new(BoardItem::of(ledger, record)));
         Self { items: items.collect(), refused: listed.refused.into_iter().map(Arc::new).collect() }
@@ -58,7 +58,7 @@ impl Board {
     pub(super) fn with(
         &self,
         ledger: &Ledger,
-        mut changed: HashMap<String, Option<Record>>,
+        mut changed: HashMap<String, Option<AskRecord>>,
     ) -> Self {
         let known =
             self.items.iter().filter_map(|item| match changed.remove(item.record.ask.id()) {
@@ -85,7 +85,7 @@ impl Board {
 }
 
 impl BoardItem {
-    fn of(ledger: &Ledger, record: Record) -> Self {
+    fn of(ledger: &Ledger, record: AskRecord) -> Self {
         let due = record.expires_at.unwrap_or(record.parked_at.saturating_add(DUE_AFTER));
         let requester = record.ask.principal().map(|name| ledger.canonical_name(name));
         let key = key(&record, requester.as_deref());
@@ -116,7 +116,7 @@ fn is_cut(ask: &Ask) -> bool {
     ask.questions().iter().flat_map(Question::previews).any(|preview| preview.lines_cut() > 0)
 }
 
-fn key(record: &Record, requester: Option<&str>) -> String {
+fn key(record: &AskRecord, requester: Option<&str>) -> String {
     let ask = &record.ask;
     if ask.quorum().approvals > 1 || !ask.people().is_empty() || is_cut(&record.ask) {
         return ask.id().to_owned();

@@ -18,7 +18,7 @@ use super::session::{SHORTEST, SecretLogin};
 use super::watch::{Hub, Shutdown};
 use super::webhook::Webhook;
 use countersign::call::ToolCall;
-use countersign::ledger::{Approver, Ledger, Record, Surface};
+use countersign::ledger::{Approver, AskRecord, Ledger, Surface};
 
 /// An inbox over a ledger: configured, and then mounted as a router of axum. The [module](super) has the routes and an
 /// example.
@@ -254,7 +254,7 @@ impl Inbox {
     ///
     /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a
     /// channel and do not work here. Votes of which others are still needed do not call it.
-    pub fn on_decision(mut self, told: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+    pub fn on_decision(mut self, told: impl Fn(&AskRecord) + Send + Sync + 'static) -> Self {
         self.settings.told = Arc::new(told);
         self
     }

@@ -18,7 +18,7 @@ use super::json::set;
 use super::refused::{ApiError, ApiReply};
 use countersign::args::Args;
 use countersign::deferred::{Answer, Unapprovable};
-use countersign::ledger::{Approver, AskState, Decided, Presented, Record};
+use countersign::ledger::{Approver, AskRecord, AskState, Decided, Presented};
 
 /// The largest number of decisions in a request.
 const MOST: usize = 500;
@@ -64,7 +64,7 @@ pub(super) async fn find(
     app: &App,
     who: &Approver,
     params: &RawPathParams,
-) -> Result<Record, ApiError> {
+) -> Result<AskRecord, ApiError> {
     find_id(app, who, id(params)).await
 }
 
@@ -72,7 +72,7 @@ fn id(params: &RawPathParams) -> &str {
     params.iter().find(|(name, _)| *name == "id").map_or("", |(_, id)| id)
 }
 
-pub(super) async fn find_id(app: &App, who: &Approver, id: &str) -> Result<Record, ApiError> {
+pub(super) async fn find_id(app: &App, who: &Approver, id: &str) -> Result<AskRecord, ApiError> {
     app.surface.find(who, id).await?.ok_or_else(ApiError::unknown_ask)
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::refused::ApiError;
-use countersign::ledger::{GrantOffer, GrantPlace, GrantTime, Offers, Record};
+use countersign::ledger::{AskRecord, GrantOffer, GrantPlace, GrantTime, Offers};
 
 /// The grant that a person wants with an approval: one of those that are offered in a scope, by its number (exactly
 /// such calls without one), for a number of seconds.
@@ -17,7 +17,7 @@ pub(super) struct Wanted {
 }
 
 /// The grant that is wanted, before anything is decided.
-pub(super) fn wanted(record: &Record, wanted: &Wanted) -> Result<GrantOffer, ApiError> {
+pub(super) fn wanted(record: &AskRecord, wanted: &Wanted) -> Result<GrantOffer, ApiError> {
     let refused = |problem: &str| ApiError::bad("bad_request", problem);
     let time = |seconds| {
         GrantTime::of_seconds(seconds)

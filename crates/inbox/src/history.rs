@@ -16,7 +16,7 @@ use super::past::order;
 use super::query::{limit, words};
 use super::refused::{ApiError, ApiReply};
 use super::view::Looker;
-use countersign::ledger::{AskState, Ledger, Millis, Record};
+use countersign::ledger::{AskRecord, AskState, Ledger, Millis};
 use countersign::show;
 
 /// The query of a request for the history.
@@ -53,7 +53,7 @@ pub(super) async fn history(
     let (after, words) = (after.transpose()?, words(&query.q)?);
     let by = query.who.as_ref().map(|name| app.ledger.canonical_name(name));
     let settled = app.past.settled(&app.ledger).await?;
-    let fits = |record: &&Arc<Record>| {
+    let fits = |record: &&Arc<AskRecord>| {
         who.sees(record)
             && query.from.is_none_or(|from| record.changed_at >= from)
             && query.to.is_none_or(|to| record.changed_at < to)
@@ -84,7 +84,7 @@ fn place(text: &str) -> Option<(Millis, String)> {
 }
 
 /// The answer, or the state of an ask that was not decided.
-fn came_to(record: &Record) -> &'static str {
+fn came_to(record: &AskRecord) -> &'static str {
     match &record.decision {
         _ if record.ran_unapproved().is_some() => "ran_unapproved",
         Some(decision) => decision.answer.word(),
@@ -93,12 +93,12 @@ fn came_to(record: &Record) -> &'static str {
     }
 }
 
-fn is_by(ledger: &Ledger, record: &Record, name: &str) -> bool {
+fn is_by(ledger: &Ledger, record: &AskRecord, name: &str) -> bool {
     let by = record.decision.iter().flat_map(|decision| &decision.by);
     by.chain(&record.cancelled_by).any(|by| ledger.canonical_name(by) == name)
 }
 
-fn has(record: &Record, words: &[String]) -> bool {
+fn has(record: &AskRecord, words: &[String]) -> bool {
     let ask = &record.ask;
     let mut text = format!("{}\n{}\n{}\n", ask.tool(), ask.path(), ask.run());
     text += ask.principal().unwrap_or_default();

@@ -11,15 +11,15 @@ use tokio::task::JoinSet;
 
 use super::board::{Board, BoardItem};
 use super::webhook::{Told, Webhook};
-use countersign::ledger::{Acquired, AskState, Lease, LeaseKeeper, Ledger, Millis, Record};
+use countersign::ledger::{Acquired, AskRecord, AskState, Lease, LeaseKeeper, Ledger, Millis};
 
-/// How long after its process has died a webhook is told by another one.
+/// The time from the death of the process that tells a webhook until another one does.
 const LEASE: Duration = Duration::from_secs(15);
-/// How often a process that does not tell looks whether it may.
+/// The pause after which a process that does not tell looks again whether it may.
 const AGAIN: Duration = Duration::from_secs(2);
-/// How far back single asks are remembered. Of older ones, all are known to have been told.
+/// The age up to which we remember single asks. All older ones are known to have been told.
 const RECENT: Millis = 60_000;
-/// How many of the newest asks are looked through for those that were settled while no process told.
+/// The number of newest asks that are searched for those that were settled while no process told.
 const SETTLED: u32 = 1_000;
 
 /// The news that were told, as the store has them.
@@ -157,7 +157,7 @@ fn sending(webhook: Webhook, lease: Lease<()>) -> JoinSet<()> {
 
 impl Mark {
     /// Returns `true` if the ask was told as new: it was pending then.
-    fn has(&self, record: &Record) -> bool {
+    fn has(&self, record: &AskRecord) -> bool {
         let recent = record.parked_at > self.until.saturating_sub(RECENT);
         if recent { self.new.contains(record.ask.id()) } else { true }
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::app::{App, Visitor};
 use super::refused::{ApiError, ApiReply};
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Millis, Record};
+use countersign::ledger::{AskRecord, AskState, Millis};
 
 /// The number of days that the statistics cover by default.
 const DAYS: u32 = 7;
@@ -63,8 +63,8 @@ pub(super) async fn numbers(
     })))
 }
 
-/// How long the decision took, and whether it was a denial.
-fn decided(record: &Record) -> Option<(Millis, bool)> {
+/// The time that the decision took, and whether it was a denial.
+fn decided(record: &AskRecord) -> Option<(Millis, bool)> {
     let decision = record.decision.as_ref()?;
     let took = decision.at.saturating_sub(record.parked_at).max(0);
     Some((took, matches!(decision.answer, Answer::Deny { .. })))

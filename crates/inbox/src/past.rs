@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use countersign::ledger::{AskState, Ledger, LedgerError, Record};
+use countersign::ledger::{AskRecord, AskState, Ledger, LedgerError};
 
 /// The number of the newest asks that are searched. Older ones are in the export of the log.
 pub(super) const LOOK_THROUGH: u32 = 10_000;
@@ -21,7 +21,7 @@ const OLDEST: Duration = Duration::from_secs(5);
 /// The settled ones among the newest asks, the latest change first.
 #[derive(Default)]
 pub(super) struct SettledAsks {
-    pub(super) records: Vec<Arc<Record>>,
+    pub(super) records: Vec<Arc<AskRecord>>,
     /// `true` if there are older asks, which were not searched.
     pub(super) older: bool,
 }
@@ -67,6 +67,6 @@ impl Past {
 }
 
 /// The position of a settled ask in the history.
-pub(super) fn order(record: &Record) -> (i64, &str) {
+pub(super) fn order(record: &AskRecord) -> (i64, &str) {
     (record.changed_at, record.ask.id())
 }

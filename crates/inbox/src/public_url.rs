@@ -22,7 +22,7 @@ use reqwest::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl(Url);
 
-/// Why a text is no address of an inbox. The text is not repeated, as it may hold a secret.
+/// The error of a text that is no address of an inbox. It does not repeat the text, which may hold a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the public address of an inbox is `https://HOST/PATH/`, or `http://`, without a user, a query and a fragment"

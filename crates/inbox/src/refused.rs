@@ -1,7 +1,7 @@
-//! Why a request was refused: a status, a word for programs and a sentence for people.
+//! The refusal of a request: a status, a word for programs and a sentence for people.
 //!
-//! The word is for programs and never changes; the sentence is for people and may. A person who was not the first is
-//! told who was, since the next question is otherwise asked of a colleague.
+//! The word never changes, and the sentence may. If another person has decided first, the sentence names that person, so
+//! that you know whom to ask.
 
 use axum::Json;
 use axum::http::StatusCode;

@@ -26,7 +26,7 @@ use super::public_url::PublicUrl;
 use countersign::args::hex;
 use countersign::ledger::Approver;
 
-/// How long a session lasts. After it the secret is needed again.
+/// The time for which a session lasts. After it the secret is needed again.
 const VALID: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The fewest characters of a secret.
 pub(crate) const SHORTEST: usize = 32;

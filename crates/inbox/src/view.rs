@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::entry::ListEntry;
 use super::json::set;
-use countersign::ledger::{Approver, Ledger, LedgerError, Millis, Offers, Record, RefusedRow};
+use countersign::ledger::{Approver, AskRecord, Ledger, LedgerError, Millis, Offers, RefusedRow};
 use countersign::show::{self, CallView, Limits, OutcomeView, ProposalView};
 
 /// An ask that cannot be decided, with the reason.
@@ -52,12 +52,12 @@ impl<'a> Looker<'a> {
     }
 
     /// An ask, for people to look at.
-    pub(super) fn ask(&self, record: &Record) -> Value {
+    pub(super) fn ask(&self, record: &AskRecord) -> Value {
         self.shown(record, Limits::page())
     }
 
     /// The ask with nothing left out, and with the arguments as JSON to edit, in which nothing is masked.
-    pub(super) fn whole(&self, record: &Record) -> Value {
+    pub(super) fn whole(&self, record: &AskRecord) -> Value {
         let mut value = self.shown(record, Limits::none());
         set(&mut value, "args", show::json(record.ask.args()).into());
         let offers = Offers::of(&record.ask);
@@ -65,7 +65,7 @@ impl<'a> Looker<'a> {
         value
     }
 
-    fn shown(&self, record: &Record, limits: Limits) -> Value {
+    fn shown(&self, record: &AskRecord, limits: Limits) -> Value {
         let view = record.view(self.now, limits);
         let call = view.call.as_ref();
         json!({
@@ -94,7 +94,7 @@ impl<'a> Looker<'a> {
     }
 
     /// The quorum: how many approvals are needed, and whether this person may give one.
-    fn quorum(&self, record: &Record) -> Value {
+    fn quorum(&self, record: &AskRecord) -> Value {
         let mut votes = record.counting_votes(self.now);
         json!({
             "needed": record.ask.quorum().approvals,

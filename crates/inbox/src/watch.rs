@@ -28,7 +28,7 @@ use tokio::time::sleep;
 use super::board::Board;
 use super::notice::Notices;
 use super::webhook::Webhook;
-use countersign::ledger::{AskState, Ledger, LedgerError, Record, RefusedRow};
+use countersign::ledger::{AskRecord, AskState, Ledger, LedgerError, RefusedRow};
 
 /// The interval of the check for new asks, while a page is open.
 const GLANCE: Duration = Duration::from_millis(150);
@@ -83,7 +83,7 @@ struct Kept {
     read: Option<(Instant, Duration)>,
     /// The asks that this process has changed, by epoch, so that a reading that began earlier does not bring back their
     /// old state.
-    changed: Vec<(u64, String, Option<Record>)>,
+    changed: Vec<(u64, String, Option<AskRecord>)>,
     epoch: u64,
 }
 
@@ -130,7 +130,7 @@ impl Hub {
     }
 
     /// Updates the board after this process has changed these asks: their new state, if they are still pending.
-    pub(super) fn changed(&self, asks: Vec<(String, Option<Record>)>) {
+    pub(super) fn changed(&self, asks: Vec<(String, Option<AskRecord>)>) {
         self.inner.changed(asks);
     }
 
@@ -151,7 +151,7 @@ impl Inner {
     }
 
     /// Replaces these asks on the board, and keeps the others.
-    fn changed(&self, asks: Vec<(String, Option<Record>)>) {
+    fn changed(&self, asks: Vec<(String, Option<AskRecord>)>) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         kept.epoch += 1;
         let epoch = kept.epoch;

@@ -27,25 +27,25 @@ use super::json::set;
 use super::webhook_form::{MessageParts, WebhookForm};
 use countersign::args::hex;
 use countersign::error::BoxError;
-use countersign::ledger::{Lease, Millis, Record};
+use countersign::ledger::{AskRecord, Lease, Millis};
 
 /// The header that carries the signature.
 const SIGNATURE: &str = "countersign-signature";
 /// The header that carries the id of a message, the same for each attempt to deliver it.
 const DELIVERY: &str = "countersign-delivery";
-/// How long events are collected before a message is sent.
+/// The time for which events are collected before a message is sent.
 ///
 /// A batch of calls is one message and not twenty.
 const COLLECT: Duration = Duration::from_secs(2);
-/// How long a target may take to answer.
+/// The time that a target may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// How often a message is sent before it is given up.
+/// The number of times a message is sent before it is given up.
 const ATTEMPTS: u32 = 10;
-/// How many asks of each kind a message names; the others are counted.
+/// The number of asks of each kind that a message names; the others are counted.
 const NAMED: usize = 20;
-/// How long before its deadline an ask is announced as expiring, by default.
+/// The time before its deadline at which an ask is announced as expiring, by default.
 const LEAD: Duration = Duration::from_secs(600);
 /// The fewest bytes of a secret.
 const SECRET: usize = 16;
@@ -91,7 +91,7 @@ pub struct Webhook {
     queue: Arc<EventQueue>,
 }
 
-/// Why a webhook cannot be used.
+/// The error of a webhook that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
@@ -174,9 +174,9 @@ impl Webhook {
         self
     }
 
-    /// Whether a message comes from the holder of the secret: `signature` is its header `countersign-signature`, `body`
-    /// its body as it was received, and `now` the time in seconds since 1970. A message that is more than five minutes
-    /// off is refused, so that an old one cannot be sent again.
+    /// Returns `true` if a message comes from the holder of the secret: `signature` is its header
+    /// `countersign-signature`, `body` its body as it was received, and `now` the time in seconds since 1970. A message
+    /// that is more than five minutes off is refused, so that an old one cannot be sent again.
     ///
     /// ```
     /// use countersign_inbox::Webhook;
@@ -339,7 +339,7 @@ pub(super) struct Told {
 
 impl Told {
     /// The data about an ask, made of its view without its call, so that no argument can be in it.
-    pub(super) fn of(record: &Record, what: &'static str) -> Self {
+    pub(super) fn of(record: &AskRecord, what: &'static str) -> Self {
         let view = record.view_without_call();
         let [tool, agent, run] = [&view.tool, &view.agent, &view.run].map(|name| short(name));
         let requester = view.requester.as_deref().map(short);

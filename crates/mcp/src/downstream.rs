@@ -57,7 +57,7 @@ impl Downstream {
         Arc::new(Self { reports, elicit, key: Mutex::default(), raw: Mutex::default() })
     }
 
-    /// Where progress goes, if the client wants it.
+    /// The receiver of progress, if the client wants it.
     pub(crate) fn progress(&self) -> Option<UnboundedSender<Report>> {
         self.reports.as_ref().filter(|it| it.progress).map(|it| it.to.clone())
     }

@@ -45,7 +45,7 @@ pub(crate) enum Sender {
     Server,
 }
 
-/// What was received on a line.
+/// A line as it was received.
 pub(crate) enum Received<M> {
     Message(M),
     /// A message that cannot be read: what its sender is to be answered.
@@ -150,7 +150,7 @@ impl<Role: ServiceRole, R: AsyncRead + Unpin> Frames<Role, R> {
     }
 }
 
-/// What is made of a line.
+/// The result of reading a line.
 enum LineRead<M> {
     As(Received<M>),
     LeftOut,

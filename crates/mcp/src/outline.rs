@@ -1,7 +1,7 @@
 //! The outline of a message that is too long to be kept: its own fields, without the values in them.
 //!
-//! The `id` of a request may be its last field, and behind it no one knows how much is to come. So the message is read
-//! byte by byte, and only what tells who waits for what is kept (rule M6).
+//! The `id` of a request may be its last field, behind any number of bytes. So we read the message byte by byte, and keep
+//! only the fields that say who waits for what (rule M6).
 
 /// The longest text that is kept; an id or a method is shorter.
 const MAX_TEXT: usize = 1 << 10;
@@ -13,10 +13,10 @@ const MAX_OUTLINE: usize = 64 << 10;
 pub(crate) struct Outline {
     kept: Vec<u8>,
     depth: usize,
-    /// Where the text that is being read begins in `kept`.
+    /// The position in `kept` at which the text that is being read begins.
     text: Option<usize>,
     is_escaped: bool,
-    /// Whether the text that is being read is too long to be kept.
+    /// `true` if the text that is being read is too long to be kept.
     is_long: bool,
 }
 

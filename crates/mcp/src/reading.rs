@@ -1,7 +1,7 @@
-//! How a text is read as a message, on stdio and over HTTP alike (rule M6: no line and no request vanishes).
+//! The reading of a text as a message, on stdio and over HTTP alike (rule M6: no line and no request vanishes).
 //!
-//! The protocol's library has one word for all that it cannot read. Here a message is read as far as it can be: halves of
-//! characters are repaired, and of the rest we find out who waits for what, so that the answer has the id of the request.
+//! The protocol's library has one error for everything that it cannot read. We read a message as far as we can: we repair
+//! halves of characters, and find the id of a request that has other faults, so that its client gets an answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ use countersign::args::{Args, strict_object};
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 127;
-/// What stands for half of a character.
+/// The text that replaces half of a character.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 /// The only field of the result that stands for a response that cannot be read.
 const UNREADABLE: &str = "countersign/unreadable";
@@ -129,9 +129,9 @@ struct ParamsText<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Why two readers would understand a request differently (rule T5): a key is repeated, or a number of the arguments
-/// would lose digits. The protocol's library reads numbers as floats and keeps the last of two values, so that a person
-/// could approve other arguments than the client has sent.
+/// The reason why two readers would understand a request differently (rule T5): a key is repeated, or a number of the
+/// arguments would lose digits. The protocol's library reads numbers as floats and keeps the last of two values, so
+/// that a person could approve other arguments than the client has sent.
 pub(crate) fn ambiguity(text: &str) -> Option<String> {
     let request: RequestText<'_> = match serde_json::from_str(text) {
         Ok(request) => request,
@@ -156,7 +156,8 @@ pub(crate) fn ambiguity(text: &str) -> Option<String> {
     read.err().map(|error| without_place(&error))
 }
 
-/// Why two readers would understand the answer to a form differently: one takes the first `decision`, the other the last.
+/// The reason why two readers would understand the answer to a form differently: one takes the first `decision`, the
+/// other the last.
 fn ambiguity_of_form(result: &str) -> Option<String> {
     let form: FormText<'_> = match serde_json::from_str(result) {
         Ok(form) => form,
@@ -229,11 +230,11 @@ pub(crate) struct MessageHead {
     method: Option<String>,
     /// `true` if it has a key for a method, also where that is no text.
     requests: bool,
-    /// Whether it has a result or an error.
+    /// `true` if it has a result or an error.
     pub(crate) responds: bool,
     /// `true` if it says that it is of JSON-RPC 2.0.
     is_versioned: bool,
-    /// Whether all of it is JSON, also where its values cannot be read.
+    /// `true` if all of it is JSON, also where its values cannot be read.
     pub(crate) is_json: bool,
 }
 

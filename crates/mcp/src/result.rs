@@ -24,7 +24,7 @@ pub(crate) fn returned(result: &CallToolResult) -> Result<ToolReturn, ToolError>
     let raw = json!(result);
     Ok(ToolReturn {
         return_value: value(result),
-        content: beside(&result.content),
+        content: media(&result.content),
         metadata: Some(json!({ RAW: raw })),
     })
 }
@@ -64,7 +64,7 @@ fn block(block: &ContentBlock) -> String {
 }
 
 /// Images and audio for the model, in the form of `BinaryContent`.
-fn beside(content: &[ContentBlock]) -> Option<Value> {
+fn media(content: &[ContentBlock]) -> Option<Value> {
     let binary =
         |mime: &str, data: &str| json!({"kind": "binary", "media_type": mime, "data": data});
     let parts: Vec<_> = content

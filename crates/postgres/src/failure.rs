@@ -42,7 +42,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Whether the operation may succeed if it is repeated a little later.
+    /// Returns `true` if the operation may succeed if it is repeated a little later.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Conflict(_))
     }

@@ -62,7 +62,7 @@ use countersign::ledger::{Entry, Filter, Found, Linker, Lookup, Store, StoreErro
 use failure::Failure;
 use listen::Listener;
 
-/// How often a waiting task polls the log, in case a notification is lost.
+/// The pause after which a waiting task polls the log again, in case a notification is lost.
 ///
 /// A lost notification therefore costs at most this time, and never the answer.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);

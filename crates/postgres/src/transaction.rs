@@ -108,7 +108,7 @@ impl Locked {
     }
 }
 
-/// How far the server's clock may be from the time that was read with the locks when the writes arrive, in milliseconds.
+/// The distance of the server's clock from the time that was read with the locks when the writes arrive, in milliseconds.
 ///
 /// A process that is stopped in between loses its locks after ten seconds (`idle_in_transaction_session_timeout`), but
 /// the server's clock may step, and a write may wait for a lock that an administrator holds. Within the bound an older

@@ -8,7 +8,7 @@ use countersign::Outcome;
 use countersign::decision::Decision;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Approver, AskState, Broken, Claimed, Ledger, LedgerError, Listed, Presented, Quorum, Record,
+    Approver, AskState, Broken, Claimed, Ledger, LedgerError, Listed, Presented, Quorum, AskRecord,
     Renewed, Surface,
 };
 use countersign::outcome::ToolReturn;
@@ -161,7 +161,7 @@ impl PyLedger {
             bridge::refuse_in_loop(py)?;
         }
         self.run(py, waits, Orphan::Stop, |ledger| async move {
-            let is_pending = |record: &Record| record.state == AskState::Pending;
+            let is_pending = |record: &AskRecord| record.state == AskState::Pending;
             Ok(change(&ledger, &id, timeout, is_pending)
                 .await?
                 .as_ref()
@@ -183,7 +183,7 @@ impl PyLedger {
             bridge::refuse_in_loop(py)?;
         }
         self.run(py, waits, Orphan::Stop, |ledger| async move {
-            let runs = |record: &Record| record.state == AskState::Claimed;
+            let runs = |record: &AskRecord| record.state == AskState::Claimed;
             Ok(change(&ledger, &id, timeout, runs).await?.as_ref().map_or(Value::Null, shown::ask))
         })
     }
@@ -441,8 +441,8 @@ async fn change(
     ledger: &Ledger,
     id: &str,
     timeout: Option<Duration>,
-    is_waited_for: impl Fn(&Record) -> bool,
-) -> Result<Option<Record>, LedgerError> {
+    is_waited_for: impl Fn(&AskRecord) -> bool,
+) -> Result<Option<AskRecord>, LedgerError> {
     let end = timeout.map(|timeout| tokio::time::Instant::now() + timeout);
     let mut place = -1;
     loop {

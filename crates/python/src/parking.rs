@@ -13,7 +13,7 @@
 use countersign::Args;
 use countersign::decision::Question;
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskSeries, AskState, Ledger, NextAsk, Quorum, Record};
+use countersign::ledger::{Ask, AskSeries, AskState, Ledger, NextAsk, Quorum, AskRecord};
 use std::time::Duration;
 
 use crate::errors::OperationError;
@@ -63,7 +63,7 @@ impl AskedCall {
     }
 
     /// Compares the call with the one that was asked about. Edited arguments of an approval are those of the call, too.
-    fn check(&self, record: &Record) -> Result<(), OperationError> {
+    fn check(&self, record: &AskRecord) -> Result<(), OperationError> {
         let asked = &record.ask;
         let problem = if asked.tool() != self.tool {
             format!("of the tool `{}`, and this one is of `{}`", asked.tool(), self.tool)
@@ -92,7 +92,7 @@ pub(crate) fn call_of(part: &str) -> String {
 }
 
 /// Whether the approval of this ask cannot be used any more, so that the call is asked about again.
-fn is_spent(record: &Record) -> bool {
+fn is_spent(record: &AskRecord) -> bool {
     let answer = record.decision.as_ref().map(|decision| &decision.answer);
     match record.state {
         AskState::Expired => matches!(answer, Some(Answer::Approve { .. })),
@@ -103,7 +103,7 @@ fn is_spent(record: &Record) -> bool {
 }
 
 /// Finds the ask of a call, or parks it.
-pub(crate) async fn park(ledger: &Ledger, call: &AskedCall) -> Result<Record, OperationError> {
+pub(crate) async fn park(ledger: &Ledger, call: &AskedCall) -> Result<AskRecord, OperationError> {
     let number = |number: u64| call.ask(number);
     let series = AskSeries::new(ledger, &number);
     for _ in 0..ATTEMPTS {
@@ -131,7 +131,7 @@ pub(crate) async fn park(ledger: &Ledger, call: &AskedCall) -> Result<Record, Op
 }
 
 /// Whether an ask that can still be decided or claimed has other questions than its call has now.
-fn has_other_questions(record: &Record, now: &Ask) -> bool {
+fn has_other_questions(record: &AskRecord, now: &Ask) -> bool {
     let is_open = matches!(record.state, AskState::Pending | AskState::Decided);
     let is_same_call = record.ask.args().equal(now.args());
     is_open && !record.is_denied() && is_same_call && record.fingerprint != now.fingerprint()

@@ -2,14 +2,14 @@
 
 use countersign::Outcome;
 use countersign::deferred::Answer;
-use countersign::ledger::{Claimed, LedgerDecision, Record};
+use countersign::ledger::{Claimed, LedgerDecision, AskRecord};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::parking;
 
 /// An ask, with what a program reads of it.
-pub(crate) fn ask(record: &Record) -> Value {
+pub(crate) fn ask(record: &AskRecord) -> Value {
     let ask = &record.ask;
     let (agent, call) = ask.path().rsplit_once('/').unwrap_or(("", ask.path()));
     let reasons: Vec<_> = ask.questions().iter().map(|it| it.reason()).collect();
@@ -69,7 +69,7 @@ pub(crate) fn outcome(stored: &Value) -> Value {
 /// The result of a claim, with the ask after it, and with the outcome of one that was settled before.
 pub(crate) fn claimed(
     claimed: &Claimed,
-    record: Option<&Record>,
+    record: Option<&AskRecord>,
 ) -> Result<Value, serde_json::Error> {
     let mut shown = serde_json::to_value(claimed)?;
     if let Value::Object(map) = &mut shown {

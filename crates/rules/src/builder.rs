@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::counts::{CallCounts, MemoryCounts};
+use super::decision_journal::DecisionJournal;
 use super::error::RulesError;
 use super::handle::{Rules, Settings};
-use super::journal::DecisionJournal;
 use super::preset;
 use super::sources::{RulesOrigin, Sources};
 use crate::calls::engine::{Engine, ShellField, test_engine};

@@ -56,7 +56,7 @@ pub struct Count {
     pub within: Duration,
 }
 
-/// Where calls are counted: in memory, or in a store that all processes share.
+/// A place where calls are counted: in memory, or in a store that all processes share.
 ///
 /// One implementation counts a call once for each principal and rule, and says whether it is within the limit; the
 /// check and the count are one step, so that two calls never take the same last place. An error makes the rule's
@@ -98,7 +98,7 @@ pub(super) const MAX_COUNTED: u16 = 10_000;
 // A limit that a file may name can be counted in a store.
 const _: () = assert!(MAX_COUNTED as u32 == countersign::ledger::Ledger::MAX_COUNTED_CALLS);
 
-/// When calls were counted, and which.
+/// The counted calls, each with its time.
 type Calls = VecDeque<(SystemTime, String)>;
 
 /// Counts in the memory of this process: another process, and this one after a restart, begins at zero. A program that

@@ -59,7 +59,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why rules could not be loaded. Nothing of the files is in force (rule R3).
+/// The error of rules that could not be loaded. Nothing of the files is in force (rule R3).
 ///
 /// ```
 /// use countersign_rules::Rules;

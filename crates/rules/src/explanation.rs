@@ -1,4 +1,4 @@
-//! Why a call is allowed, asked about or denied (rule R7).
+//! The explanation of a decision: which rules allow a call, ask about it or deny it (rule R7).
 
 use std::fmt;
 

@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use serde_json::{Map, json};
 
 use super::counts::{CallCounts, Count};
+use super::decision_journal::{DecisionJournal, JournalEntry};
 use super::error::RulesError;
 use super::evaluation::evaluate;
 use super::explanation::Explanation;
-use super::journal::{DecisionJournal, JournalEntry};
 use super::ruling::{NearMiss, Ruling, Spoke};
 use super::sources::Sources;
 use super::sources::looked::LookedAt;
@@ -45,24 +45,24 @@ use countersign::decision::ToolDecision;
 use countersign::origin::ReadLabel;
 use countersign::show::counted;
 
-/// How many versions of the rules can wait for being accepted.
+/// The number of versions of the rules that can wait for being accepted.
 const MAX_VERSIONS: usize = 16;
 
 /// The rules that decide: all versions since the last one that was accepted, so that a new one never widens.
 pub(super) struct InForce {
     pub(super) sets: Vec<Arc<RuleSet>>,
-    /// Why the latest files could not be loaded.
+    /// The reason why the latest files could not be loaded.
     problem: Option<RulesError>,
 }
 
 impl InForce {
-    /// Whether a person has not accepted the latest rules yet.
+    /// Returns `true` if a person has not accepted the latest rules yet.
     fn is_changed(&self) -> bool {
         self.sets.len() > 1
     }
 }
 
-/// What every question says while rules wait for being accepted.
+/// The sentence of every question while rules wait for being accepted.
 const CHANGED: &str =
     "the rules were changed, and the stricter of both decides until they are accepted";
 const CHANGED_FILE: &str = "the rules were changed, and the stricter of both decides until you run \
@@ -80,7 +80,7 @@ struct Inner {
 /// The function that gives the principal of a call.
 pub(super) type PrincipalOf = dyn Fn(&RunContext, &ToolCall) -> String + Send + Sync;
 
-/// How calls are counted and recorded.
+/// The settings for counting and recording calls.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) counts: Arc<dyn CallCounts>,
@@ -144,7 +144,7 @@ pub struct Rules {
     shared: Arc<Inner>,
 }
 
-/// What a reload has changed.
+/// The changes that a reload has made.
 ///
 /// ```
 /// use countersign::decision::ToolDecision;
@@ -168,15 +168,15 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reload {
-    /// Whether the rules mean something else than before. An edited comment changes nothing.
+    /// `true` if the rules mean something else than before. An edited comment changes nothing.
     pub changed: bool,
     /// The digest of the rules that were loaded, to [accept](Rules::accept) them by.
     pub digest: String,
-    /// Whether the stricter of the rules before and the new ones decides until these are accepted.
+    /// `true` if the stricter of the rules before and the new ones decides until these are accepted.
     pub needs_accepting: bool,
 }
 
-/// What was loaded from one file, or from a preset.
+/// One file, or a preset, as it was loaded.
 ///
 /// ```
 /// use countersign_rules::Rules;
@@ -248,7 +248,7 @@ impl Rules {
     /// ```
     ///
     /// # Errors
-    /// How a call is written.
+    /// If the text is no call: the form in which a call is written.
     pub fn written_call(&self, text: &str) -> Result<WrittenCall, String> {
         WrittenCall::parse(text, &self.shared.engine)
     }
@@ -259,7 +259,7 @@ impl Rules {
         self.shared.engine.places.root()
     }
 
-    /// Whether paths are resolved by the file system.
+    /// Returns `true` if paths are resolved by the file system.
     pub(crate) fn looks_at_files(&self) -> bool {
         self.shared.engine.places.looks()
     }
@@ -348,7 +348,7 @@ impl Rules {
         self.those(|rule| rule.people.is_some())
     }
 
-    /// What was loaded last, file by file.
+    /// The files as they were last loaded.
     #[must_use]
     pub fn files(&self) -> Vec<LoadedFile> {
         let set = self.latest();
@@ -367,8 +367,8 @@ impl Rules {
         self.latest().map(|set| set.digest()).unwrap_or_default()
     }
 
-    /// Whether there is a rule that allows anything, or `danger_default_allow`. Without one every call is denied or asked
-    /// about.
+    /// Returns `true` if there is a rule that allows anything, or `danger_default_allow`. Without one every call is
+    /// denied or asked about.
     ///
     /// ```
     /// use countersign_rules::Rules;
@@ -386,21 +386,21 @@ impl Rules {
         })
     }
 
-    /// Why the files as they are now could not be loaded, so that the last good rules are still in force.
+    /// The reason why the files as they are now could not be loaded, so that the last good rules are still in force.
     #[must_use]
     pub fn problem(&self) -> Option<RulesError> {
         self.in_force().problem.clone()
     }
 
-    /// Whether the rules were changed, and the stricter of them and those before decides until a person
+    /// Returns `true` if the rules were changed, and the stricter of them and those before decides until a person
     /// [accepts](Self::accept) them (rule R3).
     #[must_use]
     pub fn needs_accepting(&self) -> bool {
         self.in_force().is_changed()
     }
 
-    /// How the results of this call's tool are labelled by the files (`[[source]]`); `None` where they say nothing. Pass it
-    /// to a turn or an agent that records what is read:
+    /// The label that the files (`[[source]]`) give to the results of this call's tool; `None` where they say nothing.
+    /// Pass it to a turn or an agent that records what is read:
     ///
     /// ```
     /// use countersign::origin::ReadRecord;
@@ -421,7 +421,7 @@ impl Rules {
         labels.reduce(ReadLabel::and)
     }
 
-    /// How the results of a tool are labelled by the files.
+    /// The label that the files give to the results of a tool.
     #[must_use]
     pub fn label_of_tool(&self, tool: &ToolDefinition) -> Option<ReadLabel> {
         let args = Map::new();
@@ -430,7 +430,8 @@ impl Rules {
         self.label_of(&call)
     }
 
-    /// Whether a rule or a source of the files is about where values come from, so that what is read has to be recorded.
+    /// Returns `true` if a rule or a source of the files is about where values come from, so that what is read has to
+    /// be recorded.
     #[must_use]
     pub fn asks_for_origins(&self) -> bool {
         let of_rule = |rule: &Rule| {

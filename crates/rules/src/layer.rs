@@ -27,7 +27,7 @@ use countersign::deferred::metadata;
 use countersign::middleware::ToolMiddleware;
 use countersign_shell::says_unknown;
 
-/// How many characters of a command are shown in a list of those that are not known.
+/// The number of characters of a command that are shown in a list of those that are not known.
 const MAX_PART: usize = 120;
 
 impl ToolMiddleware for Rules {
@@ -55,7 +55,7 @@ impl ToolMiddleware for Rules {
     }
 }
 
-/// Whether the call is a request that repeats one whose ask is open, and which was counted then.
+/// Returns `true` if the call is a request that repeats one whose ask is open, and which was counted then.
 async fn is_made_again(cx: &RunContext, decision: ToolDecision) -> bool {
     // A call of an agent below is another call than the request.
     match cx.deps::<RepeatedRequest>() {

@@ -66,13 +66,20 @@
 //!
 //! # Which module does what
 //!
-//! `evaluation` decides, and everything else feeds it: files are read by `document`, `rule_file`, `rule` and
-//! `condition_format`; a call is seen through `seen`, `paths` and `command`; patterns are in `glob`, `host` and
-//! `tool_pattern`; the module `reader` lists what a call of a shell may carry beside its command, and `beside` finds what
-//! is not on the list; `pins` and `scripts` say what a question is bound to; `handle` holds what is in force, `sources`
-//! loads it, `accepted` knows what a person has accepted, `layer` makes it a middleware. `sweeps` says which calls
-//! read all that is below a folder, and `below` looks there for what a rule is about. [`lint`], [`replay`], [`difference`] and [`Explanation`] are for the people
-//! who write rules.
+//! | module | does |
+//! |---|---|
+//! | `format` | reads a file of rules: its rules, conditions, tests and schema |
+//! | `sources` | loads all files together; knows what a person has accepted, and the files of projects |
+//! | `calls` | a call as rules see it: its tool, its commands, the places of its paths |
+//! | `readings` | the texts of arguments in every reading that a tool may make of them; the tools of coding agents |
+//! | `matching` | conditions, and the fields and places of one call that they look at |
+//! | `evaluation` | decides: the strictest rule, the pins of a question, and the wider answers that a person may give |
+//! | `floor` | the questions that no file switches off |
+//! | `folders` | calls that read everything below a folder |
+//! | `handle`, `layer` | the rules that are in force, and the middleware that decides by them |
+//! | `import` | the permission files of other agents |
+//!
+//! [`lint`], [`propose`], [`replay`], [`difference`] and [`Explanation`] are for the people who write rules.
 
 #![cfg_attr(
     not(test),
@@ -84,6 +91,7 @@ mod builder;
 mod calls;
 mod counts;
 mod coverage;
+mod decision_journal;
 mod error;
 mod evaluation;
 mod explanation;
@@ -92,7 +100,6 @@ mod folders;
 mod format;
 mod handle;
 mod import;
-mod journal;
 mod layer;
 mod lint;
 mod matching;
@@ -106,13 +113,13 @@ mod sources;
 pub use builder::RulesBuilder;
 pub use calls::call::RuleCall;
 pub use counts::{CallCounts, Count, MemoryCounts};
+pub use decision_journal::{DecisionJournal, JournalEntry};
 pub use error::{Problem, RulesError};
 pub use explanation::Explanation;
 pub use format::example::{WrittenCall, stated_record};
 pub use format::schema::schema;
 pub use handle::{LoadedFile, Reload, Rules};
 pub use import::{Imported, LeftOut, import_claude, import_codex};
-pub use journal::{DecisionJournal, JournalEntry};
 pub use lint::{Lint, lint};
 pub use preset::{edits_text, preset_text};
 pub use proposing::{ProposedRule, ProposedRules, UncoveredCall, propose};

@@ -52,7 +52,7 @@ pub struct Lint {
     pub rule: String,
     /// The kind of the finding, such as `dead` or `over-wide`.
     pub kind: &'static str,
-    /// What was found, and what to do about it.
+    /// The finding in words, and what to do about it.
     pub text: String,
 }
 

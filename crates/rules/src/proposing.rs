@@ -24,10 +24,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::builder::RulesBuilder;
+use super::decision_journal::JournalEntry;
 use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
-use super::journal::JournalEntry;
 use crate::calls::call::RuleCall;
 use crate::readings::shells::{is_for_people, is_known_shell};
 use crate::readings::tools::{OF_CLIENT, client_of, is_common};
@@ -56,7 +56,7 @@ const MAX_SHOWN: usize = 5;
 pub struct ProposedRule {
     /// The rule, as it is written in a file.
     pub rule: String,
-    /// How many approvals it would have spared.
+    /// The number of approvals that it would have spared.
     pub approvals: usize,
     /// The different calls that were approved, for people.
     pub calls: Vec<String>,
@@ -73,11 +73,11 @@ pub struct ProposedRule {
 pub struct UncoveredCall {
     /// The call, for people: of several of one kind the first.
     pub call: String,
-    /// How many other calls of its kind there are.
+    /// The number of other calls of its kind.
     pub others: usize,
-    /// How often these calls were approved.
+    /// The number of approvals of these calls.
     pub approvals: usize,
-    /// Why no rule is proposed for it.
+    /// The reason why no rule is proposed for it.
     pub why: String,
 }
 

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::json;
 
+use super::decision_journal::JournalEntry;
 use super::handle::Rules;
-use super::journal::JournalEntry;
 use super::ruling::lower;
 use crate::calls::call::RuleCall;
 use countersign::decision::ToolDecision;
@@ -29,7 +29,7 @@ pub struct ChangedDecision {
     /// The decision under the new rules.
     #[serde(serialize_with = "lower")]
     pub to: ToolDecision,
-    /// Why the new rules decide so.
+    /// The reason why the new rules decide so.
     pub because: String,
 }
 

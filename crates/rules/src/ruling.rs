@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use countersign::decision::{GrantPattern, People, ToolDecision};
 
-/// Where rules come from. The layer of a rule never makes it stronger or weaker.
+/// The origin of a rule. The layer of a rule never makes it stronger or weaker.
 ///
 /// ```
 /// use countersign_rules::{Layer, RuleCall, Rules};
@@ -47,18 +47,18 @@ pub struct Spoke {
     pub file: Option<Arc<str>>,
     /// The line of the rule in its file.
     pub line: Option<usize>,
-    /// Where the rule comes from.
+    /// The origin of the rule.
     pub layer: Layer,
-    /// What the rule says about the call.
+    /// The decision of the rule about the call.
     #[serde(serialize_with = "lower")]
     pub decision: ToolDecision,
     /// Why, for a person or the model.
     pub reason: String,
     /// The command of a shell text that the rule speaks about; `None` for the whole call.
     pub part: Option<String>,
-    /// Whether a person has to be asked every time, so that no answer in advance applies.
+    /// `true` if a person has to be asked every time, so that no answer in advance applies.
     pub every_time: bool,
-    /// Whether an answer in advance may answer the question: not if it is to be asked every time, and not if a denial
+    /// `true` if an answer in advance may answer the question: not if it is to be asked every time, and not if a denial
     /// could not be evaluated.
     pub grantable: bool,
     /// The people who have to answer the question, where the rule says who.
@@ -83,7 +83,7 @@ pub struct NearMiss {
     pub file: Option<Arc<str>>,
     /// The line of the rule in its file.
     pub line: Option<usize>,
-    /// What the rule would have said.
+    /// The decision that the rule would have made.
     #[serde(serialize_with = "lower")]
     pub decision: ToolDecision,
     /// The first condition that failed, and why.
@@ -158,19 +158,19 @@ impl Ruling {
         self.spoke.iter().filter(|spoke| spoke.decision == self.decision)
     }
 
-    /// Whether a person has to be asked every time.
+    /// Returns `true` if a person has to be asked every time.
     #[must_use]
     pub fn is_every_time(&self) -> bool {
         self.spoke.iter().any(|spoke| spoke.decision == ToolDecision::Ask && spoke.every_time)
     }
 
-    /// Whether every question may be answered in advance.
+    /// Returns `true` if every question may be answered in advance.
     #[must_use]
     pub fn is_grantable(&self) -> bool {
         self.decision == ToolDecision::Ask && self.winners().all(|spoke| spoke.grantable)
     }
 
-    /// What the questions are bound to besides the rules: resolved paths, and what is known about commands (rule R6).
+    /// The pins of the questions besides the rules: resolved paths, and what is known about commands (rule R6).
     #[must_use]
     pub fn pins(&self) -> &[(String, String)] {
         &self.pins

@@ -57,14 +57,14 @@ use countersign::ledger::{
 };
 use database::Database;
 
-/// How long the writing thread waits, inside of a transaction, for the task to say what to write. The transaction
-/// blocks all other writers, so it is rolled back after that, and begun anew.
+/// The time for which the writing thread waits, inside of a transaction, for the task to say what to write. The
+/// transaction blocks all other writers, so it is rolled back after that, and begun anew.
 ///
 /// Long enough for a task that waits for a busy runtime, and short enough that a task which was stopped (a debugger, a
 /// laptop that sleeps) does not block the other processes of the machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often a transaction is begun in all before it is an error that its task was too slow.
+/// The number of times a transaction is begun in all before it is an error that its task was too slow.
 const ATTEMPTS: usize = 5;
 
 /// A store of the ledger in an SQLite file. Cheap to clone; all clones share two threads, one that writes and one that

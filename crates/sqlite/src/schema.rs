@@ -121,7 +121,7 @@ const MIGRATIONS: &[&str] = &["
 /// The index of the migration that adds the column `requester`, which is then filled from the documents.
 const REQUESTERS: usize = 2;
 
-/// How long to wait for other processes that open the file or write to it.
+/// The time for which to wait for other processes that open the file or write to it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens a file. One that does not exist, or has no tables of a ledger, is an error unless it may be `new`.

@@ -1,8 +1,8 @@
-//! Why a URL opens no store.
+//! The error of a URL that opens no store.
 
 use countersign::ledger::StoreError;
 
-/// Why a URL opens no store. The text says what to do, and has no password.
+/// The error of a URL that opens no store. Its text says what to do, and has no password.
 ///
 /// ```
 /// use countersign_stores::{StoreUrl, StoreUrlError};

@@ -31,17 +31,17 @@ pub(super) struct CallGroup<'a> {
     pub(super) view: CallView,
     /// The reasons of all layers, on one line.
     pub(super) reasons: String,
-    /// Whether the row of the list says everything about the call, where it is not cut.
+    /// `true` if the row of the list says everything about the call, where it is not cut.
     ///
     /// Pins and parts that are left out show in the details only, so an entry with either is never short.
     pub(super) is_short: bool,
-    /// Whether all of the call was on the screen (rule S4).
+    /// `true` if all of the call was on the screen (rule S4).
     ///
     /// Only grows. Opening an entry again in the short form takes nothing back.
     pub(super) seen: bool,
     pub(super) opened: Opened,
     pub(super) answer: Option<ToolApproval>,
-    /// Whether it is one of those that are answered together.
+    /// `true` if it is one of those that are answered together.
     pub(super) chosen: bool,
     /// The form in which the arguments are being edited.
     pub(super) form: Option<ArgsForm>,
@@ -51,7 +51,7 @@ pub(super) struct CallGroup<'a> {
     pub(super) draft: Option<String>,
 }
 
-/// How much of a call is shown.
+/// The part of a call that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opened {
     Short,
@@ -126,7 +126,7 @@ impl<'a> CallList<'a> {
         rows
     }
 
-    /// Whether the details leave nothing out, so that their last row completes the call.
+    /// Returns `true` if the details leave nothing out, so that their last row completes the call.
     ///
     /// The last row of a short view with parts left out is not the end of the call, so scrolling to it shows nothing
     /// more.
@@ -134,7 +134,7 @@ impl<'a> CallList<'a> {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }
 
-    /// Whether the batch is one call, and no search leaves it out.
+    /// Returns `true` if the batch is one call, and no search leaves it out.
     pub(super) fn is_one_call(&self) -> bool {
         self.entries.len() == 1 && self.listed().len() == 1
     }
@@ -268,7 +268,7 @@ impl<'a> CallList<'a> {
         (open, calls)
     }
 
-    /// How many calls are approved, denied and open.
+    /// The number of calls that are approved, denied and open.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
         self.entries.iter().fold((0, 0, 0), |(yes, no, open), entry| {
             let calls = entry.calls.len();

@@ -96,8 +96,8 @@ impl Choice {
     }
 }
 
-/// Whether a line confirms what was just said, such as the number of calls. A letter that approves or denies a call
-/// confirms nothing.
+/// Returns `true` if a line confirms what was just said, such as the number of calls. A letter that approves or denies
+/// a call confirms nothing.
 pub(super) fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

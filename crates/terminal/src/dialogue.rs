@@ -52,9 +52,9 @@ pub(super) struct Dialogue<'s, 'a, S> {
 struct DialogueCall<'a> {
     number: usize,
     call: &'a ToolCall,
-    /// Whether the view left something out, and the call has not been opened since.
+    /// `true` if the view left something out, and the call has not been opened since.
     unseen: bool,
-    /// Whether the call was shown in full.
+    /// `true` if the call was shown in full.
     opened: bool,
     answer: Option<ToolApproval>,
 }

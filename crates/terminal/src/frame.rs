@@ -15,7 +15,7 @@ use crossterm::queue;
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 
-/// How a part of a row looks.
+/// The look of a part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Plain,

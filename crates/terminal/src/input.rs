@@ -33,7 +33,7 @@ impl Input {
         Self { abandoned }
     }
 
-    /// Whether the run was dropped, and needs no answer.
+    /// Returns `true` if the run was dropped, and needs no answer.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }

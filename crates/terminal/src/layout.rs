@@ -23,7 +23,7 @@ use countersign::show::{self, CallView, Limits, counted};
 /// usable, and the person is asked to make the window larger.
 const SMALLEST: (usize, usize) = (32, 8);
 
-/// How many columns of the title the counts of the header leave.
+/// The number of columns that the counts of the header leave to the title.
 const TITLE: usize = 28;
 
 const HELP: &str = "Nothing runs before the last call has an answer.

@@ -230,7 +230,7 @@ impl TerminalHandler {
         self
     }
 
-    /// Whether the terminal can show, and the person wants, a full screen.
+    /// Returns `true` if the terminal can show, and the person wants, a full screen.
     fn has_full_screen(&self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");

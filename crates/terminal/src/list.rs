@@ -43,13 +43,13 @@ pub(super) struct List<'a> {
     /// The time until which keys decide nothing, because the call has just appeared.
     inert_until: Instant,
     early: usize,
-    /// Whether the last row of the details is on the screen.
+    /// `true` if the last row of the details is on the screen.
     pub(super) end_shown: bool,
     /// The rows of the details that fit on the screen.
     pub(super) room: usize,
     /// The first entry of the list on the screen.
     pub(super) top: usize,
-    /// Whether the screen is large enough.
+    /// `true` if the screen is large enough.
     pub(super) usable: bool,
     external_editor: bool,
     /// The denial that is to be confirmed.
@@ -113,7 +113,7 @@ impl<'a> List<'a> {
         Some((answers, self.granted))
     }
 
-    /// How long keys decide nothing yet; `None` once they do.
+    /// The time for which keys decide nothing yet; `None` once they do.
     ///
     /// The caller waits as long as this for the next key, and draws again when the time is over.
     pub(super) fn inert(&self) -> Option<Duration> {
@@ -126,7 +126,7 @@ impl<'a> List<'a> {
         self.inert_until = Instant::now() + self.arming;
     }
 
-    /// Whether the key may decide. A key that is pressed too early is counted, and all wait again.
+    /// Returns `true` if the key may decide. A key that is pressed too early is counted, and all wait again.
     ///
     /// Also `false` where the screen is too small: what a key is about is then not on it.
     fn is_armed(&mut self, keys: usize) -> bool {
@@ -293,7 +293,7 @@ impl<'a> List<'a> {
         self.batch.scrolled = self.batch.scrolled.saturating_add_signed(rows);
     }
 
-    /// Why the selected call cannot be approved yet (rule S4).
+    /// The reason why the selected call cannot be approved yet (rule S4).
     ///
     /// Two reasons with two remedies: a view that leaves parts out has to be opened, a long one scrolled to its end.
     /// The message names the key.
@@ -325,7 +325,8 @@ impl<'a> List<'a> {
         self.batch.go_to_open();
     }
 
-    /// Whether a grant is offered for the selected call, and all of the call was seen; else the message says why not.
+    /// Returns `true` if a grant is offered for the selected call, and all of the call was seen; else the message says
+    /// why not.
     fn can_grant(&mut self) -> bool {
         let call = self.batch.selected().and_then(|entry| entry.calls.first());
         let why = match call.and_then(|call| self.offers.get(call.id())) {

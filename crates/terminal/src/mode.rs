@@ -39,7 +39,7 @@ pub(super) enum Purpose {
     /// A message for the model, with the denial.
     Message,
     Search,
-    /// How long a grant is valid.
+    /// The question for how long a grant is valid.
     Until,
     /// The confirmation to approve so many calls: their number.
     ApproveMany(usize),

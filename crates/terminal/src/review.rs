@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use countersign::deferred::{Answer, ToolApproval};
 use countersign::error::BoxError;
-use countersign::ledger::{GrantOffer, Millis, Offers, Record};
+use countersign::ledger::{AskRecord, GrantOffer, Millis, Offers};
 use countersign::show::counted;
 use futures::future::{Either, select};
 use tokio::runtime::Handle;
@@ -65,7 +65,7 @@ impl TerminalHandler {
     /// ```
     pub async fn review(
         &self,
-        record: &Record,
+        record: &AskRecord,
         needless: impl Future<Output = ()>,
     ) -> Result<Review, BoxError> {
         let requests = record.ask.requests();
@@ -105,8 +105,8 @@ impl TerminalHandler {
     }
 }
 
-/// Who asks, an agent and for whom, and how long ago where it is longer than a minute: an ask of a session that is long gone looks like one that is
-/// waited for otherwise.
+/// The line that says who asks: an agent, for whom, and how long ago if that is more than a minute: an ask of a session
+/// that is long gone looks like one that is waited for otherwise.
 fn asking(who: Option<&str>, parked_at: Millis, now: SystemTime) -> String {
     let who = who.filter(|who| !who.is_empty()).map(|who| format!("An agent of {who}"));
     let parked = Duration::from_millis(u64::try_from(parked_at).unwrap_or_default());

@@ -22,10 +22,10 @@ const FULL: u8 = 4;
 static TAKEN: AtomicU8 = AtomicU8::new(0);
 /// The parts that a panic has given back while a question was open.
 static LOST: AtomicU8 = AtomicU8::new(0);
-/// When the panic was reported; `None` while it is.
+/// The time of the report of a panic; `None` while it is reported.
 static REPORTED: Mutex<Option<Instant>> = Mutex::new(None);
-/// How long after the report the terminal is taken again. A program that ends because of the panic has ended by then, and
-/// a person has seen the report.
+/// The time from the report of a panic until the terminal is taken again. A program that ends because of the panic has ended
+/// by then, and a person has seen the report.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Modes of the terminal, until this value is dropped.
@@ -85,7 +85,7 @@ fn leave(bits: u8) {
     }
 }
 
-/// Whether a panic has given the terminal back: `None`, or whether it can be taken again.
+/// `None` unless a panic has given the terminal back; then `true` if it can be taken again.
 pub(super) fn lost() -> Option<bool> {
     let reported = *REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
     (LOST.load(Ordering::SeqCst) != 0).then(|| reported.is_some_and(|at| at.elapsed() >= PAUSE))
@@ -143,7 +143,7 @@ mod signals {
         .collect()
     });
 
-    /// Whether no question is open.
+    /// `true` while no question is open.
     static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
     pub(super) fn listen(open: bool) {
@@ -165,7 +165,7 @@ mod signals {
         }
     }
 
-    /// Whether the program handles the signal itself; `None` where the system does not say.
+    /// Returns `true` if the program handles the signal itself; `None` where the system does not say.
     fn is_caught(signal: i32) -> Option<bool> {
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let mask = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
@@ -186,7 +186,7 @@ impl Signals {
         Self(())
     }
 
-    /// Whether a signal has come that ends the program.
+    /// Returns `true` if a signal has come that ends the program.
     pub(super) fn came() -> bool {
         #[cfg(unix)]
         return signals::came();

@@ -121,7 +121,7 @@ fn filled(result: &Value, strangers: &dyn Fn(&str) -> String) -> Value {
     }
 }
 
-/// Whether a stranger can write in a result.
+/// Returns `true` if a stranger can write in a result.
 fn has_place(result: &Value) -> bool {
     result.to_string().contains("<<")
 }

@@ -78,7 +78,7 @@ struct EditConfig {
 #[serde(deny_unknown_fields)]
 struct RestartServer {
     host: String,
-    /// How long it takes.
+    /// The time that it takes, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     takes_s: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Which store a URL means.
+//! The store that a URL means.
 
 use countersign::BoxError;
 use countersign::ledger::Ledger;

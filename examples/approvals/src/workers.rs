@@ -17,7 +17,7 @@ use crate::runs::Requester;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The number of pending runs that are checked, newest first.
 const LOOK_THROUGH: u32 = 1_000;
-/// How long a run is left alone after its n-th error: 2, 4, 8 … seconds, and at most this.
+/// The time for which a run is left alone after its n-th error: 2, 4, 8 … seconds, and at most this.
 const LATEST: Duration = Duration::from_secs(300);
 
 /// Resumes runs, this many at a time, until `stop`. Runs in progress are completed.

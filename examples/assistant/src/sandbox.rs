@@ -20,7 +20,7 @@ pub(crate) struct Sandbox {
     named: PathBuf,
 }
 
-/// Why a path is refused. The text is for the model, and contains only what the model sent.
+/// The refusal of a path. Its text is for the model, and contains only what the model sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The path is empty, or has a backslash or a control character, which tools and people may interpret differently.

@@ -26,7 +26,7 @@ use crate::sandbox::Sandbox;
 const MOST_ENTRIES: usize = 500;
 /// The maximum number of bytes of a file that are read.
 const MOST_BYTES: u64 = 64 * 1024;
-/// How many lines of a file that is deleted are shown.
+/// The number of lines that are shown of a file that is deleted.
 const FIRST_LINES: usize = 5;
 
 /// The toolset. File operations block, so each tool runs on a blocking thread.

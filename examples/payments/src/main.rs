@@ -1,7 +1,8 @@
-//! Where the values of a call come from: an agent with a mail tool, a web tool and a payment tool, behind a file of rules.
+//! An agent that pays, behind rules about where the values of a call come from.
 //!
-//! The same payment runs unasked when the user has named it, is asked about when a page has named the account, and is
-//! denied when the amount is strange, too. The model is scripted: it does whatever it read last.
+//! It has a mail tool, a web tool and a payment tool. If the user has named the account and the amount, the payment runs
+//! unasked. If a page has named the account, a person is asked. If a page has named the amount, too, the payment is denied.
+//! The model is scripted: it does whatever it read last.
 //!
 //! ```console
 //! $ cargo run -p payments

@@ -29,7 +29,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Row>, String> {
     lines.map(row).collect()
 }
 
-/// How many rows of a group are asked about or denied, and how many rows it has.
+/// The number of rows of a group that are asked about or denied, and how many rows it has.
 pub(crate) type Share = (usize, usize);
 
 /// The score of a policy over some rows.

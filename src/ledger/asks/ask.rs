@@ -93,29 +93,30 @@ pub struct Ask {
     pub(crate) principal: Option<String>,
     pub(crate) idempotent: bool,
     pub(crate) quorum: Quorum,
-    /// How long the ask may be pending, in milliseconds.
+    /// The time for which the ask may be pending, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_in: Option<Millis>,
-    /// How long an approval is valid, in milliseconds; `Millis::MAX` means for ever, and `None` the ledger's default.
+    /// The time for which an approval is valid, in milliseconds; `Millis::MAX` means for ever, and `None` the ledger's
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) valid_for: Option<Millis>,
-    /// Why the call is asked about again after it was approved.
+    /// The reason why the call is asked about again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
     /// Set when a person has denied the same call earlier in this run (rule D11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied_before: Option<DeniedBefore>,
-    /// Where the call is made, as the ledger that parks the ask knows it: the scopes of grants.
+    /// The place where the call is made, as the ledger that parks the ask knows it: the scopes of grants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     project: Option<Project>,
-    /// Where the values of the arguments come from; empty if it is not recorded.
+    /// The origins of the values of the arguments; empty if they are not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) origins: Vec<ValueOrigin>,
 }
 
-/// How many people must approve an ask, and whether the requester may be one of them. By default one approval is
+/// The number of people who must approve an ask, and whether the requester may be one of them. By default one approval is
 /// enough, and the first answer is the decision.
 ///
 /// ```
@@ -136,7 +137,7 @@ pub struct Ask {
 pub struct Quorum {
     /// The number of distinct people who must approve.
     pub approvals: u32,
-    /// Whether the requester is excluded from approving.
+    /// `true` if the requester is excluded from approving.
     #[serde(default)]
     pub not_the_requester: bool,
 }
@@ -148,14 +149,14 @@ impl Default for Quorum {
 }
 
 impl Quorum {
-    /// Whether a denial still overrides an approval that is not claimed yet: where several have to agree, any of them
-    /// can stop the call.
+    /// Returns `true` if a denial still overrides an approval that is not claimed yet: where several have to agree, any
+    /// of them can stop the call.
     pub(in crate::ledger) fn has_veto(self) -> bool {
         self.approvals > 1
     }
 
-    /// Whether this person may not approve. Where the requester is excluded and has no name, everyone is refused, as
-    /// anyone might be the requester: nothing fails open (rule D4).
+    /// Returns `true` if this person may not approve. Where the requester is excluded and has no name, everyone is
+    /// refused, as anyone might be the requester: nothing fails open (rule D4).
     ///
     /// | excluded | requester | approver | refused |
     /// |---|---|---|---|
@@ -235,7 +236,7 @@ impl Ask {
         self
     }
 
-    /// Where the values of the arguments come from; empty if it is not recorded.
+    /// The origins of the values of the arguments; empty if they are not recorded.
     #[must_use]
     pub fn origins(&self) -> &[ValueOrigin] {
         &self.origins
@@ -383,7 +384,7 @@ impl Ask {
         self.principal.as_deref()
     }
 
-    /// How many people must approve the call, and whether the requester may: the strictest of what was set with
+    /// The number of people who must approve the call, and whether the requester may: the strictest of what was set with
     /// [`with_quorum`](Self::with_quorum) and of what the questions demand.
     ///
     /// ```
@@ -423,7 +424,8 @@ impl Ask {
         people.is_empty() || people.iter().any(is_one)
     }
 
-    /// How many more people have to approve the ask beside these. Each question counts those who may answer it.
+    /// The number of people who still have to approve the ask, besides these. Each question counts those who may answer
+    /// it.
     pub(super) fn missing(&self, by: &[String], names: &Names) -> u32 {
         let count = |people: Option<&People>| {
             let of = people.and_then(|it| it.approvers.as_ref());
@@ -452,7 +454,7 @@ impl Ask {
         &self.path
     }
 
-    /// How often a person has denied the same call earlier in this run (rule D11); `None` when no one has.
+    /// The earlier denials of the same call in this run by a person (rule D11); `None` if there are none.
     #[must_use]
     pub fn denied_before(&self) -> Option<&DeniedBefore> {
         self.denied_before.as_ref()

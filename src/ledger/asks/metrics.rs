@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::ask::Millis;
-use super::record::{RAN_UNAPPROVED, Record};
+use super::record::{AskRecord, RAN_UNAPPROVED};
 use crate::decision::Question;
 use crate::handler::is_policy;
 use crate::telemetry;
@@ -25,7 +25,7 @@ pub(in crate::ledger) struct EndedAsk {
 impl EndedAsk {
     /// `None` for an event that is not the end of an ask: also for what happens to an ask after its decision, and for
     /// the records of calls that no layer has asked about.
-    pub(in crate::ledger) fn of(record: &Record, event: &str, now: Millis) -> Option<Self> {
+    pub(in crate::ledger) fn of(record: &AskRecord, event: &str, now: Millis) -> Option<Self> {
         if !telemetry::EXPORTS {
             return None;
         }

@@ -9,7 +9,7 @@
 //! | executed, released, expired, cancelled, closed | is over | – |
 //!
 //! A closed ask whose call has run all the same, outside of the ledger, says so
-//! ([`Record::ran_unapproved`]).
+//! ([`AskRecord::ran_unapproved`]).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub enum AskState {
     Expired,
     /// The ask was cancelled. The call does not run.
     Cancelled,
-    /// The call got its result without running, or it ran [although no one had approved it](Record::ran_unapproved).
+    /// The call got its result without running, or it ran [although no one had approved it](AskRecord::ran_unapproved).
     Closed,
 }
 
@@ -114,7 +114,7 @@ pub struct LedgerDecision {
     pub answer: Answer,
     /// The people who decided: several, where the quorum needs several.
     pub by: Vec<String>,
-    /// When the decision was made, in milliseconds since 1970 by the store's clock.
+    /// The time when the decision was made, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
     /// The grant that gave the answer in advance, if no person was asked; `by` are its makers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,8 @@ pub struct LedgerDecision {
 }
 
 impl LedgerDecision {
-    /// Who decided, as it is shown and logged: the names, or `by grant G of ann, 2026-11-20` for an answer in advance.
+    /// The line that says who decided, as it is shown and logged: the names, or `by grant G of ann, 2026-11-20` for an answer
+    /// in advance.
     ///
     /// A line that begins with `by grant ` is always about a grant, as no person can decide under a name that begins so
     /// ([`Decided::BlankName`](crate::ledger::Decided::BlankName), rule L1).
@@ -139,7 +140,7 @@ impl LedgerDecision {
         }
     }
 
-    /// Who decided, for a list: each name, or the one [line](Self::by_line) of a grant.
+    /// The lines that say who decided, for a list: each name, or the one [line](Self::by_line) of a grant.
     #[must_use]
     pub fn by_lines(&self) -> Vec<String> {
         match self.grant {
@@ -155,7 +156,7 @@ impl LedgerDecision {
 pub struct GrantUse {
     /// The id of the grant.
     pub id: String,
-    /// When the grant was made, in milliseconds since 1970 by the store's clock.
+    /// The time when the grant was made, in milliseconds since 1970 by the store's clock.
     pub made_at: Millis,
 }
 
@@ -171,7 +172,7 @@ pub struct Vote {
     /// The answer that this person gave.
     #[serde(rename = "verdict")]
     pub answer: Answer,
-    /// When the vote was given, in milliseconds since 1970 by the store's clock.
+    /// The time when the vote was given, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
 }
 
@@ -181,10 +182,10 @@ pub struct Vote {
 pub struct ClaimRecord {
     /// The name of the worker.
     pub worker: String,
-    /// When the claim was made, by the store's clock; `None` in claims that earlier versions wrote.
+    /// The time when the claim was made, by the store's clock; `None` in claims that earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// When the lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
+    /// The end of the lease unless it is renewed, in milliseconds since 1970 by the store's clock.
     pub until: Millis,
 }
 
@@ -209,20 +210,20 @@ pub struct ClaimRecord {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Record {
+pub struct AskRecord {
     /// The ask as it was parked.
     pub ask: Ask,
     /// The fingerprint of the ask: an answer with another one is refused (rule L0).
     pub fingerprint: String,
     /// The state of the ask.
     pub state: AskState,
-    /// When the ask was parked, by the store's clock.
+    /// The time when the ask was parked, by the store's clock.
     pub parked_at: Millis,
-    /// When a pending ask expires, by the store's clock; `None` means never.
+    /// The time when a pending ask expires, by the store's clock; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
-    /// How long an approval is valid, in milliseconds from its oldest vote to the claim (rule A8); `None` means for
-    /// ever.
+    /// The time for which an approval is valid, in milliseconds from its oldest vote to the claim (rule A8); `None`
+    /// means for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<Millis>,
     /// The approvals and results so far, at most one for each person.
@@ -231,7 +232,7 @@ pub struct Record {
     /// The decision, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<LedgerDecision>,
-    /// Who cancelled the ask, if it was cancelled.
+    /// The person who cancelled the ask, if it was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<String>,
     /// The latest claim on the call; `None` before the first.
@@ -244,8 +245,8 @@ pub struct Record {
     /// if its call [ran unapproved](Self::ran_unapproved).
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Value>,
-    /// When the record last changed, apart from renewed leases, by the store's clock. A record that time alone has changed
-    /// ([`due_at`](Self::due_at)) is dated at that time.
+    /// The time when the record last changed, apart from renewed leases, by the store's clock. A record that time alone
+    /// has changed ([`due_at`](Self::due_at)) is dated at that time.
     pub changed_at: Millis,
 }
 
@@ -254,10 +255,10 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
     Value::deserialize(deserializer).map(Some)
 }
 
-/// How far the clocks of processes that share a store may be apart, in milliseconds.
+/// The largest distance between the clocks of processes that share a store, in milliseconds.
 const MAX_SKEW: Millis = 60_000;
 
-impl Record {
+impl AskRecord {
     /// Returns `true` if the call was denied, by a person or a policy.
     #[must_use]
     pub fn is_denied(&self) -> bool {
@@ -305,8 +306,8 @@ impl Record {
         }
     }
 
-    /// When time alone changes the state next, by the store's clock: a pending ask expires, or the lease of a claim
-    /// ends. `None` when neither can happen.
+    /// The time of the next change that time alone makes, by the store's clock: a pending ask expires, or the lease of a
+    /// claim ends. `None` when neither can happen.
     #[must_use]
     pub fn due_at(&self) -> Option<Millis> {
         match self.state {

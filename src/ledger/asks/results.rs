@@ -32,7 +32,7 @@ pub struct Winner {
     pub by: Vec<String>,
     /// The answer that they gave.
     pub decision: Answer,
-    /// When the decision was made, in milliseconds since 1970 by the store's clock.
+    /// The time when the decision was made, in milliseconds since 1970 by the store's clock.
     pub at: Millis,
 }
 
@@ -63,9 +63,9 @@ pub enum Decided {
     },
     /// The approval is recorded as a vote; the quorum needs more of them.
     Recorded {
-        /// How many people have approved the same arguments.
+        /// The number of people who have approved the same arguments.
         approvals: u32,
-        /// How many people must approve them.
+        /// The number of people who must approve them.
         needed: u32,
         /// `true` if the same person had given the same answer before.
         again: bool,
@@ -124,7 +124,7 @@ pub enum Claimed {
     Held {
         /// The name of that worker.
         by: String,
-        /// When its lease ends unless it is renewed, in milliseconds since 1970 by the store's clock.
+        /// The end of its lease unless it is renewed, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
     /// The call has been executed, or was answered with a result in place of an execution.
@@ -175,7 +175,7 @@ pub enum Claimed {
 pub enum Renewed {
     /// The lease has been extended.
     Renewed {
-        /// When the lease ends now, in milliseconds since 1970 by the store's clock.
+        /// The end of the lease from now on, in milliseconds since 1970 by the store's clock.
         until: Millis,
     },
     /// A later claim has superseded this one, or the ask is not being executed any more.

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::ask::Millis;
 use super::names::Names;
-use super::record::{AskState, ClaimRecord, LedgerDecision, RAN_UNAPPROVED, Record, Vote};
+use super::record::{AskRecord, AskState, ClaimRecord, LedgerDecision, RAN_UNAPPROVED, Vote};
 use super::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 use crate::deferred::Answer;
 
@@ -47,7 +47,7 @@ pub(in crate::ledger) struct Deciding {
 ///
 /// The change is dated at the deadline and not when it was noticed, so that every reader sees the same record, before
 /// and after a transaction has stored the change.
-pub(in crate::ledger) fn pass_time(record: &mut Record, now: Millis) -> Option<&'static str> {
+pub(in crate::ledger) fn pass_time(record: &mut AskRecord, now: Millis) -> Option<&'static str> {
     let due = record.due_at().filter(|due| *due <= now)?;
     let (state, event) = match record.state {
         AskState::Pending => (AskState::Expired, "expired"),
@@ -63,7 +63,7 @@ pub(in crate::ledger) fn pass_time(record: &mut Record, now: Millis) -> Option<&
 /// Decides an ask, or adds a vote where the quorum needs more. The first decision counts, with one exception: where
 /// several people have to agree, a denial overrides their approval or result until the call is claimed.
 pub(in crate::ledger) fn decide(
-    record: &mut Record,
+    record: &mut AskRecord,
     deciding: &Deciding,
     names: &Names,
     now: Millis,
@@ -123,7 +123,7 @@ pub(in crate::ledger) fn decide(
 }
 
 /// A digest of what an answer proposes, by which equal votes are counted. `None` for a denial, as one denial is enough.
-fn proposal(record: &Record, answer: &Answer) -> Option<String> {
+fn proposal(record: &AskRecord, answer: &Answer) -> Option<String> {
     match answer {
         Answer::Approve { args: None } => Some(record.fingerprint.clone()),
         Answer::Approve { args: Some(args) } => Some(record.ask.fingerprint_with(args)),
@@ -137,7 +137,7 @@ fn proposal(record: &Record, answer: &Answer) -> Option<String> {
 /// Adds a vote and returns whether it is new. Each person has one vote: a vote for another proposal replaces the
 /// earlier one. Votes that are too old for a claim are removed.
 fn vote(
-    record: &mut Record,
+    record: &mut AskRecord,
     deciding: &Deciding,
     proposal: &str,
     names: &Names,
@@ -157,7 +157,7 @@ fn vote(
 }
 
 /// The time of the oldest vote for the approval, from which its age is counted. `None` when the ask is not approved.
-fn approved_since(record: &Record) -> Option<Millis> {
+fn approved_since(record: &AskRecord) -> Option<Millis> {
     let decision = record.decision.as_ref()?;
     let proposal = match &decision.answer {
         Answer::Approve { .. } => proposal(record, &decision.answer)?,
@@ -169,12 +169,12 @@ fn approved_since(record: &Record) -> Option<Millis> {
 
 /// The last time at which an approval may be claimed; `None` when the ask is not approved, or the approval does not
 /// age.
-pub(in crate::ledger) fn approved_until(record: &Record) -> Option<Millis> {
+pub(in crate::ledger) fn approved_until(record: &AskRecord) -> Option<Millis> {
     Some(approved_since(record)?.saturating_add(record.valid_for?).saturating_sub(1))
 }
 
 /// Tells whether those who approved the ask may not approve it any more, or are too few.
-fn has_left(record: &Record, names: &Names) -> bool {
+fn has_left(record: &AskRecord, names: &Names) -> bool {
     let by = record.decision.as_ref().map(|decision| &*decision.by);
     !record.ask.is_approved_by(by.unwrap_or_default(), names)
 }
@@ -187,7 +187,7 @@ fn count(people: &[String]) -> u32 {
 /// used: a decided ask expires by that, and an unknown one stays unknown, as its call may have run. The same holds for one
 /// by people who are not enough any more, as one has left a group.
 pub(in crate::ledger) fn claim(
-    record: &mut Record,
+    record: &mut AskRecord,
     (worker, lease): (&str, Millis),
     names: &Names,
     now: Millis,
@@ -220,7 +220,8 @@ pub(in crate::ledger) fn claim(
         Some(Answer::Deny { .. }) | None => return Claimed::Denied { state: record.state },
     }
     let may_have_run = record.state == AskState::Unknown;
-    let is_of_future = record.decision.as_ref().is_some_and(|it| Record::is_of_future(it.at, now));
+    let is_of_future =
+        record.decision.as_ref().is_some_and(|it| AskRecord::is_of_future(it.at, now));
     let aged = approved_since(record).filter(|at| is_of_future || record.is_over(*at, now));
     if aged.is_some() || has_left(record, names) {
         if !may_have_run {
@@ -250,7 +251,7 @@ pub(in crate::ledger) fn claim(
 /// happened. The state goes back from unknown to claimed, and that is logged, since people may have been shown the call
 /// as unknown.
 pub(in crate::ledger) fn renew(
-    record: &mut Record,
+    record: &mut AskRecord,
     token: u64,
     lease: Millis,
     now: Millis,
@@ -278,7 +279,7 @@ pub(in crate::ledger) fn renew(
 /// Only a claim that another one has superseded is refused: two workers may have run the call by then, and the record
 /// can hold one.
 pub(in crate::ledger) fn settle(
-    record: &mut Record,
+    record: &mut AskRecord,
     token: u64,
     outcome: &Value,
     released: bool,
@@ -302,7 +303,7 @@ pub(in crate::ledger) fn settle(
 }
 
 /// Makes the latest claim of an unknown ask stale, as another ask of the same call is claimed (rule L2).
-pub(in crate::ledger) fn supersede(record: &mut Record, now: Millis) -> bool {
+pub(in crate::ledger) fn supersede(record: &mut AskRecord, now: Millis) -> bool {
     if record.state != AskState::Unknown {
         return false;
     }
@@ -313,7 +314,7 @@ pub(in crate::ledger) fn supersede(record: &mut Record, now: Millis) -> bool {
 
 /// Cancels an ask that is pending, or approved and not claimed. A denial or a result is final: its call will not run,
 /// so there is nothing to cancel. A recorded decision stays in the record.
-pub(in crate::ledger) fn cancel(record: &mut Record, by: &str, now: Millis) -> Cancelled {
+pub(in crate::ledger) fn cancel(record: &mut AskRecord, by: &str, now: Millis) -> Cancelled {
     let answer = record.decision.as_ref().map(|decision| &decision.answer);
     match (record.state, answer) {
         (AskState::Pending, _) | (AskState::Decided, Some(Answer::Approve { .. })) => {
@@ -328,7 +329,7 @@ pub(in crate::ledger) fn cancel(record: &mut Record, by: &str, now: Millis) -> C
 }
 
 /// Closes a pending or decided ask whose call got its result without running. Returns whether the state has changed.
-pub(in crate::ledger) fn close(record: &mut Record, now: Millis) -> bool {
+pub(in crate::ledger) fn close(record: &mut AskRecord, now: Millis) -> bool {
     let open = matches!(record.state, AskState::Pending | AskState::Decided);
     if open {
         record.state = AskState::Closed;
@@ -341,7 +342,11 @@ pub(in crate::ledger) fn close(record: &mut Record, now: Millis) -> bool {
 /// the state has changed.
 ///
 /// An approval that was not claimed is void with it: its call has run already.
-pub(in crate::ledger) fn ran_unapproved(record: &mut Record, about: &Value, now: Millis) -> bool {
+pub(in crate::ledger) fn ran_unapproved(
+    record: &mut AskRecord,
+    about: &Value,
+    now: Millis,
+) -> bool {
     let open = close(record, now);
     if open {
         record.outcome = Some(json!({ RAN_UNAPPROVED: about }));

@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::ask::Millis;
-use super::record::{AskState, Record, Vote};
+use super::record::{AskRecord, AskState, Vote};
 use crate::args::Args;
 use crate::call::ToolCall;
 use crate::deferred::Answer;
@@ -16,7 +16,7 @@ use crate::show::{
     AnswerView, AskView, CallView, ClaimView, Limits, OutcomeView, ProposalView, short,
 };
 
-impl Record {
+impl AskRecord {
     /// The ask as a person is shown it at this time of the store: which votes count depends on it (rule A8).
     ///
     /// Every surface is made from this and adds what is its own: an inbox whether its reader may decide, a terminal the

@@ -40,7 +40,7 @@ use crate::ledger::scope::GrantError;
 use crate::ledger::scope::GrantScope;
 use crate::outcome::DeferralKind;
 
-/// How long a grant is valid by default: 12 hours.
+/// The time for which a grant is valid by default: 12 hours.
 const VALID_FOR: Millis = 12 * 3600 * 1000;
 
 /// The beginning of the names of pins that hold the digests of previews.
@@ -52,7 +52,7 @@ const CONTENT: &str = "content of ";
 /// The beginning of the names of pins that hold where the paths of arguments lead to.
 const PATH: &str = "path of ";
 
-/// How many files the sentence of a grant names.
+/// The number of files that the sentence of a grant names.
 const MAX_NAMED: usize = 3;
 
 /// A question that a grant answers.
@@ -278,7 +278,7 @@ impl Grant {
         &self.tool
     }
 
-    /// Where the grant holds: in a run, a session or a project.
+    /// The scope of the grant: a run, a session or a project.
     #[must_use]
     pub fn scope(&self) -> &GrantScope {
         &self.scope
@@ -302,7 +302,7 @@ impl Grant {
         &self.agent
     }
 
-    /// How long the grant is valid, in milliseconds from when it is made.
+    /// The time for which the grant is valid, in milliseconds from when it is made.
     #[must_use]
     pub fn valid_for(&self) -> Millis {
         self.valid_for
@@ -410,7 +410,7 @@ impl Grant {
         &self.files
     }
 
-    /// Whether the grant answers this call of an agent, apart from its scope, age and uses (rules G1, G2).
+    /// Returns `true` if the grant answers this call of an agent, apart from its scope, age and uses (rules G1, G2).
     pub(in crate::ledger) fn covers(&self, ask: &Ask, agent: &str, names: &Names) -> bool {
         let below = || agent.strip_prefix(&*self.agent).is_some_and(|rest| rest.starts_with('/'));
         let requester = match (&self.requester, ask.principal()) {
@@ -427,7 +427,7 @@ impl Grant {
             && self.pattern.fits(ask.args(), &for_people)
     }
 
-    /// Whether the grant answers only calls with the arguments of the original, and with its previews.
+    /// Returns `true` if the grant answers only calls with the arguments of the original, and with its previews.
     pub(super) fn is_exact(&self) -> bool {
         !self.any_content && self.pattern.is_exact()
     }
@@ -499,7 +499,7 @@ pub(in crate::ledger) fn agent_of(ask: &Ask) -> &str {
     ask.path().rsplit_once('/').map_or("", |(agent, _)| agent)
 }
 
-/// Why no grant answers such a call; `None` if one may (rule G2).
+/// The reason why no grant answers such a call; `None` if one may (rule G2).
 fn refusal(ask: &Ask) -> Option<&'static str> {
     let is = |metadata: &Map<String, Value>, key: &str| {
         metadata.get(key).is_some_and(|value| *value != Value::Bool(false) && !value.is_null())

@@ -32,7 +32,7 @@ use super::record;
 use super::record::{GrantRecord, GrantState, column, note, row_id};
 use crate::deferred::Answer;
 use crate::ledger::asks::ask::{Ask, Millis};
-use crate::ledger::asks::record::{AskState, Record};
+use crate::ledger::asks::record::{AskRecord, AskState};
 use crate::ledger::asks::results::{Claimed, Decided};
 use crate::ledger::asks::transitions;
 use crate::ledger::asks::transitions::Deciding;
@@ -245,7 +245,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`]; nothing has changed.
-    pub async fn answer_by_grant(&self, ask: &Ask) -> Result<Option<Record>, LedgerError> {
+    pub async fn answer_by_grant(&self, ask: &Ask) -> Result<Option<AskRecord>, LedgerError> {
         self.answer_in_scope(ask, grant::agent_of(ask)).await
     }
 
@@ -253,7 +253,7 @@ impl Ledger {
         &self,
         ask: &Ask,
         agent: &str,
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         answer_since(self, ask, agent, &Since::default()).await
     }
 
@@ -288,7 +288,7 @@ async fn answer(
     ask: &Ask,
     agent: &str,
     since: &Since,
-) -> Result<Option<Record>, LedgerError> {
+) -> Result<Option<AskRecord>, LedgerError> {
     // An ask that a grant has answered before its worker died was parked then, and takes no second use.
     if let Some(record) = ledger.get(ask.id()).await? {
         let by_grant = record.decision.as_ref().is_some_and(|decision| decision.grant.is_some());
@@ -320,7 +320,7 @@ async fn answer(
 /// The asks about equal calls before.
 #[derive(Default)]
 pub(in crate::ledger) struct Since {
-    /// When a person denied the last one.
+    /// The time when a person denied the last one.
     pub(in crate::ledger) denied_at: Option<Millis>,
     /// The ask before this one: while it is open, no grant answers.
     pub(in crate::ledger) behind: Option<Predecessor>,
@@ -332,7 +332,7 @@ pub(in crate::ledger) async fn answer_since(
     ask: &Ask,
     agent: &str,
     since: &Since,
-) -> Result<Option<Record>, LedgerError> {
+) -> Result<Option<AskRecord>, LedgerError> {
     events::refuse_name(ask.run(), ask.id())?;
     let ask = ask.clone().made_in(ledger.session.as_deref(), ledger.project.as_ref());
     answer(ledger, &ask, agent, since).await
@@ -364,7 +364,7 @@ async fn use_of(
     ask: &Ask,
     agent: &str,
     (grant, behind): (&GrantRecord, Option<&Predecessor>),
-) -> Result<Option<Record>, LedgerError> {
+) -> Result<Option<AskRecord>, LedgerError> {
     if !files_hold(&grant.grant).await {
         return Ok(None);
     }
@@ -388,7 +388,7 @@ async fn use_of(
         if !grant.stands(now) || !grant.grant.covers(ask, agent, &ledger.names) {
             return Ok(None);
         }
-        let mut record = Record::new(ask.clone(), ledger.valid_for, now);
+        let mut record = AskRecord::new(ask.clone(), ledger.valid_for, now);
         let asked = record.clone();
         if !is_decided(ledger, &mut record, &grant, now) {
             return Ok(None);
@@ -410,7 +410,7 @@ async fn use_of(
 /// The makers vote one by one through the same function as people do. So a quorum of two is met by a grant of two
 /// makers, "not the requester" excludes a maker who is the requester, and a name that cannot be compared decides
 /// nothing.
-fn is_decided(ledger: &Ledger, record: &mut Record, grant: &GrantRecord, now: Millis) -> bool {
+fn is_decided(ledger: &Ledger, record: &mut AskRecord, grant: &GrantRecord, now: Millis) -> bool {
     for by in &grant.by {
         let deciding = Deciding {
             fingerprint: record.fingerprint.clone(),

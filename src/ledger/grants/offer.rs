@@ -18,7 +18,7 @@ use crate::show;
 /// The largest number of grants that are offered for a call in one place.
 const MOST: usize = 4;
 
-/// Where a person wants a grant to hold: in the session or in the project of the call.
+/// The place in which a person wants a grant to hold: the session or the project of the call.
 ///
 /// Exhaustive on purpose: a surface has to name every place.
 ///
@@ -222,7 +222,7 @@ impl GrantOffer {
     }
 }
 
-/// Whether the call is bound to what it changes: once it has run, the same call is another change.
+/// Returns `true` if the call is bound to what it changes: once it has run, the same call is another change.
 fn changes_a_file(ask: &Ask) -> bool {
     let previews = ask.questions().iter().flat_map(Question::previews);
     let mut pinned = previews.filter(|preview| preview.digest().is_some());

@@ -28,7 +28,7 @@ use crate::ledger::scope::GrantError;
 /// The largest number whose neighbours a double can tell apart. Larger ones fit no range.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What one field of the arguments may be.
+/// The values that one field of the arguments may have.
 ///
 /// ```
 /// use countersign::ledger::FieldPattern;
@@ -87,7 +87,7 @@ impl FieldPattern {
         Self(Shape::AnyText)
     }
 
-    /// Whether a value fits the pattern.
+    /// Returns `true` if a value fits the pattern.
     #[must_use]
     pub fn fits(&self, value: &Value) -> bool {
         match &self.0 {
@@ -173,7 +173,7 @@ impl ArgsPattern {
         }
     }
 
-    /// Whether the pattern leaves no field free.
+    /// Returns `true` if the pattern leaves no field free.
     pub(super) fn is_exact(&self) -> bool {
         self.class.is_none() && self.fields.is_empty()
     }
@@ -192,9 +192,9 @@ impl ArgsPattern {
         Ok(())
     }
 
-    /// Whether these arguments have exactly the original's fields, each equal to the original's or fitting its pattern.
-    /// Texts for people in these fields do not count, unless the pattern names them, and neither do the fields in which the
-    /// calls of the class differ: the layer has looked at them.
+    /// Returns `true` if these arguments have exactly the original's fields, each equal to the original's or fitting
+    /// its pattern. Texts for people in these fields do not count, unless the pattern names them, and neither do the
+    /// fields in which the calls of the class differ: the layer has looked at them.
     pub(in crate::ledger) fn fits(&self, args: &Args, for_people: &[String]) -> bool {
         if self.class.as_ref().is_some_and(GrantPattern::has_any_args) {
             return true;

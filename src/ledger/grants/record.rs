@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::grant::Grant;
 use crate::ledger::asks::ask::Millis;
-use crate::ledger::asks::record::{GrantUse, Record};
+use crate::ledger::asks::record::{AskRecord, GrantUse};
 use crate::ledger::error::LedgerError;
 use crate::ledger::logs::events::GRANTS;
 use crate::ledger::rows::codec::{VERSION, Writing, digest, keepable, logged};
@@ -87,18 +87,18 @@ pub struct GrantRecord {
     pub grant: Grant,
     /// The people whose vote the grant is.
     pub by: Vec<String>,
-    /// When the grant was made, by the store's clock.
+    /// The time when the grant was made, by the store's clock.
     pub made_at: Millis,
-    /// When the grant expires, by the store's clock: from then on it answers nothing.
+    /// The time when the grant expires, by the store's clock: from then on it answers nothing.
     pub until: Millis,
-    /// How many calls the grant has answered.
+    /// The number of calls that the grant has answered.
     pub used: u32,
-    /// When the grant last answered a call, by the store's clock.
+    /// The time when the grant last answered a call, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Millis>,
     /// The state of the grant, as it is recorded.
     pub state: GrantState,
-    /// Who revoked the grant, if it was revoked.
+    /// The person who revoked the grant, if it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_by: Option<String>,
 }
@@ -127,7 +127,7 @@ impl GrantRecord {
     }
 
     fn is_in_time(&self, now: Millis) -> bool {
-        now < self.until && !Record::is_of_future(self.made_at, now)
+        now < self.until && !AskRecord::is_of_future(self.made_at, now)
     }
 
     /// Returns `true` if an approval that the grant gave earlier may still be claimed at `now`. The use of the

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::ledger::scope::GrantError;
 
-/// How long a grant is valid, as people type it: a number with `s`, `m`, `h` or `d`, of at most 90 days.
+/// The time for which a grant is valid, as people type it: a number with `s`, `m`, `h` or `d`, of at most 90 days.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The last checkpoint, kept in a file beside the store (rule L8).
 //!
-//! A store that was put back to an earlier state as a whole is consistent in itself. What shows it is a value that was
-//! not put back with it: the place and the hash of an entry which the store no longer has.
+//! If a whole store is put back to an earlier state, it is consistent in itself, and nothing in it shows that. A file
+//! outside of the store does: it has the place and the hash of an entry that the store no longer has.
 
 use std::io::Write as _;
 use std::path::Path;

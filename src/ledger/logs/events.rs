@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::ledger::error::LedgerError;
 pub(in crate::ledger) use crate::ledger::stores::store::KEY;
 
-/// How many entries, or runs, one read of the store returns at most.
+/// The number of entries, or runs, that one read of the store returns at most.
 pub(in crate::ledger) const PAGE: u32 = 512;
 
 /// The name of the log of the checkpoints, which no run may have as its id.

@@ -1,8 +1,8 @@
 //! Replaying the transitions that a log tells about: an ask is decided once and executed once, and tokens rise.
 //!
-//! Each entry of a log may be genuine, and the log as a whole tell what a ledger would never have done: a row that was put
-//! back to an earlier state lets the next honest operation write a second decision, or a second claim with the token of
-//! the first. The table is that of `rules`.
+//! All entries of a log may be genuine, and still no ledger would have made them in this order. For example, if a row is put
+//! back to an earlier state, the next honest operation writes a second decision, or a second claim with the token of the
+//! first. So we check each entry against the transitions of [`transitions`](crate::ledger::asks::transitions):
 //!
 //! | event | from |
 //! |---|---|
@@ -40,7 +40,7 @@ struct LoggedRow {
     state: Option<AskState>,
     /// `true` if nothing may follow.
     over: bool,
-    /// How often a grant was used.
+    /// The number of times a grant was used.
     used: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Entries that are older than the key: they are known by the entry that added it.
+//! The entries that are older than the audit key: the entry that has added the key vouches for them.
 
 use serde_json::Value;
 

@@ -28,7 +28,7 @@ use super::run_record::row_id;
 use super::{key, run_record};
 use crate::ledger::asks::ask::{Ask, Millis};
 use crate::ledger::asks::metrics::EndedAsk;
-use crate::ledger::asks::record::{AskState, Record};
+use crate::ledger::asks::record::{AskRecord, AskState};
 use crate::ledger::asks::transitions;
 use crate::ledger::error::LedgerError;
 use crate::ledger::handle::Ledger;
@@ -131,7 +131,7 @@ pub(in crate::ledger) async fn change<T: Send>(
     ledger: &Ledger,
     id: &str,
     how: Transition<'_>,
-    mut change: impl FnMut(&mut Record, Millis) -> T + Send,
+    mut change: impl FnMut(&mut AskRecord, Millis) -> T + Send,
     event: impl Fn(&T) -> Option<&'static str> + Send + Sync,
 ) -> Result<Option<(T, bool)>, LedgerError> {
     let mut ids = vec![id.to_owned()];
@@ -173,8 +173,8 @@ pub(in crate::ledger) async fn change<T: Send>(
     .await
 }
 
-/// How far ahead of the clock an ask may be dated. Clocks of machines that are set by a network differ by less than a
-/// second; a clock that was set by hand may be an hour off.
+/// The time by which an ask may be dated ahead of the clock. Clocks of machines that are set by a network differ by
+/// less than a second; a clock that was set by hand may be an hour off.
 const MAX_AHEAD: Millis = 3_600_000;
 
 /// Refuses an ask that was changed at a time far ahead of this clock, and that a decision or a claim would take further
@@ -182,7 +182,7 @@ const MAX_AHEAD: Millis = 3_600_000;
 ///
 /// Where a store has no clock of its own, as a file in SQLite, each process brings one. An approval that a clock ten days
 /// ahead has dated would be valid for ten days longer than it may be.
-pub(in crate::ledger) fn refuse_ahead(record: &Record, now: Millis) -> Result<(), LedgerError> {
+pub(in crate::ledger) fn refuse_ahead(record: &AskRecord, now: Millis) -> Result<(), LedgerError> {
     let ahead = record.changed_at.saturating_sub(now);
     if ahead <= MAX_AHEAD || !matches!(record.state, AskState::Pending | AskState::Decided) {
         return Ok(());
@@ -201,7 +201,7 @@ fn found(
     how: &Transition<'_>,
     ledger: &Ledger,
     now: Millis,
-) -> Result<Option<(Record, bool)>, LedgerError> {
+) -> Result<Option<(AskRecord, bool)>, LedgerError> {
     let mut rows = rows.into_iter();
     let mut next = || rows.next().map_or(Ok(None), there);
     match next()? {
@@ -222,7 +222,7 @@ fn found(
             problem: problem.to_owned(),
         });
     }
-    Ok(Some((Record::new(ask, ledger.valid_for, now), true)))
+    Ok(Some((AskRecord::new(ask, ledger.valid_for, now), true)))
 }
 
 /// Closes the asks among these rows, after expiry was applied to each.

@@ -31,7 +31,7 @@ use sha2::{Digest as _, Sha256};
 use crate::args::depth;
 use crate::ledger::asks::ask::Millis;
 use crate::ledger::asks::metrics::EndedAsk;
-use crate::ledger::asks::record::{AskState, ClaimRecord, Record};
+use crate::ledger::asks::record::{AskRecord, AskState, ClaimRecord};
 use crate::ledger::asks::transitions;
 use crate::ledger::error::LedgerError;
 use crate::ledger::stores::entry::about;
@@ -64,8 +64,8 @@ const LEASE: &str = ",\"lease\":";
 /// The largest document of an ask or a run, in bytes: a size that every store can keep.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How deep the values of a document may be nested. serde_json reads at most 128 levels, so any value that was read
-/// from text fits, also inside of the levels that the document adds.
+/// The levels to which the values of a document may be nested. serde_json reads at most 128 levels, so any value that
+/// was read from text fits, also inside of the levels that the document adds.
 pub(super) const MAX_DEPTH: usize = 160;
 
 /// The longest id of a run, in bytes. It is in indexes, and PostgreSQL has the strictest limit: 2704 bytes for all
@@ -92,7 +92,7 @@ impl<'l> Writing<'l> {
     /// Adds the row of an ask, and an entry for an event, with the digest of the row.
     pub(in crate::ledger) fn note(
         &mut self,
-        record: &Record,
+        record: &AskRecord,
         event: &str,
         by: Option<&str>,
     ) -> Result<(), LedgerError> {
@@ -123,7 +123,7 @@ impl<'l> Writing<'l> {
     }
 
     /// Adds the row of an ask without an entry, as only the end of its lease has changed.
-    pub(in crate::ledger) fn renew(&mut self, record: &Record) -> Result<(), LedgerError> {
+    pub(in crate::ledger) fn renew(&mut self, record: &AskRecord) -> Result<(), LedgerError> {
         self.replace(keepable(row_of(record, self.linker))?);
         Ok(())
     }
@@ -165,7 +165,7 @@ impl<'l> Writing<'l> {
 }
 
 /// The row of an ask in the version that this build writes.
-fn row_of(record: &Record, linker: &Linker) -> Row {
+fn row_of(record: &AskRecord, linker: &Linker) -> Row {
     let mut doc = json!({"version": VERSION, "ask": record});
     if let (false, Value::Object(doc)) = (record.ask.people().is_empty(), &mut doc) {
         doc.insert("needs".to_owned(), json!([PEOPLE]));
@@ -342,13 +342,13 @@ pub(in crate::ledger) fn check_run(run: &str) -> Result<(), LedgerError> {
 }
 
 /// Reads an ask from its row, after the row was compared with the last log entry about it (rule L8).
-pub(in crate::ledger) fn read(found: &Found, by: &Linker) -> Result<Record, LedgerError> {
+pub(in crate::ledger) fn read(found: &Found, by: &Linker) -> Result<AskRecord, LedgerError> {
     let row = &found.row;
     let unreadable = |problem: &dyn std::fmt::Display| LedgerError::unreadable(&row.id, problem);
     let earlier = as_logged(found, by)?;
     let mut doc = value(row, CLAIM)?;
     let ask = doc.get_mut("ask").map(Value::take).unwrap_or_default();
-    let record: Record = serde_json::from_value(ask).map_err(|error| unreadable(&error))?;
+    let record: AskRecord = serde_json::from_value(ask).map_err(|error| unreadable(&error))?;
     if record.ask.id() != row.id {
         return Err(LedgerError::changed(&row.id, "it holds another ask"));
     }
@@ -365,17 +365,17 @@ pub(in crate::ledger) fn read(found: &Found, by: &Linker) -> Result<Record, Ledg
     }
     let Some(body) = earlier else { return Ok(record) };
     let said = body.get("record").and_then(Value::as_str);
-    let beside = (row.kind, &*row.run, &*row.state, row.created_at);
-    let within = (RowKind::Ask, record.ask.run(), record.state.as_str(), record.parked_at);
+    let columns = (row.kind, &*row.run, &*row.state, row.created_at);
+    let recorded = (RowKind::Ask, record.ask.run(), record.state.as_str(), record.parked_at);
     match said {
         None => Err(LedgerError::changed(&row.id, "it is not in the log")),
-        Some(said) if said == earlier_digest(&record) && beside == within => Ok(record),
+        Some(said) if said == earlier_digest(&record) && columns == recorded => Ok(record),
         Some(_) => Err(LedgerError::changed(&row.id, DIFFERS)),
     }
 }
 
 /// The digest of an ask as entries of version 1 contain it: of the record without the end of its lease.
-fn earlier_digest(record: &Record) -> String {
+fn earlier_digest(record: &AskRecord) -> String {
     let mut value = json!(record);
     if let Some(claim) = value.get_mut("claim").and_then(Value::as_object_mut) {
         claim.remove("until");

@@ -27,7 +27,7 @@ pub(in crate::ledger) struct Counter {
 }
 
 impl Ledger {
-    /// How many calls a counter holds at most, so that its row stays small.
+    /// The number of calls that a counter holds at most, so that its row stays small.
     pub const MAX_COUNTED_CALLS: u32 = 10_000;
 
     /// Counts a call, and returns whether it is within the limit: at most `most` calls, and never more than 10 000,

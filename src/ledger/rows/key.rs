@@ -1,8 +1,8 @@
 //! The word of a store about its audit key: whether it has one, and which (rule L8).
 //!
-//! It is a row like any other, with an entry in a log of its own and the digest of the row in it, so that of two processes
-//! that open a new store at the same time one says it, and so that it is changed in one transaction with the entry that
-//! adds a key. The key itself is not in it: its id is a digest that only the key gives.
+//! It is a row like any other, with an entry in a log of its own. So if two processes open a new store at the same time,
+//! one of them writes the row, and a key is added in the same transaction as its entry. The row has the id of the key,
+//! which is a digest, and never the key itself.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

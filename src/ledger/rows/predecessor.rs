@@ -5,7 +5,7 @@ use super::run_record;
 use super::run_record::row_id;
 use crate::deferred::Answer;
 use crate::ledger::asks::ask::Ask;
-use crate::ledger::asks::record::{AskState, Record};
+use crate::ledger::asks::record::{AskRecord, AskState};
 use crate::ledger::asks::transitions;
 use crate::ledger::error::LedgerError;
 use crate::ledger::stores::store::Lookup;
@@ -34,7 +34,7 @@ impl Predecessor {
     pub(in crate::ledger) fn open(
         writing: &mut Writing<'_>,
         rows: Vec<Lookup>,
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         let mut rows = rows.into_iter();
         let mut next = || rows.next().map_or(Ok(None), there);
         let (Some(found), run) = (next()?, next()?) else { return Ok(None) };
@@ -49,7 +49,7 @@ impl Predecessor {
 }
 
 /// Returns `true` if an ask is pending, or has an answer that no call has used.
-pub(in crate::ledger) fn is_open(record: &Record, is_used: bool) -> bool {
+pub(in crate::ledger) fn is_open(record: &AskRecord, is_used: bool) -> bool {
     match record.state {
         AskState::Pending => true,
         AskState::Decided => !is_used,
@@ -59,7 +59,7 @@ pub(in crate::ledger) fn is_open(record: &Record, is_used: bool) -> bool {
 
 /// Returns `true` if no other ask may be parked beside this one: a person may still answer it, or a call may still
 /// run by it. A no, or a result in place of a run, that was not told yet lets nothing run.
-pub(in crate::ledger) fn holds_up(record: &Record, is_used: bool) -> bool {
+pub(in crate::ledger) fn holds_up(record: &AskRecord, is_used: bool) -> bool {
     let answer = record.decision.as_ref().map(|decision| &decision.answer);
     is_open(record, is_used) && matches!(answer, None | Some(Answer::Approve { .. }))
 }

@@ -41,7 +41,7 @@ pub struct RunRecord {
     version: u64,
     /// The id of the run.
     pub run: String,
-    /// How often the run was saved.
+    /// The number of times the run was saved.
     pub saved: u64,
     /// The snapshot of the run, a [`SuspendedRun`](crate::SuspendedRun) as JSON, or its result once it is over.
     pub state: Value,
@@ -59,7 +59,7 @@ pub struct RunRecord {
     pub claim: Option<ClaimRecord>,
     /// The token of the latest claim; 0 before the first.
     pub token: u64,
-    /// When the run was first saved, by the store's clock.
+    /// The time when the run was first saved, by the store's clock.
     pub saved_at: Millis,
 }
 
@@ -133,15 +133,15 @@ pub(in crate::ledger) fn read(found: &Found, by: &Linker) -> Result<RunRecord, L
     let Some(body) = earlier else { return Ok(record) };
     // The first version logged no digest of a chat that was created and not saved yet.
     let is_empty_chat = record.chat && record.saved == 0 && record.state.is_null();
-    let beside = (row.kind, &*row.run, &*row.state, row.created_at);
-    let within = (RowKind::Run, &*record.run, standing(&record), record.saved_at);
+    let columns = (row.kind, &*row.run, &*row.state, row.created_at);
+    let recorded = (RowKind::Run, &*record.run, standing(&record), record.saved_at);
     match body.get("state").and_then(Value::as_str) {
         None if is_empty_chat && row.kind == RowKind::Run => Ok(record),
         None => Err(LedgerError::changed(&row.id, "it is not in the log")),
         Some(said)
             if said == crate::args::digest(&record.state)
                 && body.get("saved").and_then(Value::as_u64) == Some(record.saved)
-                && beside == within =>
+                && columns == recorded =>
         {
             Ok(record)
         }

@@ -1,7 +1,6 @@
 //! The recorded decisions and executions of the pending calls of a suspended turn (rules L1 to L5).
 //!
-//! The ledger has decisions by ask, a turn needs answers by call. This is the way from one to the other, for a process
-//! that resumes:
+//! The ledger has decisions by ask, and a turn needs answers by call. When a process resumes a run, we translate:
 //!
 //! | ask | answer |
 //! |---|---|
@@ -23,7 +22,7 @@ use crate::deferred::{Answer, DeferredToolResults};
 use crate::error::Error;
 use crate::gate::MAY_HAVE_RUN;
 use crate::handler::POLICY;
-use crate::ledger::asks::record::{AskState, Record};
+use crate::ledger::asks::record::{AskRecord, AskState};
 use crate::ledger::error::LedgerError;
 use crate::ledger::handle::Ledger;
 use crate::outcome::{DeferralKind, Outcome};
@@ -82,7 +81,7 @@ impl Turn {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the ledger cannot be read.
-    pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
+    pub async fn asks(&self, suspended: &SuspendedTurn) -> Result<Vec<(String, AskRecord)>, Error> {
         match self.configured_ledger() {
             Some(ledger) => asks(ledger, suspended).await,
             None => Ok(Vec::new()),
@@ -91,7 +90,10 @@ impl Turn {
 }
 
 /// The records of the pending calls, and of those of the agents behind them, each with the id of its call.
-async fn asks(ledger: &Ledger, suspended: &SuspendedTurn) -> Result<Vec<(String, Record)>, Error> {
+async fn asks(
+    ledger: &Ledger,
+    suspended: &SuspendedTurn,
+) -> Result<Vec<(String, AskRecord)>, Error> {
     let mut found = Vec::new();
     let open = open_asks(suspended, ledger).into_iter();
     for OpenAsk { id, ask, .. } in open.filter(|open| open.kind.is_some()) {
@@ -136,7 +138,11 @@ async fn decide(
 }
 
 /// Sets the answer of a call to the decision on its ask; a call without a decision gets none.
-fn decided(answers: &mut DeferredToolResults, (id, kind): (&str, DeferralKind), record: &Record) {
+fn decided(
+    answers: &mut DeferredToolResults,
+    (id, kind): (&str, DeferralKind),
+    record: &AskRecord,
+) {
     let mut set = |answer: &Answer, by: &str| answers.set_answer(id, kind, answer, by);
     match (&record.decision, record.state) {
         // The deadline has passed. An expired ask with a decision is another case: its approval was too old when it was
@@ -179,7 +185,7 @@ pub(crate) async fn recorded(
 /// The outcome of an execution that was started, which is unknown where none is recorded; `None` when none was started.
 ///
 /// For a run that is given up: what was started has an outcome or an unknown end, and the model must be told which.
-fn came_of(record: &Record) -> Option<Outcome> {
+fn came_of(record: &AskRecord) -> Option<Outcome> {
     let unknown = || Outcome::unknown(MAY_HAVE_RUN);
     match record.state {
         AskState::Executed => {

@@ -31,7 +31,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::args::Args;
-use crate::call::{Journal, JournalClaim, JournalToken, Journaled, ask_anew, ask_to_repeat};
+use crate::call::{
+    ExecutionJournal, JournalClaim, JournalToken, JournaledCall, ask_anew, ask_to_repeat,
+};
 use crate::decision::Question;
 use crate::deferred::{Answer, CallAddress, PendingCall};
 use crate::error::BoxError;
@@ -48,7 +50,7 @@ use crate::turn::{Durability, Granted, ParkResult, Parking, Recorded, Shares};
 /// The name that is recorded for an answer that does not say whose it is.
 const UNNAMED: &str = "unnamed";
 
-/// Why a call is asked about again whose earlier execution has an unknown end.
+/// The reason why a call is asked about again whose earlier execution has an unknown end.
 const MAY_HAVE_RUN_ALREADY: &str = "it may have run already";
 
 impl Durability for Ledger {
@@ -140,9 +142,9 @@ impl Durability for Ledger {
         Box::pin(async move { Ok(self.close_all(asks).await?) })
     }
 
-    fn is_beside(&self, other: &dyn Durability) -> bool {
+    fn shares_store_with(&self, other: &dyn Durability) -> bool {
         let other: &dyn Any = other;
-        other.downcast_ref().is_some_and(|other| Self::is_beside(self, other))
+        other.downcast_ref().is_some_and(|other| Self::shares_store_with(self, other))
     }
 }
 
@@ -159,7 +161,7 @@ pub(super) fn withdrawn() -> Answer {
 /// its id. The inner error is the claim's result where the call must not run.
 async fn allowed(
     ledger: &Ledger,
-    call: &Journaled<'_>,
+    call: &JournaledCall<'_>,
 ) -> Result<Result<String, JournalClaim>, LedgerError> {
     let address = CallAddress::new(call.run_id, call.response, call.path, call.call_id);
     let (identity, args) = (call.identity.to_owned(), call.args.clone());
@@ -245,7 +247,7 @@ async fn outvoted(ledger: &Ledger, ask: &str, ran: bool) -> Result<Question, Led
     Ok(ask_anew(ask, format!("{left} Run it now?")))
 }
 
-async fn claim_it(ledger: &Ledger, call: Journaled<'_>) -> Result<JournalClaim, LedgerError> {
+async fn claim_it(ledger: &Ledger, call: JournaledCall<'_>) -> Result<JournalClaim, LedgerError> {
     let asked = call.approval.and_then(|approval| approval.ask.clone());
     let id = match asked {
         Some(id) => id,
@@ -323,8 +325,11 @@ async fn is_full(ledger: &Ledger, ask: &Ask, shares: &mut Shares) -> Result<bool
     Ok(false)
 }
 
-impl Journal for Ledger {
-    fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>> {
+impl ExecutionJournal for Ledger {
+    fn claim<'a>(
+        &'a self,
+        call: JournaledCall<'a>,
+    ) -> BoxFuture<'a, Result<JournalClaim, BoxError>> {
         Box::pin(async move { claim_it(self, call).await.map_err(Into::into) })
     }
 

@@ -116,9 +116,9 @@ pub enum Acquired {
     Held {
         /// The name of that worker.
         by: String,
-        /// When it acquired the lease, by the store's clock; `None` in claims that earlier versions wrote.
+        /// The time when it acquired the lease, by the store's clock; `None` in claims that earlier versions wrote.
         since: Option<Millis>,
-        /// When its lease ends unless it is renewed, by the store's clock.
+        /// The end of its lease unless it is renewed, by the store's clock.
         until: Millis,
     },
     /// The run has ended, and is not resumed any more. A chat never ends.

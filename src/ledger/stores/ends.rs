@@ -1,4 +1,4 @@
-//! The knowledge of a handle about its store: whether it was opened, and where its logs ended when the key was added.
+//! The state of a handle: whether its store was opened, and where its logs ended when the key was added.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -169,7 +169,7 @@ impl Linker {
         self.vouched.lock().accepted.contains(&content("", entry))
     }
 
-    /// How many entries a person has accepted.
+    /// The number of entries that a person has accepted.
     pub(in crate::ledger) fn taken(&self) -> usize {
         self.vouched.lock().accepted.len()
     }

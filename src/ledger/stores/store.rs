@@ -24,9 +24,10 @@ pub struct Row {
     /// The state of the ask ([`AskState::as_str`]), of the run (`waiting`, `over` or `chat`), or of
     /// the grant: a standing one has its key, by which it is found.
     pub state: String,
-    /// When it was first written, by the store's clock.
+    /// The time when it was first written, by the store's clock.
     pub created_at: Millis,
-    /// When time alone changes the state of an ask ([`Record::due_at`](crate::ledger::Record::due_at)); `None` for runs.
+    /// The time of the next change that time alone makes to an ask ([`AskRecord::due_at`](crate::ledger::AskRecord::due_at));
+    /// `None` for runs.
     pub due_at: Option<Millis>,
     /// The requester of an ask: at most the first 512 bytes of its [`principal`](crate::ledger::Ask::principal). Empty for asks
     /// without a principal, and for runs.
@@ -191,7 +192,7 @@ pub struct Dropped {
 /// call count: it must not send, print or count anything.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
-/// Which rows to list, newest first.
+/// The rows to list, newest first.
 ///
 /// ```
 /// use countersign::ledger::{Filter, RowKind};
@@ -210,7 +211,7 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
-/// Where a ledger keeps its rows and its log.
+/// A store of a ledger: its rows and its log.
 ///
 /// Transactions over the same row are serialized: the later one reads what the earlier one wrote. Transactions are
 /// atomic, and their writes are durable when the process is killed. Logs have no gaps: entry `n + 1` of a run is

@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use super::checkpoint::checkpoints;
 use crate::ledger::asks::ask::Millis;
-use crate::ledger::asks::record::{AskState, RAN_UNAPPROVED, Record};
+use crate::ledger::asks::record::{AskRecord, AskState, RAN_UNAPPROVED};
 use crate::ledger::broken::{Broken, LogChain};
 use crate::ledger::error::LedgerError;
 use crate::ledger::grants::record;
@@ -44,7 +44,7 @@ use crate::ledger::stores::entry::{ABOUT, about};
 use crate::ledger::stores::linker::{Linker, content};
 use crate::ledger::stores::store::{Entry, Filter, Found, RowKind};
 
-/// How often verification rereads a run that changes while it is read, before it gives up.
+/// The number of times that verification rereads a run that changes while it is read, before it gives up.
 const RETRIES: usize = 100;
 
 /// The problem of a log whose removed part was another one than a checkpoint, or an earlier check, has seen.
@@ -82,7 +82,7 @@ pub struct Verified {
     /// next [`Ledger::verify`]: a log that was cut or rewritten does not contain them any more.
     pub heads: BTreeMap<String, (i64, String)>,
     /// The number of calls that ran although no one had approved them
-    /// ([`Record::ran_unapproved`](crate::ledger::Record::ran_unapproved)), without those that [`Ledger::prune`] has removed.
+    /// ([`AskRecord::ran_unapproved`](crate::ledger::AskRecord::ran_unapproved)), without those that [`Ledger::prune`] has removed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub ran_unapproved: u64,
 }
@@ -324,7 +324,7 @@ pub(super) fn open_lease(found: &Found, by: &Linker) -> Option<Millis> {
 }
 
 /// Returns `true` if a second decision on an ask is one that the rules know: a denial, where several have to agree.
-fn is_veto(record: &Record) -> bool {
+fn is_veto(record: &AskRecord) -> bool {
     record.ask.quorum().has_veto() && record.is_denied()
 }
 

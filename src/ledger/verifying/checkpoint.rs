@@ -28,7 +28,7 @@ use crate::ledger::logs::vouching;
 use crate::ledger::rows::change::transact;
 use crate::ledger::stores::store::Entry;
 
-/// How many logs one entry notes the ends of, at most.
+/// The number of logs whose ends one entry has, at most.
 const AT_ONCE: usize = 512;
 
 /// Earlier ends of logs, by run: the place and the hash of the entry that was the last one then.
@@ -57,7 +57,7 @@ pub struct Checkpoint {
     /// The hash of that entry. Kept outside of the store, it shows whether the log of the checkpoints was cut or
     /// rewritten.
     pub head: String,
-    /// How many logs have new entries since the previous checkpoint.
+    /// The number of logs with new entries since the previous checkpoint.
     pub changed: u64,
 }
 

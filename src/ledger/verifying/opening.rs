@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::rekey;
 use super::rekey::Rekeyed;
-use crate::ledger::asks::record::Record;
+use crate::ledger::asks::record::AskRecord;
 use crate::ledger::error::LedgerError;
 use crate::ledger::handle::Ledger;
 use crate::ledger::logs::anchor;
@@ -261,7 +261,7 @@ impl Ledger {
     /// assert_eq!(keyed.asks_of(&keyless).await?[0].ask.tool(), "rm");
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
-    pub async fn asks_of(&self, keyless: &[Entry]) -> Result<Vec<Record>, LedgerError> {
+    pub async fn asks_of(&self, keyless: &[Entry]) -> Result<Vec<AskRecord>, LedgerError> {
         let linker = self.linker.taking(keyless);
         let about: BTreeSet<_> = keyless.iter().filter_map(Entry::about).collect();
         let mut asks = Vec::new();

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::audit::rows_of;
 use crate::deferred::Answer;
 use crate::ledger::asks::ask::Millis;
-use crate::ledger::asks::record::{AskState, Record};
+use crate::ledger::asks::record::{AskRecord, AskState};
 use crate::ledger::error::LedgerError;
 use crate::ledger::handle::{Ledger, millis};
 use crate::ledger::logs::events::{CHECKPOINTS, KEY, PAGE, REKEYS, is_dropped};
@@ -91,7 +91,7 @@ fn finished(run: &str, rows: &[Found], by: &Linker) -> Option<(Option<RunRecord>
         }
     }
     let ended = record.is_some();
-    let is_settled = |ask: &Record| match (ask.state, &ask.decision) {
+    let is_settled = |ask: &AskRecord| match (ask.state, &ask.decision) {
         (AskState::Pending | AskState::Claimed, _) => false,
         // The call may have run, and its worker may still settle it; once the run has ended, no one needs the outcome.
         (AskState::Unknown, _) => ended,

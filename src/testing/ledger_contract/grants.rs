@@ -6,7 +6,7 @@ use super::{LONG, MANY, SharedStore, missing, ok};
 use crate::decision::Decision;
 use crate::deferred::metadata::GRANTABLE;
 use crate::ledger::{
-    Ask, AskState, Claimed, Grant, GrantRecord, GrantScope, GrantState, Record, RevokedGrant,
+    Ask, AskRecord, AskState, Claimed, Grant, GrantRecord, GrantScope, GrantState, RevokedGrant,
 };
 
 pub(super) async fn check(place: &SharedStore) {
@@ -27,7 +27,7 @@ async fn granted(place: &SharedStore, tool: &str, uses: u32) -> GrantRecord {
     ok(place.ledger(0).make_grant(ok(grant).with_uses(uses), &["ann"]).await)
 }
 
-async fn answered(place: &SharedStore, n: usize, tool: &str) -> Option<Record> {
+async fn answered(place: &SharedStore, n: usize, tool: &str) -> Option<AskRecord> {
     let ledger = place.ledger(n).session("s1");
     ok(ledger.answer_by_grant(&asked(&format!("{tool} {n}"), tool)).await)
 }

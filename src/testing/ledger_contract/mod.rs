@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::args::Args;
 use crate::deferred::Answer;
-use crate::ledger::{Ask, Decided, Ledger, Record, Store};
+use crate::ledger::{Ask, AskRecord, Decided, Ledger, Store};
 
 /// Checks a store against the rules of the ledger. Run it in a runtime with several threads, so that concurrent
 /// operations really run in parallel.
@@ -140,7 +140,7 @@ fn fail(rule: &str) -> ! {
 struct Parked {
     ledger: Ledger,
     id: String,
-    record: Record,
+    record: AskRecord,
 }
 
 impl Parked {
@@ -149,7 +149,7 @@ impl Parked {
         ok(self.ledger.decide(&self.id, &self.record.fingerprint, who, answer).await)
     }
 
-    async fn now(&self) -> Record {
+    async fn now(&self) -> AskRecord {
         let record = ok(self.ledger.get(&self.id).await);
         assert!(record.is_some(), "L3: a parked ask is found");
         record.unwrap_or_else(missing)

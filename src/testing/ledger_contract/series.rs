@@ -8,7 +8,7 @@ use crate::decision::Decision;
 use crate::deferred::Answer;
 use crate::deferred::metadata::GRANTABLE;
 use crate::ledger::{
-    Acquired, Ask, AskSeries, AskState, Claimed, Grant, GrantScope, Ledger, NextAsk, Record,
+    Acquired, Ask, AskRecord, AskSeries, AskState, Claimed, Grant, GrantScope, Ledger, NextAsk,
 };
 
 pub(super) async fn check(place: &SharedStore) {
@@ -42,7 +42,7 @@ async fn next(ledger: &Ledger, key: &str) -> NextAsk {
     ok(series.next(&last, number(last.number().saturating_add(1)), None).await)
 }
 
-async fn parked(ledger: &Ledger, key: &str) -> Record {
+async fn parked(ledger: &Ledger, key: &str) -> AskRecord {
     match next(ledger, key).await {
         NextAsk::Parked(record) => Some(*record),
         NextAsk::Granted(_) | NextAsk::Open(_) | NextAsk::Denied(_) => None,
@@ -50,7 +50,7 @@ async fn parked(ledger: &Ledger, key: &str) -> Record {
     .unwrap_or_else(missing)
 }
 
-async fn decide(ledger: &Ledger, record: &Record, answer: Answer) {
+async fn decide(ledger: &Ledger, record: &AskRecord, answer: Answer) {
     ok(ledger.decide(record.ask.id(), &record.fingerprint, "bob", answer).await);
 }
 

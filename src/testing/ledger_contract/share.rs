@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{SharedStore, deny, ok};
-use crate::ledger::{Ask, Ledger, Record};
+use crate::ledger::{Ask, AskRecord, Ledger};
 
 /// The share in these checks.
 const SHARE: u32 = 3;
@@ -18,7 +18,7 @@ fn asked(name: &str, n: usize) -> Ask {
     Ask::new(format!("share {name} {n}"), "root/c1", "pay").with_principal(name)
 }
 
-async fn park(ledger: &Ledger, ask: Ask) -> Option<Record> {
+async fn park(ledger: &Ledger, ask: Ask) -> Option<AskRecord> {
     ok(ledger.park_within(ask, SHARE).await)
 }
 

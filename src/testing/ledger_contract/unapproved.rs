@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{LONG, SharedStore, approve, ask, deny, ok};
-use crate::ledger::{Ask, AskState, Claimed, Decided, Ledger, Record, Renewed, Settled};
+use crate::ledger::{Ask, AskRecord, AskState, Claimed, Decided, Ledger, Renewed, Settled};
 
 pub(super) async fn check(place: &SharedStore) {
     open_asks(place).await;
@@ -16,12 +16,12 @@ fn about() -> Value {
     json!({"ended": "returned"})
 }
 
-async fn ran(ledger: &Ledger, ask: &Ask) -> Option<Record> {
+async fn ran(ledger: &Ledger, ask: &Ask) -> Option<AskRecord> {
     ok(ledger.ran_unapproved(ask.clone(), "watcher", about()).await)
 }
 
 /// No operation makes anything of an ask that ran unapproved.
-async fn is_over(ledger: &Ledger, record: &Record) {
+async fn is_over(ledger: &Ledger, record: &AskRecord) {
     let (id, fingerprint) = (record.ask.id(), &record.fingerprint);
     assert_eq!((record.state, record.ran_unapproved()), (AskState::Closed, Some(&about())));
     assert_eq!(ok(ledger.get(id).await).as_ref(), Some(record), "L10: it is stored");

@@ -1,4 +1,4 @@
-//! How deep agents may be nested (rule T10).
+//! The levels to which agents may be nested (rule T10).
 
 use std::future::Future;
 

@@ -181,7 +181,7 @@ impl Desk {
 }
 
 /// The results that an agent is told of its calls, and the files that were there after each of them.
-type Seen = Arc<Mutex<Vec<(String, bool)>>>;
+type ToldResults = Arc<Mutex<Vec<(String, bool)>>>;
 
 /// Plays a session in which a file is created by each command, and gives what was seen.
 ///
@@ -189,7 +189,7 @@ type Seen = Arc<Mutex<Vec<(String, bool)>>>;
 /// call is asked about again; and a person answers in time.
 async fn play(agent: Agent) -> (Desk, Vec<(String, bool)>) {
     let desk = Desk::new(agent);
-    let seen = Seen::default();
+    let seen = ToldResults::default();
     let script = {
         let (desk, seen) = (desk.clone(), Arc::clone(&seen));
         let files = ["a.txt", "a.denied", "late.asked", "late.asked", "late.asked", "soon.asked"];

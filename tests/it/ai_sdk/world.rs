@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use countersign::decision::GrantPattern;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::ledger::{Ledger, MemoryStore, Record, Store};
+use countersign::ledger::{AskRecord, Ledger, MemoryStore, Store};
 use countersign::message::{RequestPart, ResponsePart};
 use countersign::model::{ModelRequest, ModelResponse};
 use countersign::outcome::ToolFailed;
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// The asks, oldest first.
-    pub(super) async fn asks(&self) -> Vec<Record> {
+    pub(super) async fn asks(&self) -> Vec<AskRecord> {
         let mut asks = self.ledger().list(None, 100).await.unwrap().records;
         asks.reverse();
         asks

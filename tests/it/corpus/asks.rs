@@ -8,7 +8,7 @@ use countersign::agent::TakeUp;
 use countersign::decision::Preview;
 use countersign::deferred::{Answer, metadata::GRANTABLE};
 use countersign::ledger::{
-    Acquired, Ask, AskState, Claimed, Decided, Grant, GrantScope, Ledger, Quorum, Record, Saved,
+    Acquired, Ask, AskRecord, AskState, Claimed, Decided, Grant, GrantScope, Ledger, Quorum, Saved,
     Settled, Verified,
 };
 use countersign::testing::ScriptedModel;
@@ -59,7 +59,7 @@ fn no() -> Answer {
 struct Filling<'l>(&'l Ledger);
 
 impl Filling<'_> {
-    async fn park(&self, ask: Ask) -> Record {
+    async fn park(&self, ask: Ask) -> AskRecord {
         self.0.park(ask).await.unwrap()
     }
 
@@ -146,7 +146,7 @@ pub(super) async fn check(ledger: &Ledger, stood: &Value, token: &str) {
     ledger.verify(&earlier.heads).await.expect("the log continues after its earlier end");
 }
 
-async fn record(ledger: &Ledger, name: &str) -> Record {
+async fn record(ledger: &Ledger, name: &str) -> AskRecord {
     ledger.get(ask(name).id()).await.unwrap().expect("the id of an ask is what it was")
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
-use countersign::ledger::{Ask, AskState, Grant, GrantPlace, Ledger, MemoryStore, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Grant, GrantPlace, Ledger, MemoryStore};
 use countersign::{Decision, decide_fn};
 use countersign_cli::hook::{Client, Hook};
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn a_grant_answers_no_call_that_was_denied_under_other_questions() {
         let store = async { Ok(ledger.clone()) };
         hook.answer(payload.as_bytes(), until, store).await.stderr().to_owned()
     };
-    let pending = async || -> Record {
+    let pending = async || -> AskRecord {
         ledger.list(Some(AskState::Pending), 1).await.unwrap().records.remove(0)
     };
     let answer = async |answer: Answer| {

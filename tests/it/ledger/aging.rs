@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::agent::TakeUp;
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskState, Claimed, Decided, Ledger, Quorum, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Claimed, Decided, Ledger, Quorum};
 use countersign::testing::ScriptedModel;
 use countersign::{ToolDefinition, Turn};
 use serde_json::json;
@@ -28,15 +28,15 @@ fn ask(name: &str) -> Ask {
     Ask::new(format!("run of {name}"), "root/c1", "delete_file").with_principal("mallory")
 }
 
-async fn parked(ledger: &Ledger, ask: Ask) -> Record {
+async fn parked(ledger: &Ledger, ask: Ask) -> AskRecord {
     ledger.park(ask).await.unwrap()
 }
 
-async fn decide(ledger: &Ledger, ask: &Record, by: &str) -> Decided {
+async fn decide(ledger: &Ledger, ask: &AskRecord, by: &str) -> Decided {
     ledger.decide(ask.ask.id(), &ask.fingerprint, by, yes()).await.unwrap()
 }
 
-async fn claim(ledger: &Ledger, ask: &Record) -> Claimed {
+async fn claim(ledger: &Ledger, ask: &AskRecord) -> Claimed {
     ledger.claim(ask.ask.id(), "w", LEASE).await.unwrap()
 }
 

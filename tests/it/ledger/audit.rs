@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Acquired, Ask, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Record, Verified,
+    Acquired, Ask, AskRecord, Broken, Claimed, Draft, Entry, Ledger, LedgerError, Linker, Verified,
 };
 use countersign_sqlite::SqliteStore;
 use serde_json::json;
@@ -257,7 +257,7 @@ async fn earlier_logs_verify() {
     let claim = doc["ask"]["claim"].as_object_mut().unwrap();
     claim.remove("at").unwrap();
     claim.insert("until".to_owned(), lease["until"].clone());
-    let record: Record = serde_json::from_value(doc["ask"].clone()).unwrap();
+    let record: AskRecord = serde_json::from_value(doc["ask"].clone()).unwrap();
     file.execute("UPDATE countersign_rows SET doc = ?1 WHERE kind = 'ask'", [doc.to_string()])
         .unwrap();
     let mut entries = Vec::new();
@@ -290,7 +290,7 @@ async fn earlier_logs_verify() {
 }
 
 /// What the log says of an ask: SHA-256 over its canonical JSON, without how long its lease is.
-fn digest(record: &Record) -> String {
+fn digest(record: &AskRecord) -> String {
     let mut value = json!(record);
     value["claim"].as_object_mut().unwrap().remove("until");
     let canonical = Args::try_from(value).unwrap().to_string();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore, Record,
+    Ask, AskRecord, Checkpoint, Entry, Ledger, LedgerError, Linker, MemoryStore,
 };
 use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -18,11 +18,11 @@ async fn open(path: &Path, key: Option<&[u8]>) -> Ledger {
     key.iter().fold(ledger, |ledger, key| ledger.audit_key(key))
 }
 
-async fn park(ledger: &Ledger, run: &str) -> Record {
+async fn park(ledger: &Ledger, run: &str) -> AskRecord {
     ledger.park(Ask::new(run, "c", "rm")).await.unwrap()
 }
 
-async fn decide(ledger: &Ledger, ask: &Record, who: &str) {
+async fn decide(ledger: &Ledger, ask: &AskRecord, who: &str) {
     let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, who, yes).await.unwrap();
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use countersign::agent::{TakeUp, text};
 use countersign::call::Phase;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, MemoryStore, Record};
+use countersign::ledger::{AskRecord, AskState, Ledger, MemoryStore};
 use countersign::message::RequestPart;
 use countersign::model::ModelResponse;
 use countersign::testing::ScriptedModel;
@@ -111,7 +111,7 @@ impl World {
         run.run_id().to_owned()
     }
 
-    async fn decide(&self, record: &Record) {
+    async fn decide(&self, record: &AskRecord) {
         let (ledger, id) = (self.ledger(), record.ask.id());
         let yes = Answer::Approve { args: None };
         let answer = match record.ask.args()["fate"].as_str().unwrap() {
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    pub(super) async fn asks(&self) -> Vec<Record> {
+    pub(super) async fn asks(&self) -> Vec<AskRecord> {
         self.ledger().list(None, 100).await.unwrap().records
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use countersign::ledger::{
-    Ask, AskSeries, AskState, Claimed, Ledger, LedgerError, MemoryStore, NextAsk, Record,
+    Ask, AskRecord, AskSeries, AskState, Claimed, Ledger, LedgerError, MemoryStore, NextAsk,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -140,7 +140,7 @@ async fn a_process_that_ran_when_the_key_was_added_changes_nothing_more(place: &
     }
 }
 
-async fn claimed(ledger: &Ledger, run: &str) -> Record {
+async fn claimed(ledger: &Ledger, run: &str) -> AskRecord {
     let ask = Ask::new(run, "c", "pay").with_idempotent(true);
     let ask = ledger.park(ask).await.unwrap();
     let id = ask.ask.id();
@@ -149,7 +149,7 @@ async fn claimed(ledger: &Ledger, run: &str) -> Record {
     ledger.get(id).await.unwrap().unwrap()
 }
 
-async fn lease(place: &Place, record: &Record, until: i64) {
+async fn lease(place: &Place, record: &AskRecord, until: i64) {
     let (id, was) = (record.ask.id(), record.claim.as_ref().unwrap().until);
     place
         .sql(&format!(

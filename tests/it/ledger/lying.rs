@@ -64,24 +64,5 @@ impl Store for Lying {
         })
     }
 
-    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        self.inner.due(limit)
-    }
-
-    fn log<'a>(
-        &'a self,
-        run: &'a str,
-        after: i64,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.inner.log(run, after, limit)
-    }
-
-    fn logs<'a>(
-        &'a self,
-        after: &'a str,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        self.inner.logs(after, limit)
-    }
+    crate::support::inner_store!(inner: due, log, logs);
 }

@@ -3,7 +3,7 @@
 use countersign::deferred::Answer;
 use countersign::handler::{DenyAll, handler_fn_sync};
 use countersign::ledger::{
-    Approver, Ask, AskState, Decided, Ledger, MemoryStore, Presented, Quorum, Record, Surface,
+    Approver, Ask, AskRecord, AskState, Decided, Ledger, MemoryStore, Presented, Quorum, Surface,
 };
 use countersign::{DeferredToolRequests, Outcome, RunContext, Tools, ToolsExt as _, Turn};
 use proptest::prelude::*;
@@ -19,13 +19,13 @@ fn no() -> Answer {
     Answer::Deny { message: "no".into() }
 }
 
-async fn parked(ledger: &Ledger, name: &str) -> Record {
+async fn parked(ledger: &Ledger, name: &str) -> AskRecord {
     let quorum = Quorum { approvals: 2, not_the_requester: true };
     let ask = Ask::new(format!("run of {name}"), "root/c1", "transfer").with_principal("Ann");
     ledger.park(ask.with_quorum(quorum)).await.unwrap()
 }
 
-async fn decide(ledger: &Ledger, ask: &Record, by: &str, answer: Answer) -> Decided {
+async fn decide(ledger: &Ledger, ask: &AskRecord, by: &str, answer: Answer) -> Decided {
     ledger.decide(ask.ask.id(), &ask.fingerprint, by, answer).await.unwrap()
 }
 

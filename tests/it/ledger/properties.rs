@@ -7,8 +7,8 @@ use std::time::Duration;
 use countersign::Args;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Cancelled, Claimed, Decided, Ledger, LedgerError, MemoryStore, Quorum, Record,
-    Renewed, Settled,
+    Ask, AskRecord, AskState, Cancelled, Claimed, Decided, Ledger, LedgerError, MemoryStore,
+    Quorum, Renewed, Settled,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -117,7 +117,7 @@ fn answer(n: u8) -> Answer {
 }
 
 /// Takes a step. Returns its result as a word that starts with `!` when it changed something.
-async fn take(ledger: &Ledger, clock: &AtomicI64, ask: &Record, step: &Step) -> &'static str {
+async fn take(ledger: &Ledger, clock: &AtomicI64, ask: &AskRecord, step: &Step) -> &'static str {
     let id = ask.ask.id();
     match step.clone() {
         Step::Decide { who, answer, stale } => {
@@ -168,7 +168,7 @@ async fn take(ledger: &Ledger, clock: &AtomicI64, ask: &Record, step: &Step) -> 
 }
 
 /// What may never happen from one step to the next.
-fn never(before: &Record, after: &Record, told: &str) -> Result<(), TestCaseError> {
+fn never(before: &AskRecord, after: &AskRecord, told: &str) -> Result<(), TestCaseError> {
     prop_assert!(after.token >= before.token, "tokens only grow");
     prop_assert_eq!(after.token > before.token, told == "!claimed", "each claim has its own token");
     if told == "!claimed" {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::agent::{TakeUp, text};
 use countersign::call::Phase;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Claimed, Decided, Ledger, Record, Settled};
+use countersign::ledger::{AskRecord, AskState, Claimed, Decided, Ledger, Settled};
 use countersign::message::RequestPart;
 use countersign::testing::ScriptedModel;
 use countersign::{
@@ -69,7 +69,7 @@ impl World {
         ended
     }
 
-    async fn pending(&self) -> Vec<Record> {
+    async fn pending(&self) -> Vec<AskRecord> {
         self.ledger().list(Some(AskState::Pending), 10).await.unwrap().records
     }
 

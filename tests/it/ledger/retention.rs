@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Acquired, Ask, AskState, Claimed, Ledger, LedgerError, MemoryStore, Record, Store,
+    Acquired, Ask, AskRecord, AskState, Claimed, Ledger, LedgerError, MemoryStore, Store,
 };
 use countersign_sqlite::SqliteStore;
 use serde_json::json;
@@ -14,14 +14,14 @@ use tempfile::TempDir;
 
 const LEASE: Duration = Duration::from_secs(60);
 
-async fn approved(ledger: &Ledger, run: &str, path: &str) -> Record {
+async fn approved(ledger: &Ledger, run: &str, path: &str) -> AskRecord {
     let ask = ledger.park(Ask::new(run, path, "delete_file")).await.unwrap();
     let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
     ask
 }
 
-async fn executed(ledger: &Ledger, run: &str, path: &str) -> Record {
+async fn executed(ledger: &Ledger, run: &str, path: &str) -> AskRecord {
     let ask = approved(ledger, run, path).await;
     let Claimed::Claimed { token } = ledger.claim(ask.ask.id(), "w", LEASE).await.unwrap() else {
         panic!()

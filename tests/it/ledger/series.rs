@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::Decision;
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{
-    Ask, AskSeries, Claimed, Grant, GrantScope, Ledger, MemoryStore, NextAsk, Record,
+    Ask, AskRecord, AskSeries, Claimed, Grant, GrantScope, Ledger, MemoryStore, NextAsk,
 };
 use serde_json::json;
 
@@ -35,7 +35,7 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     /// Asks about the next call: the ask, or why no person is asked.
-    async fn next(&self) -> Result<Record, String> {
+    async fn next(&self) -> Result<AskRecord, String> {
         let series = (self.limits)(AskSeries::new(self.ledger, &numbered));
         let last = series.last().await.unwrap();
         match series.next(&last, numbered(last.number() + 1), None).await.unwrap() {
@@ -54,7 +54,7 @@ impl Calls<'_> {
         self.ledger.decide(record.ask.id(), &record.fingerprint, who, no("no")).await.unwrap();
     }
 
-    async fn approved(&self) -> Record {
+    async fn approved(&self) -> AskRecord {
         let record = self.next().await.unwrap();
         self.ledger.decide(record.ask.id(), &record.fingerprint, "bob", yes()).await.unwrap();
         record

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, Ledger, LedgerError, Record};
+use countersign::ledger::{Ask, AskRecord, Ledger, LedgerError};
 use countersign_sqlite::SqliteStore;
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ async fn open(path: &Path) -> Ledger {
     Ledger::new(SqliteStore::open(path).await.unwrap())
 }
 
-async fn parked(ledger: &Ledger) -> Record {
+async fn parked(ledger: &Ledger) -> AskRecord {
     ledger.park(Ask::new("run", "root/c1", "delete_file")).await.unwrap()
 }
 
@@ -25,7 +25,7 @@ fn refused<T>(made: Result<T, LedgerError>) -> String {
     error.source().unwrap().to_string()
 }
 
-async fn all_refused(ledger: &Ledger, ask: &Record, says: &str) {
+async fn all_refused(ledger: &Ledger, ask: &AskRecord, says: &str) {
     let (id, lease) = (ask.ask.id(), Duration::from_secs(60));
     let yes = Answer::Approve { args: None };
     for said in [

@@ -1,4 +1,4 @@
-//! What passes beside calls: completions, log messages, updates of resources, and changes of lists (rules M1, M5).
+//! The messages that pass beside calls: completions, log messages, updates of resources, and changes of lists (rules M1, M5).
 
 use std::path::Path;
 

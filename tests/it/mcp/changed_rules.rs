@@ -1,20 +1,26 @@
 //! A file of rules that changes between two runs of a guard (rule R3).
 
 use countersign_rules::AcceptedRules;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Client, told};
 use super::process::Desk;
+
+/// A server with the tools `read` and `write`.
+fn with_two_tools(desk: &Desk) -> Value {
+    let object = json!({"type": "object"});
+    let mut server = desk.told();
+    server["tools"] =
+        json!([{"name": "read", "inputSchema": object}, {"name": "write", "inputSchema": object}]);
+    server
+}
 
 /// R3: "until a person accepts the new rules, the stricter of them and those before decides. […] For the hook and the
 /// guard this holds over processes".
 #[tokio::test]
 async fn a_guard_that_is_started_again_decides_by_the_stricter_of_both_rules() {
     let desk = Desk::new();
-    let object = json!({"type": "object"});
-    let mut server = desk.told();
-    server["tools"] =
-        json!([{"name": "read", "inputSchema": object}, {"name": "write", "inputSchema": object}]);
+    let server = with_two_tools(&desk);
     let file = desk.user.home().join("rules.toml");
     let rules = file.display().to_string();
     let options =
@@ -41,10 +47,7 @@ async fn a_guard_that_is_started_again_decides_by_the_stricter_of_both_rules() {
 #[tokio::test]
 async fn a_running_guard_decides_by_its_files_as_they_are() {
     let desk = Desk::new();
-    let object = json!({"type": "object"});
-    let mut server = desk.told();
-    server["tools"] =
-        json!([{"name": "read", "inputSchema": object}, {"name": "write", "inputSchema": object}]);
+    let server = with_two_tools(&desk);
     let file = desk.user.home().join("rules.toml");
     let rules = file.display().to_string();
     let options =
@@ -100,10 +103,7 @@ async fn a_running_guard_decides_by_its_files_as_they_are() {
 #[tokio::test]
 async fn a_running_guard_takes_its_first_file_of_rules() {
     let desk = Desk::new();
-    let object = json!({"type": "object"});
-    let mut server = desk.told();
-    server["tools"] =
-        json!([{"name": "read", "inputSchema": object}, {"name": "write", "inputSchema": object}]);
+    let server = with_two_tools(&desk);
     let options = ["--name", "files", "--wait", "0", "--danger-accept-all-tools"];
     let command = desk.guard_of("ann", &options, &server);
     let mut client = Client::earlier(command, "2025-11-25", json!({})).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use countersign::args::Args;
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskState, Ledger, MemoryStore, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger, MemoryStore};
 use countersign::{Outcome, ToolCall, Turn};
 use countersign_mcp::{ACCEPT_TOOLS, Launch, McpToolset, Proposal};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn pins(desk: &Desk, words: &[&str]) -> (i32, Vec<Value>) {
 }
 
 /// The proposals that are pending.
-async fn proposed(desk: &Desk) -> Vec<Record> {
+async fn proposed(desk: &Desk) -> Vec<AskRecord> {
     let pending = desk.pending().await.into_iter();
     pending.filter(|record| record.ask.tool() == ACCEPT_TOOLS).collect()
 }

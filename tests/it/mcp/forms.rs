@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, MemoryStore, Record};
+use countersign::ledger::{AskRecord, AskState, Ledger, MemoryStore};
 use countersign::{Tools, ToolsExt};
 use countersign_mcp::{Server, serve};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn pay(euros: u32) -> Value {
 }
 
 /// Waits until so many asks are in this state, and gives them.
-async fn records(ledger: &Ledger, state: AskState, count: usize) -> Vec<Record> {
+async fn records(ledger: &Ledger, state: AskState, count: usize) -> Vec<AskRecord> {
     for _ in 0..2_000 {
         let records = ledger.list(Some(state), 99).await.unwrap().records;
         if records.len() == count {

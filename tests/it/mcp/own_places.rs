@@ -1,4 +1,4 @@
-//! Where a guard has its store, its directories and the name of the person (rule P1): from its options and the account, and
+//! A guard has its store, its directories and the name of the person (rule P1) from its options and the account, and
 //! never from the environment, which a client lets a project set.
 
 use std::fs;

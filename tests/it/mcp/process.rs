@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Decided, Ledger, Record};
+use countersign::ledger::{AskRecord, AskState, Decided, Ledger};
 use countersign_mcp::ACCEPT_TOOLS;
 use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -117,12 +117,12 @@ impl Desk {
         Ledger::new(SqliteStore::open(self.user.state("asks.db")).await.unwrap())
     }
 
-    pub(super) async fn pending(&self) -> Vec<Record> {
+    pub(super) async fn pending(&self) -> Vec<AskRecord> {
         self.ledger().await.list(Some(AskState::Pending), 100).await.unwrap().records
     }
 
     /// Waits until a call is pending, and gives it.
-    pub(super) async fn asked(&self) -> Record {
+    pub(super) async fn asked(&self) -> AskRecord {
         for _ in 0..4_000 {
             if let Some(record) = self.pending().await.pop() {
                 return record;
@@ -132,7 +132,7 @@ impl Desk {
         panic!("no call is pending: {}", self.logged())
     }
 
-    pub(super) async fn approve(&self, record: &Record, who: &str) {
+    pub(super) async fn approve(&self, record: &AskRecord, who: &str) {
         let yes = Answer::Approve { args: None };
         let ledger = self.ledger().await;
         let decided = ledger.decide(record.ask.id(), &record.fingerprint, who, yes).await.unwrap();

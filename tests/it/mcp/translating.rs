@@ -1,4 +1,4 @@
-//! What passes between a client and a server through the guard: questions, cancellation, and wishes to remember (rule
+//! The messages between a client and a server that pass the guard: questions, cancellation, and wishes to remember (rule
 //! M5).
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Which values are taken for named, over rows in `tests/origin`, and that no edit of a stranger's text changes it.
+//! Values that are taken for named, over rows in `tests/origin`. No edit of a stranger's text changes that.
 
 use countersign::origin::{Origin, ReadCall, ReadLabel, ReadRecord, Standpoint};
 use proptest::prelude::*;

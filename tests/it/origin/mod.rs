@@ -1,4 +1,4 @@
-//! Where the values of a call come from: rules O1 to O5.
+//! The origins of the values of a call: rules O1 to O5.
 
 mod comparing;
 mod recording;

@@ -1,4 +1,4 @@
-//! What turns, agents and their stored states know about where values come from.
+//! Turns, agents and their stored states know where values come from.
 
 use countersign::middleware::{ask_after_reading, named_by};
 use countersign::model::ModelResponse;

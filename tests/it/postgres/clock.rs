@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Draft, Entry, Filter, Found, Ledger, Linker, Lookup, Row,
-    RowKind, Store, StoreError, Work, Writes,
+    Ask, AskState, Claimed, Decided, Draft, Ledger, Linker, Row, RowKind, Store, StoreError, Work,
+    Writes,
 };
 use countersign_postgres::PostgresStore;
 use futures::future::BoxFuture;
@@ -162,34 +162,7 @@ impl<S: Store, F: Fn() + Send + Sync + 'static> Store for Stepping<S, F> {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        self.store.get(id)
-    }
-
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
-        self.store.list(filter)
-    }
-
-    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        self.store.due(limit)
-    }
-
-    fn log<'a>(
-        &'a self,
-        run: &'a str,
-        after: i64,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.store.log(run, after, limit)
-    }
-
-    fn logs<'a>(
-        &'a self,
-        after: &'a str,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        self.store.logs(after, limit)
-    }
+    crate::support::inner_store!(store: get, list, due, log, logs);
 }
 
 #[tokio::test(flavor = "multi_thread")]

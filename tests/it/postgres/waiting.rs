@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{
-    Ask, Entry, Filter, Found, Ledger, Linker, Lookup, MemoryStore, Record, Store, StoreError, Work,
-};
+use countersign::ledger::{Ask, AskRecord, Ledger, MemoryStore, Store};
 use countersign_postgres::PostgresStore;
-use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -16,11 +13,11 @@ use crate::support::postgres::Server;
 /// Far below how often a waiting run looks by itself.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn parked(ledger: &Ledger, path: &str) -> Record {
+async fn parked(ledger: &Ledger, path: &str) -> AskRecord {
     ledger.park(Ask::new("run", path, "pay")).await.unwrap()
 }
 
-async fn approve(ledger: &Ledger, record: &Record) {
+async fn approve(ledger: &Ledger, record: &AskRecord) {
     let yes = Answer::Approve { args: None };
     ledger.decide(record.ask.id(), &record.fingerprint, "ann", yes).await.unwrap();
 }
@@ -140,41 +137,5 @@ async fn changes_without_a_listener_are_not_missed() {
 struct Looking(MemoryStore);
 
 impl Store for Looking {
-    fn transact<'a>(
-        &'a self,
-        ids: &'a [String],
-        linker: &'a Linker,
-        work: &'a mut Work<'_>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.transact(ids, linker, work)
-    }
-
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        self.0.get(id)
-    }
-
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
-        self.0.list(filter)
-    }
-
-    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        self.0.due(limit)
-    }
-
-    fn log<'a>(
-        &'a self,
-        run: &'a str,
-        after: i64,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
-        self.0.log(run, after, limit)
-    }
-
-    fn logs<'a>(
-        &'a self,
-        after: &'a str,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        self.0.logs(after, limit)
-    }
+    crate::support::inner_store!(0: transact, get, list, due, log, logs);
 }

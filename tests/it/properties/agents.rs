@@ -1,4 +1,4 @@
-//! What no tree of agents may bring about (rule T7).
+//! Properties that hold for every tree of agents (rule T7).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

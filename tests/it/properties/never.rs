@@ -1,4 +1,4 @@
-//! What no stack, no batch and no answer may bring about.
+//! Properties that hold for every stack, batch and answer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

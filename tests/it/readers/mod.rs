@@ -1,4 +1,4 @@
-//! What is judged is what acts: hostile calls by a seeded generator, and daily work, at every door.
+//! The text that is judged is the text that acts: hostile calls by a seeded generator, and daily work, at every door.
 //!
 //! The calls are made from the promises and from what shells, programs and other readers do with a text, without a look
 //! at how the library reads it. A hostile call must not be allowed; a row of daily work must not be asked about.

@@ -1,4 +1,4 @@
-//! What writes a file: commands, tools and patches. `{}` is the file.
+//! The ways to write a file: commands, tools and patches. `{}` is the file.
 
 use countersign_cli::hook::Client;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a call of a shell carries beside its command (rule R8).
+//! The fields of a shell's call beside its command (rule R8).
 
 use countersign::decision::ToolDecision::{self, Allow, Ask};
 use countersign_rules::{RuleCall, Rules};

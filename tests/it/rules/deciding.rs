@@ -1,4 +1,4 @@
-//! How rules decide (rule R2): the strictest wins, and nothing that cannot be evaluated allows.
+//! Rules decide (rule R2): the strictest wins, and nothing that cannot be evaluated allows.
 
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use serde_json::json;

@@ -8,7 +8,7 @@ use countersign::decision::People;
 use countersign::deferred::Answer;
 use countersign::handler::HandlerChain;
 use countersign::ledger::{
-    Ask, AskState, Claimed, Decided, Grant, GrantScope, Ledger, MemoryStore, Offers, Record,
+    Ask, AskRecord, AskState, Claimed, Decided, Grant, GrantScope, Ledger, MemoryStore, Offers,
 };
 use countersign::{
     BoxError, DeferredToolHandler, DeferredToolRequests, DeferredToolResults, FunctionToolset,
@@ -153,13 +153,13 @@ fn ledger() -> Ledger {
     Ledger::new(MemoryStore::new()).groups(members)
 }
 
-async fn parked(ledger: &Ledger, requester: &str) -> Record {
+async fn parked(ledger: &Ledger, requester: &str) -> AskRecord {
     let ask = Ask::new("run-1", "root/c1", "pay").with_args(args(json!({"amount": 2000})));
     let ask = ask.with_questions(asked(&payments(), 2000)).with_principal(requester);
     ledger.park(ask).await.unwrap()
 }
 
-async fn approve(ledger: &Ledger, ask: &Record, by: &str) -> Decided {
+async fn approve(ledger: &Ledger, ask: &AskRecord, by: &str) -> Decided {
     let yes = Answer::Approve { args: None };
     ledger.decide(ask.ask.id(), &ask.fingerprint, by, yes).await.unwrap()
 }

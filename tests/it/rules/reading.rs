@@ -1,4 +1,4 @@
-//! How the texts of arguments are read (rules R2 and R5): as every consumer may read them, by one reader for all tests.
+//! The texts of arguments are read (rules R2 and R5) as every consumer may read them, by one reader for all tests.
 
 use countersign::decision::ToolDecision::{Allow, Ask, Deny};
 use countersign_rules::{RuleCall, Rules};

@@ -1,4 +1,4 @@
-//! What an answer may be remembered for (rule G3): the classes of unknown programs, of texts of several commands, of edits
+//! The calls for which an answer may be remembered (rule G3): the classes of unknown programs, of texts of several commands, of edits
 //! and of addresses, each with what must not be in it.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is told about a command, and what it depends on.
+//! The judgement of a command, and the files and settings that it depends on.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What programs were seen to do in a workspace full of traps, against what the table says about them.
+//! Programs as they were seen in a workspace full of traps, against the table.
 //!
 //! Each row is a form that was run and traced. One that ran code of the workspace may not count as reading, and one that
 //! was quiet may not be asked about.

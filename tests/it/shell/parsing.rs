@@ -1,4 +1,4 @@
-//! What the parts of a command are.
+//! The parts of a command.
 
 use countersign_shell::{Commands, Dialect, Join, RedirectionTarget, Stage, WordKind};
 

@@ -1,4 +1,4 @@
-//! How a program reads its arguments, and what a shell does before: one test for each rule, with programs of a table
+//! A program's reading of its arguments, after the shell's: one test for each rule, with programs of a table
 //! made for it, and with real ones (rule C1).
 
 use countersign_shell::{Dialect, Preset, Programs};

@@ -4,9 +4,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use countersign::ledger::{
-    Entry, Filter, Found, Linker, Lookup, MemoryStore, Store, StoreError, Work,
-};
+use countersign::ledger::{Entry, Linker, MemoryStore, Store, StoreError, Work};
 use futures::future::{BoxFuture, Either, select};
 use tokio::sync::Notify;
 
@@ -112,23 +110,11 @@ impl Store for Failing {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Lookup, StoreError>> {
-        self.inner.get(id)
-    }
-
-    fn list<'a>(&'a self, filter: &'a Filter) -> BoxFuture<'a, Result<Vec<Found>, StoreError>> {
-        self.inner.list(filter)
-    }
-
     fn requesters(&self) -> BoxFuture<'_, Result<Vec<(String, u64)>, StoreError>> {
         match self.counts_nothing.load(Ordering::SeqCst) {
             true => Box::pin(async { Err(StoreError::new("count", "the index is broken")) }),
             false => self.inner.requesters(),
         }
-    }
-
-    fn due(&self, limit: u32) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        self.inner.due(limit)
     }
 
     fn log<'a>(
@@ -146,11 +132,5 @@ impl Store for Failing {
         })
     }
 
-    fn logs<'a>(
-        &'a self,
-        after: &'a str,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        self.inner.logs(after, limit)
-    }
+    crate::support::inner_store!(inner: get, list, due, logs);
 }

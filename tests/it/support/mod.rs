@@ -11,6 +11,7 @@ pub(crate) mod commands;
 mod dice;
 pub(crate) mod failing_store;
 pub(crate) mod foreign;
+mod inner_store;
 mod kinds;
 mod layers;
 mod logs;
@@ -34,6 +35,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub(crate) use dice::Dice;
+pub(crate) use inner_store::inner_store;
 pub(crate) use kinds::every_kind;
 pub(crate) use layers::{Inside, Retries, by_name, relay};
 pub(crate) use logs::{Buffer, subscriber};

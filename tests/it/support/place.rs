@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, Entry, Ledger, Linker, Record, Store, StoreError};
+use countersign::ledger::{Ask, AskRecord, Entry, Ledger, Linker, Store, StoreError};
 use countersign_postgres::PostgresStore;
 use countersign_sqlite::SqliteStore;
 use tempfile::TempDir;
@@ -105,13 +105,13 @@ pub(crate) fn no(message: &str) -> Answer {
     Answer::Deny { message: message.to_owned() }
 }
 
-pub(crate) async fn park(ledger: &Ledger, run: &str, call: &str) -> Record {
+pub(crate) async fn park(ledger: &Ledger, run: &str, call: &str) -> AskRecord {
     ledger.park(Ask::new(run, call, "pay")).await.unwrap()
 }
 
 /// A store as two processes have left it of which one had this key, and the other one none: the first has parked two asks,
 /// and the second has decided about one of them. Returns that ask.
-pub(crate) async fn written_with_and_without(place: &Place, key: &[u8]) -> Record {
+pub(crate) async fn written_with_and_without(place: &Place, key: &[u8]) -> AskRecord {
     let without = place.open().await;
     let (ask, _) = (park(&without, "r", "c1").await, park(&without, "r", "c2").await);
     without.decide(ask.ask.id(), &ask.fingerprint, "eve", yes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a scripted model was told.
+//! The texts that a scripted model was told.
 
 use countersign::Message;
 use countersign::message::{RequestPart, ReturnKind};

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use countersign::decision::Preview;
 use countersign::deferred::{Answer, metadata};
-use countersign::ledger::{Ask, AskState, Ledger, Quorum, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger, Quorum};
 use countersign::{Args, Decision, ToolCall, Tools, ToolsExt as _, decide_fn};
 use countersign_sqlite::SqliteStore;
 use serde::{Deserialize, Serialize};
@@ -160,7 +160,7 @@ impl Place {
     }
 
     /// Parks the call of a case, as another process does.
-    async fn park(&self, case: &Case) -> Record {
+    async fn park(&self, case: &Case) -> AskRecord {
         let args = Args::try_from(case.args.clone()).unwrap();
         let ask = Ask::new("run-1", "root/c1", TOOL).with_args(args).with_principal(WHO);
         let questions = case.decision().questions().to_vec();
@@ -168,13 +168,13 @@ impl Place {
     }
 
     /// The one ask, if there is one.
-    async fn found(&self) -> Option<Record> {
+    async fn found(&self) -> Option<AskRecord> {
         let mut records = self.ledger.list(None, 9).await.unwrap().records;
         assert!(records.len() < 2, "one call is asked about");
         records.pop()
     }
 
-    async fn record(&self) -> Record {
+    async fn record(&self) -> AskRecord {
         self.found().await.expect("the call is asked about")
     }
 
@@ -186,7 +186,7 @@ impl Place {
 }
 
 /// Who has decided, and how.
-fn decided(record: &Record) -> (&'static str, &[String]) {
+fn decided(record: &AskRecord) -> (&'static str, &[String]) {
     let decision = record.decision.as_ref().expect("a decision");
     (decision.answer.word(), &decision.by)
 }

@@ -206,7 +206,7 @@ async fn parallel() -> Value {
     json!([left, right])
 }
 
-/// Whether the one call of a turn was approved.
+/// Returns `true` if the one call of a turn was approved.
 async fn in_a_turn(handler: TerminalHandler, id: &str) -> bool {
     let requests = one(id);
     let recorder = Recorder::new(["delete_file"]);

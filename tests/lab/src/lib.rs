@@ -61,7 +61,7 @@ impl Lab {
         programs.names().filter(|name| there(name)).map(str::to_owned).collect()
     }
 
-    /// Whether a program was installed from npm, PyPI or crates.io, or is a proxy of `rustup`.
+    /// Returns `true` if a program was installed from npm, PyPI or crates.io, or is a proxy of `rustup`.
     fn is_of_a_registry(&self, program: &str) -> bool {
         [&self.image, &self.layers["plain"]]
             .iter()

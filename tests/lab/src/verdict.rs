@@ -9,7 +9,7 @@ use crate::place::{Effects, PROJECT};
 /// What the table claims about a form that it allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Whether the preset `reader` allows it, too.
+    /// `true` if the preset `reader` allows it, too.
     pub reader: bool,
     /// It runs code of the workspace.
     pub builds: bool,

@@ -10,7 +10,7 @@ pub(crate) const LEASE: i8 = 1;
 pub(crate) struct Asks {
     /// How many people have to agree.
     pub(crate) quorum: u8,
-    /// Whether the call may be run again.
+    /// `true` if the call may be run again.
     pub(crate) idempotent: bool,
     /// After how many ticks a pending ask expires.
     pub(crate) deadline: Option<i8>,
@@ -54,7 +54,7 @@ pub(crate) type Worker = Option<(usize, u8, bool)>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     now: i8,
-    /// Whether the clock has stepped back.
+    /// `true` if the clock has stepped back.
     stepped: bool,
     pub(crate) asks: Vec<Ask>,
     pub(crate) workers: [Worker; 2],

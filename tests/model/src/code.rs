@@ -10,7 +10,7 @@ use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{
     Acquired, Ask, AskSeries, Cancelled, Claimed, Decided, Grant, GrantScope, Ledger, MemoryStore,
-    NextAsk, Quorum, Record, Renewed, RevokedGrant, Saved, Settled,
+    NextAsk, Quorum, AskRecord, Renewed, RevokedGrant, Saved, Settled,
 };
 use serde_json::json;
 
@@ -106,7 +106,7 @@ fn runtime() -> tokio::runtime::Runtime {
 struct AsksDriver {
     is: Clocked,
     model: Asks,
-    records: Vec<Record>,
+    records: Vec<AskRecord>,
 }
 
 fn numbered(model: Asks, number: u64) -> Ask {
@@ -225,7 +225,7 @@ fn the_ledger_decides_and_claims_as_the_model_does() {
 
 struct RunsDriver {
     is: Clocked,
-    ask: Record,
+    ask: AskRecord,
 }
 
 impl Driver<Runs> for RunsDriver {

@@ -26,7 +26,7 @@ pub(crate) trait Model {
         after: &Self::State,
     ) -> Result<(), String>;
 
-    /// Whether everything has come to an end.
+    /// Returns `true` if everything has come to an end.
     fn is_over(&self, state: &Self::State) -> bool;
 }
 

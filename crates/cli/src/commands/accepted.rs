@@ -111,7 +111,7 @@ fn once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     found.into_iter().map(|(path, _)| path).collect()
 }
 
-/// How a file differs from what was accepted; `None` if it does not.
+/// The difference of a file from what was accepted; `None` if it does not.
 fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, CommandError> {
     if AcceptedRules::is_of_machine(path) {
         return Ok(None);

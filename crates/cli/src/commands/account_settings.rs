@@ -1,5 +1,5 @@
-//! Where a program that a client starts has its settings from: its own command line, the files that this names, and the
-//! user database (rule P1).
+//! The settings of a program that a client starts: they come from its command line, from the files that this names, and
+//! from the user database (rule P1).
 //!
 //! The environment of a hook or a guard is the client's, and a project can set it: Gemini CLI loads the `.env` of a
 //! project, and Claude Code the `env` of its `.claude/settings.json`. So `install` and `guard init` write into the entry

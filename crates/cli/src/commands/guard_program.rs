@@ -34,7 +34,7 @@ impl GuardProgram {
         self.0.why_copied().map(|_| self.0.path()).filter(|copy| !copy.exists())
     }
 
-    /// Why a copy is needed, as a place.
+    /// The place of the program, if it is one that needs a copy.
     pub(crate) fn why_copied(&self) -> Option<&'static str> {
         self.0.why_copied()
     }

@@ -39,7 +39,7 @@ use cli::{Cli, Command};
 use countersign_cli::config::{Config, Directories};
 use output::{CommandError, CommandOutput};
 
-/// What every command needs: the user's directories and configuration.
+/// The context that every command needs: the user's directories and configuration.
 struct Context {
     directories: Directories,
     config: Config,

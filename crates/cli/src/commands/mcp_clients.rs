@@ -7,9 +7,9 @@ use serde_json::json;
 /// A client whose configuration is known.
 pub(crate) struct ClientEntry {
     pub(crate) name: &'static str,
-    /// Where the entry belongs.
+    /// The file that the entry belongs in.
     pub(crate) file: &'static str,
-    /// How many seconds a call may be held: less than the client's own limit.
+    /// The number of seconds that a call may be held: less than the client's own limit.
     pub(crate) wait: u64,
     form: EntrySyntax,
     /// `true` if it starts servers anywhere, so that the project has to be given.
@@ -50,7 +50,7 @@ pub(crate) const ALL: [ClientEntry; 8] = [
     entry("goose", "~/.config/goose/config.yaml", 240, Goose),
 ];
 
-/// How many seconds a call may be held in the client of this name.
+/// The number of seconds that a call may be held in the client of this name.
 pub(crate) fn wait(client: &str) -> Option<u64> {
     ALL.iter().find(|it| it.name == client).map(|it| it.wait)
 }

@@ -90,7 +90,7 @@ pub(crate) enum OutputForm {
     Text,
 }
 
-/// Why a command failed; nothing has changed.
+/// The error of a command that has failed; nothing has changed.
 pub(crate) enum CommandError {
     /// The command, its input or the configuration cannot be used: exit status 2.
     Usage(String),

@@ -17,7 +17,7 @@ const SECRET: &str = "countersign-proxy-secret";
 /// The header with the name of the person, unless another one is configured.
 const USER: &str = "x-forwarded-user";
 
-/// How the proxy in front of the inbox is known.
+/// The proxy in front of the inbox, and the secret by which we know it.
 pub(crate) struct TrustedProxy {
     config: Config,
     user: HeaderName,

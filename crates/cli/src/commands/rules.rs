@@ -172,7 +172,7 @@ impl Configured {
         self.0.as_ref().map(|(_, config)| config.groups.clone()).unwrap_or_default()
     }
 
-    /// Whether other accounts write to the store, so that names are worth what a surface has checked of them.
+    /// Returns `true` if other accounts write to the store, so that names are worth what a surface has checked of them.
     fn is_shared(&self) -> bool {
         self.0.as_ref().is_some_and(|(directories, config)| config.is_shared(directories, None))
     }
@@ -459,7 +459,7 @@ impl Diff {
 }
 
 impl Import {
-    /// Why the file cannot be read, and where it usually is.
+    /// The reason why the file cannot be read, and where it usually is.
     fn unread(&self, error: &std::io::Error) -> String {
         let usual = match self.agent {
             ImportedAgent::Claude => {

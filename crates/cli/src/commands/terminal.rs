@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::output::CommandError;
 
-/// Whether a person can be asked here.
+/// Returns `true` if a person can be asked here.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! Where a user's files are.
+//! The directories of a user: configuration, state and home.
 
 use std::env;
 use std::path::{Path, PathBuf};

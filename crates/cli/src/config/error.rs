@@ -6,7 +6,7 @@ use countersign::error::BoxError;
 use countersign::ledger::{LedgerError, StoreError};
 use countersign_stores::StoreUrlError;
 
-/// Why a configuration, or what it names, cannot be used. Nothing was written.
+/// The error of a configuration that cannot be used, or of something that it names. Nothing was written.
 ///
 /// ```
 /// use countersign_cli::config::{ConfigError, StoreUrl};
@@ -22,7 +22,7 @@ pub enum ConfigError {
     File {
         /// The path of the file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem, in words.
         problem: BoxError,
     },
     /// Another user of this machine can change a file that decides, or read a secret.
@@ -30,7 +30,7 @@ pub enum ConfigError {
     NotPrivate {
         /// The path of the file or directory, or of the directory above it that is open to others.
         path: PathBuf,
-        /// Who can do what, and the command that closes it.
+        /// The access that others have, and the command that closes it.
         problem: String,
     },
     /// A value of a setting cannot be used, such as an unknown kind of store.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{Config, ConfigError, Directories, key, private};
 
-/// Where a person answers an ask, as a model is told it: no link decides.
+/// The place where a person answers an ask, as we tell it to a model: no link decides.
 ///
 /// ```
 /// use countersign_cli::config::answering;
@@ -42,7 +42,7 @@ pub struct InboxConfig {
     /// other request reaches the page, and the names count as people.
     #[serde(default)]
     pub proxy_secret_file: Option<PathBuf>,
-    /// Where new asks are told, a table of its own.
+    /// The webhook that is told of new asks, a table of its own.
     #[serde(default)]
     pub webhook: Option<WebhookConfig>,
     /// The header in which that proxy sends the name of a person; `X-Forwarded-User` by default.
@@ -71,7 +71,7 @@ pub struct WebhookConfig {
     /// The service, which decides what its messages look like.
     #[serde(default)]
     pub form: WebhookForm,
-    /// How many seconds before its deadline an ask is told as expiring.
+    /// The number of seconds before its deadline at which an ask is told as expiring.
     #[serde(default)]
     pub expiring_before_s: Option<u64>,
 }

@@ -57,13 +57,13 @@ impl LastingProgram {
         self.copy.as_ref().map_or(&self.running, |(path, _)| path)
     }
 
-    /// Why the program is copied, as a place; `None` where the running one is used as it is.
+    /// The place of the running program, if it is one that needs a copy; `None` if entries may start it where it is.
     #[must_use]
     pub fn why_copied(&self) -> Option<&'static str> {
         self.copy.as_ref().map(|(_, why)| *why)
     }
 
-    /// Whether the copy is there, and is the running program. `true` where none is needed.
+    /// Returns `true` if the copy is there, and is the running program. `true` where none is needed.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.copy.as_ref().is_none_or(|(copy, _)| have_equal_bytes(&self.running, copy))

@@ -1,4 +1,4 @@
-//! Where links lead that are kept under a protected name.
+//! The targets of links with a protected name, which are protected, too.
 //!
 //! The floor of the rules knows settings of shells, version control and agents by their names (rule R5). Many keep these
 //! files in a folder of their own, and links under the usual names: `~/.claude` leads to `~/dots/claude`. A tool that
@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 use countersign_shell::protected::is_protected;
 
-/// How many entries are looked at, the upper folders first. A home directory has a few hundred down to this depth.
+/// The number of entries that are looked at, the upper folders first. A home directory has a few hundred down to this
+/// depth.
 const MAX_ENTRIES: usize = 8_192;
 
-/// How deep names are looked at: `.config/opencode/opencode.json`.
+/// The levels of names that are looked at: `.config/opencode/opencode.json`.
 const MAX_DEPTH: usize = 3;
 
-/// Where the links of a home directory or a project lead whose names are protected (rule R5), also if nothing is there
+/// The targets of links with a protected name in a home directory or a project (rule R5), also if nothing is there
 /// yet. Names are looked at three levels deep, in folders with a dot in front or with a protected name.
 ///
 /// Give each to [`RulesBuilder::protect`](countersign_rules::RulesBuilder::protect). Those of the user are among the
@@ -46,7 +47,7 @@ pub fn linked_places(folder: &Path) -> Vec<PathBuf> {
     links(folder, MAX_DEPTH, &is_kept, &is_entered)
 }
 
-/// Where the links in a folder lead of which every file is protected.
+/// The targets of the links in a folder of which every file is protected.
 pub(super) fn all_of(folder: &Path) -> Vec<PathBuf> {
     links(folder, 1, &|_| true, &|_, _| false)
 }

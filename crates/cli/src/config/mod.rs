@@ -392,12 +392,12 @@ impl Config {
         places.extend(self.inbox.proxy_secret_file.clone());
         if let StoreUrl::Sqlite(file) = self.store_url(directories, url) {
             // SQLite writes beside the file, and reads what is there.
-            let beside = |ending: &str| {
+            let named = |ending: &str| {
                 let mut name = file.as_os_str().to_owned();
                 name.push(ending);
                 PathBuf::from(name)
             };
-            places.extend(["", "-wal", "-shm", "-journal"].map(beside));
+            places.extend(["", "-wal", "-shm", "-journal"].map(named));
         }
         places.extend(std::env::current_exe().ok());
         places.extend(linked::all_of(directories.config()));

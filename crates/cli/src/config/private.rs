@@ -127,7 +127,7 @@ pub(crate) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
     path.canonicalize().map(drop).map_err(|error| ConfigError::file(path, error))
 }
 
-/// Who makes the content of a file with a secret.
+/// The origin of the content of a file with a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SecretOrigin {
     Generated,

@@ -31,7 +31,7 @@ pub(crate) enum Event {
     End { session: String },
 }
 
-/// How a call has ended, as far as the client reports it.
+/// The end of a call, as far as the client reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Returned,

@@ -1,8 +1,8 @@
 //! The announcements of a server: changes of its lists, and updates of resources that clients subscribe to.
 //!
-//! One connection to a server has many clients. So changes are counted, each client compares the counts with those that
-//! it was told, and an update goes to the clients that have subscribed to the resource. The server is subscribed to
-//! once for all of them, and again after it was restarted.
+//! One connection to a server has many clients. So we count changes, and each client compares the counts with those that
+//! it was told. An update of a resource goes to the clients that have subscribed to it. We subscribe to the resource once
+//! for all of them, and again after the server was restarted.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -80,7 +80,7 @@ impl ListChanges {
 
 /// The resources of a server that clients have subscribed to.
 pub(crate) struct Subscriptions {
-    /// How many clients have subscribed to each.
+    /// The number of clients that have subscribed to each.
     clients: Mutex<BTreeMap<String, usize>>,
     updates: broadcast::Sender<String>,
 }

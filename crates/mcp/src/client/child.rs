@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::frames::{FrameWriter, Frames, Received, Sender, WrittenFrame};
 
-/// How long a process may take to end by itself, and again once it was told to end.
+/// The time that a process may take to end by itself, and again once it was told to end.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// A connection on the stdin and stdout of a process.

@@ -8,7 +8,7 @@
 //! | `Unknown` | was sent, and its end was not seen | the tool may have run |
 //! | `Answered` | has an error of the server | what the server says, as a failure |
 //!
-//! A request is never repeated by itself, also where it looks harmless: only the tool's owner knows what is idempotent.
+//! We never repeat a request by ourselves, even if it looks harmless: only the tool's owner knows what is idempotent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -54,7 +54,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The key of a question of a server, before the newest revision gave questions keys.
 const QUESTION: &str = "question";
-/// How long the end of a connection is waited for: a process is told to end after 3 seconds, and killed after 6.
+/// The time for which the end of a connection is waited for: a process is told to end after 3 seconds, and killed after
+/// 6.
 const MAX_ENDING: Duration = Duration::from_secs(8);
 
 /// The connection to one server. It outlives the server's process: the next call starts it again.

@@ -14,7 +14,7 @@ use rmcp::service::{ClientInitializeError, ClientLifecycleMode};
 
 use crate::error::supported;
 
-/// How often a server is started again that has ended in place of an answer.
+/// The number of times we start a server again that has ended in place of an answer.
 const MAX_ENDED: u8 = 2;
 
 /// A handshake that is offered to a server.
@@ -22,7 +22,8 @@ const MAX_ENDED: u8 = 2;
 pub(super) struct Hello {
     /// The revision of the earlier form of the handshake; by default the newest one that has it.
     legacy_version: Option<ProtocolVersion>,
-    /// How often the server has ended in place of an answer. After the first time it is asked for the earlier form alone.
+    /// The number of times the server has ended in place of an answer. After the first time it is asked for the earlier
+    /// form alone.
     ended: u8,
 }
 

@@ -1,4 +1,4 @@
-//! How an MCP server is reached: a command to start, or a URL.
+//! The way to reach an MCP server: a command to start, or a URL.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use countersign::args::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// How an MCP server is reached: the command that starts it (stdio), or its URL (streamable HTTP).
+/// The way to reach an MCP server: the command that starts it (stdio), or its URL (streamable HTTP).
 ///
 /// ```
 /// use countersign_mcp::Launch;

@@ -15,7 +15,7 @@ pub(crate) fn is_unnamed(state: &str) -> bool {
     state == UNNAMED
 }
 
-/// How the version of a package is named.
+/// The form in which the version of a package is named.
 #[derive(Clone, Copy)]
 enum VersionNaming {
     /// `name@1.2.3`, where `name@1.2`, `name@^1` and `name@latest` name no version.
@@ -35,7 +35,7 @@ struct Runner {
     /// Options that name a package in place of the operand.
     instead: &'static [&'static str],
     /// Options that name a further package.
-    beside: &'static [&'static str],
+    further: &'static [&'static str],
     /// Options whose value is the next word; for images, options that have none.
     options: &'static [&'static str],
 }
@@ -45,7 +45,7 @@ const NODE: Runner = Runner {
     command: &[],
     naming: VersionNaming::Node,
     instead: &["-p", "--package"],
-    beside: &[],
+    further: &[],
     options: &[
         "-c",
         "--call",
@@ -72,7 +72,7 @@ const PYTHON: Runner = Runner {
     command: &[],
     naming: VersionNaming::Python,
     instead: &["--from", "--spec"],
-    beside: &["--with", "-w", "--preinstall"],
+    further: &["--with", "-w", "--preinstall"],
     options: &[
         "--python",
         "-p",
@@ -121,7 +121,7 @@ const IMAGE: Runner = Runner {
     command: &["run"],
     naming: VersionNaming::Image,
     instead: &[],
-    beside: &[],
+    further: &[],
     options: &[
         "--detach",
         "--init",
@@ -237,7 +237,7 @@ impl Runner {
     }
 
     fn packages<'w>(&self, words: &'w [String]) -> Vec<&'w str> {
-        let (mut instead, mut beside) = (Vec::new(), Vec::new());
+        let (mut instead, mut further) = (Vec::new(), Vec::new());
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             if word == "--" {
@@ -256,13 +256,13 @@ impl Runner {
             };
             if self.instead.contains(&option) {
                 instead.extend(value.or_else(|| words.next()));
-            } else if self.beside.contains(&option) {
-                beside.extend(value.or_else(|| words.next()));
+            } else if self.further.contains(&option) {
+                further.extend(value.or_else(|| words.next()));
             } else if self.has_value(word) {
                 words.next();
             }
         }
-        instead.extend(beside);
+        instead.extend(further);
         instead
     }
 }

@@ -62,14 +62,14 @@ pub(crate) fn of_launch(launch: &Launch) -> ServerPrograms {
     found
 }
 
-/// How many commands may stand in front of each other: `env`, `sh -c`, `timeout`.
+/// The number of commands that may stand in front of each other: `env`, `sh -c`, `timeout`.
 const MAX_DEPTH: usize = 8;
 
 /// Reads the commands of servers.
 struct CommandReader {
     here: PathBuf,
     home: Option<PathBuf>,
-    /// Where programs are looked up.
+    /// The folders in which programs are looked up.
     path: Vec<PathBuf>,
 }
 

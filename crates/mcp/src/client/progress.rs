@@ -19,7 +19,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::handshakes::Handshakes;
 use crate::downstream::{Report, Routes};
 
-/// Where the progress of a request goes: an extension of the request, which is not sent. The route ends with the call.
+/// The receiver of the progress of a request: an extension of the request, which is not sent. The route ends with the
+/// call.
 #[derive(Clone)]
 pub(crate) struct ProgressRoute(Weak<UnboundedSender<Report>>);
 

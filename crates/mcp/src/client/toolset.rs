@@ -49,11 +49,11 @@ pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
 /// The requests that are judged as calls; no tool of a server has one of these names.
 pub(crate) const JUDGED: [&str; 4] = [READ_RESOURCE, GET_PROMPT, COMPLETE, SUBSCRIBE];
-/// How long a listing is used before the server is asked again, also without a notification.
+/// The time for which a listing is used before the server is asked again, also without a notification.
 const FRESH: Duration = Duration::from_secs(5);
 /// The most pages of a list, against a server whose list never ends.
 const MAX_PAGES: usize = 1_000;
-/// How many rounds of questions a server may send within one call.
+/// The number of rounds of questions that a server may send within one call.
 ///
 /// Each round asks a person.
 const MAX_ROUNDS: usize = 10;
@@ -326,14 +326,14 @@ impl McpToolset {
             }
         }
         if self.whole {
-            definitions.extend(self.beside_tools());
+            definitions.extend(self.request_tools());
         }
         ListedTools { listed, definitions, validators, pinned }
     }
 
     /// A tool of the server, as layers and models see it.
     pub(crate) fn definition(&self, tool: &Listed) -> ToolDefinition {
-        let beside = json!({
+        let declared = json!({
             "annotations": tool.annotations,
             "outputSchema": tool.output_schema,
             "title": tool.title,
@@ -344,11 +344,11 @@ impl McpToolset {
             .with_description(tool.description.clone().unwrap_or_default().into_owned())
             .with_server(Arc::clone(&self.connection.name))
             .with_idempotent(idempotent)
-            .with_metadata("mcp", beside)
+            .with_metadata("mcp", declared)
     }
 
     /// Requests beside calls, as the tools under which a guard judges them.
-    fn beside_tools(&self) -> [ToolDefinition; 4] {
+    fn request_tools(&self) -> [ToolDefinition; 4] {
         let named = |name: &str, field: &str, kind: &str| {
             let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
             ToolDefinition::new(name, schema).with_server(Arc::clone(&self.connection.name))

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::parts::{self, Difference, PinKind, part_digest};
 use crate::client::toolset::PinnedParts;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Record};
+use countersign::ledger::{AskRecord, AskState};
 
 /// The parts of a server that people have accepted and denied.
 ///
@@ -23,11 +23,11 @@ pub(super) struct Accepted {
     covers_programs: bool,
     /// The digests of the denied parts, each with the ask by which it was denied.
     denied: BTreeMap<String, String>,
-    /// How many proposals in a row were cancelled, as the server had other tools before a person has decided.
+    /// The number of proposals in a row that were cancelled, as the server had other tools before a person has decided.
     pub(super) replaced: u32,
 }
 
-/// How a part stands.
+/// The standing of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartStanding<'a> {
     Accepted,
@@ -42,7 +42,7 @@ pub(super) enum PartStanding<'a> {
 
 impl Accepted {
     /// Takes up a proposal that is not pending; whether it was approved.
-    pub(super) fn fold(&mut self, record: &Record) -> bool {
+    pub(super) fn fold(&mut self, record: &AskRecord) -> bool {
         match record.decision.as_ref().map(|decision| &decision.answer) {
             Some(Answer::Approve { .. }) if record.state == AskState::Decided => {
                 self.accept(record);
@@ -63,7 +63,7 @@ impl Accepted {
         false
     }
 
-    fn accept(&mut self, record: &Record) {
+    fn accept(&mut self, record: &AskRecord) {
         let args = record.args_to_run();
         let is_of_first_form = parts::is_of_first_form(record.ask.args());
         self.covers_programs |= !is_of_first_form;

@@ -46,7 +46,7 @@ use crate::client::launch::digest;
 use crate::client::toolset::{ListedTools, McpToolset, PinnedParts};
 use countersign::args::Args;
 use countersign::error::BoxError;
-use countersign::ledger::{Ask, AskState, Ledger, LedgerError, Record};
+use countersign::ledger::{Ask, AskRecord, AskState, Ledger, LedgerError};
 
 pub(super) use self::layer::PinLayer;
 pub use self::proposal::Proposal;
@@ -64,7 +64,7 @@ pub const ACCEPT_TOOLS: &str = "mcp/accept_tools";
 const PATH: &str = "root/tools";
 /// The most proposals of one server that are looked through.
 const MAX_PROPOSALS: u32 = 10_000;
-/// How many proposals in a row are cancelled for another one, before a person has decided about one.
+/// The number of proposals in a row that are cancelled for another one, before a person has decided about one.
 const MAX_REPLACED: u32 = 50;
 
 /// The accepted parts of one server, kept in a ledger.
@@ -73,7 +73,7 @@ pub(super) struct Pins {
     toolset: McpToolset,
     server: String,
     proposals: Proposals,
-    /// How people accept the tools, for the log.
+    /// The words for the log about how people accept the tools.
     hint: String,
     state: Mutex<State>,
 }
@@ -97,7 +97,7 @@ impl Proposals {
         ledger: &Ledger,
         generation: u32,
         args: &Args,
-    ) -> Result<Record, LedgerError> {
+    ) -> Result<AskRecord, LedgerError> {
         let mut ask = self.ask(generation).with_args(args.clone()).with_valid_for(None);
         if let Some(principal) = &self.principal {
             ask = ask.with_principal(principal.as_str());
@@ -120,7 +120,7 @@ impl Proposals {
 }
 
 enum FoundProposal {
-    There(Box<Record>),
+    There(Box<AskRecord>),
     Pruned,
     None,
 }
@@ -129,7 +129,7 @@ enum FoundProposal {
 struct State {
     /// The number of proposals that are folded into `accepted`.
     read: u32,
-    /// Whether the proposals were read at all: until then nothing is known.
+    /// `true` if the proposals were read at all: until then nothing is known.
     was_read: bool,
     accepted: Accepted,
     /// The listed tools that are as they were accepted.
@@ -312,7 +312,7 @@ impl Pins {
         Ok(tools.offered().filter_map(shown).collect())
     }
 
-    /// What the server says about itself, as clients are told it: as it was accepted.
+    /// The server's words about itself, as we tell them to clients: as they were accepted.
     pub(super) async fn about(&self) -> std::collections::BTreeMap<String, Value> {
         let Ok(tools) = self.toolset.list(false).await else { return Default::default() };
         let state = self.state.lock().await;
@@ -334,7 +334,7 @@ impl Pins {
     }
 }
 
-/// How a tool stands. `ask` is the one for all that is not accepted.
+/// The standing of a tool. `ask` is the ask about everything that is not accepted.
 fn pinned(
     accepted: &Accepted,
     current: &PinnedParts,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::accepted::Accepted;
 use super::{ACCEPT_TOOLS, FoundProposal, MAX_PROPOSALS, Proposals, layer};
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Decided, Ledger, LedgerError, Record};
+use countersign::ledger::{AskRecord, AskState, Decided, Ledger, LedgerError};
 
 /// A set of tools that a server offers and a person has to accept, or has decided about; with what the server says about
 /// itself, and the files and packages by which it is started.
@@ -25,7 +25,7 @@ use countersign::ledger::{AskState, Decided, Ledger, LedgerError, Record};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Proposal {
-    record: Record,
+    record: AskRecord,
 }
 
 impl Proposal {
@@ -57,7 +57,7 @@ impl Proposal {
     /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
     /// ```
     pub async fn denied(ledger: &Ledger) -> Result<Vec<Self>, LedgerError> {
-        let mut servers = BTreeMap::<String, Vec<(u32, Record)>>::new();
+        let mut servers = BTreeMap::<String, Vec<(u32, AskRecord)>>::new();
         for record in of_state(ledger, AskState::Decided).await? {
             if let Some((set, generation)) = place(&record) {
                 servers.entry(set).or_default().push((generation, record));
@@ -77,7 +77,7 @@ impl Proposal {
         Ok(denied)
     }
 
-    fn of(record: Record) -> Self {
+    fn of(record: AskRecord) -> Self {
         Self { record }
     }
 
@@ -122,7 +122,7 @@ impl Proposal {
     }
 
     /// Proposes the same set again, behind all proposals of the server.
-    async fn proposed_again(&self, ledger: &Ledger) -> Result<Option<Record>, LedgerError> {
+    async fn proposed_again(&self, ledger: &Ledger) -> Result<Option<AskRecord>, LedgerError> {
         let Some((set, denied)) = place(&self.record) else { return Ok(None) };
         let principal = self.record.ask.principal().map(str::to_owned);
         let proposals = Proposals { set, principal };
@@ -203,14 +203,14 @@ impl Proposal {
     }
 }
 
-async fn of_state(ledger: &Ledger, state: AskState) -> Result<Vec<Record>, LedgerError> {
+async fn of_state(ledger: &Ledger, state: AskState) -> Result<Vec<AskRecord>, LedgerError> {
     let mut records = ledger.list(Some(state), u32::MAX).await?.records;
     records.retain(|record| record.ask.tool() == ACCEPT_TOOLS);
     Ok(records)
 }
 
 /// The server that a proposal is about, and its number.
-fn place(record: &Record) -> Option<(String, u32)> {
+fn place(record: &AskRecord) -> Option<(String, u32)> {
     let (set, generation) = record.ask.run().rsplit_once('-')?;
     Some((set.to_owned(), generation.parse().ok()?))
 }

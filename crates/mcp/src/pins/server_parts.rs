@@ -12,7 +12,7 @@ use super::{Pins, layer};
 use crate::McpError;
 use crate::client::toolset::{ListedTools, McpToolset};
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Decided, Ledger, LedgerError, Record};
+use countersign::ledger::{AskRecord, AskState, Decided, Ledger, LedgerError};
 
 /// A server that was started to be looked at, with all that a person decides about: see
 /// [`Guard::look`](crate::Guard::look).
@@ -33,7 +33,7 @@ pub struct OfferedTool {
     standing: ToolStanding,
 }
 
-/// Whether a person has accepted a tool as it is now.
+/// The standing of a tool: what a person has decided about it as it is now.
 ///
 /// Exhaustive on purpose: a person has to be shown every standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl OfferedTool {
         self.definition.get("description").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether it was accepted as it is now.
+    /// The standing of the tool: what a person has decided about it as it is now.
     #[must_use]
     pub fn standing(&self) -> ToolStanding {
         self.standing
@@ -113,7 +113,7 @@ impl ServerParts {
         &self.offered
     }
 
-    /// What the server says about itself, and the files and packages that it is started by, as far as they are not
+    /// The server's words about itself, and the files and packages that it is started by, as far as they are not
     /// accepted: each with its name and `{"was": …, "now": …}`, without `was` where nothing was accepted before. They are
     /// accepted with the tools.
     pub async fn itself(&self) -> Vec<(String, Value)> {
@@ -183,7 +183,7 @@ impl ServerParts {
     async fn proposed(
         &self,
         is_chosen: &(dyn Fn(&Difference<'_>) -> bool + Sync),
-    ) -> Result<Option<Record>, LedgerError> {
+    ) -> Result<Option<AskRecord>, LedgerError> {
         let ledger: &Ledger = &self.pins.ledger;
         let mut state = self.pins.state.lock().await;
         loop {

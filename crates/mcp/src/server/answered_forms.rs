@@ -30,9 +30,9 @@ use super::shared::Shared;
 use crate::cancelling::CancelOnDrop;
 use crate::form::FormAnswer;
 use countersign::error::BoxError;
-use countersign::ledger::{AskState, Record};
+use countersign::ledger::{AskRecord, AskState};
 
-/// How long a store is left alone that could not be read.
+/// The time for which a store is left alone that could not be read.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the form of this ask, if it is not open already.
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub(crate) async fn opened(
     shared: &Arc<Shared>,
     client: &CallingClient,
-    record: &Record,
+    record: &AskRecord,
     (peer, question): (&Peer<RoleServer>, ElicitRequestParams),
 ) -> watch::Receiver<FormState> {
     let (state, new) = client.open_forms.open(record.ask.id());
@@ -62,7 +62,7 @@ pub(crate) async fn opened(
 async fn listen(
     shared: &Shared,
     client: &CallingClient,
-    record: &Record,
+    record: &AskRecord,
     sent: RequestHandle<RoleServer>,
 ) -> FormState {
     let mut open = CancelOnDrop::new(&sent, "the call was decided elsewhere");
@@ -90,7 +90,7 @@ async fn listen(
 }
 
 /// Waits until an ask has a decision, or can have none any more.
-async fn over(shared: &Shared, record: &Record) {
+async fn over(shared: &Shared, record: &AskRecord) {
     let mut place = -1;
     loop {
         match look(shared, record, place).await {
@@ -106,7 +106,7 @@ async fn over(shared: &Shared, record: &Record) {
 }
 
 /// Waits for a change behind this place; `None` when the ask is pending no more.
-async fn look(shared: &Shared, record: &Record, place: i64) -> Result<Option<i64>, BoxError> {
+async fn look(shared: &Shared, record: &AskRecord, place: i64) -> Result<Option<i64>, BoxError> {
     let ledger = &shared.asks.ledger;
     let change = ledger.wait_for_change(record.ask.run(), place);
     let seen = match record.expires_at {

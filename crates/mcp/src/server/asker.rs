@@ -44,7 +44,7 @@ use countersign::call::{RunContext, ToolCall};
 use countersign::deferred::{DeferredToolRequests, DeferredToolResults};
 use countersign::error::BoxError;
 use countersign::handler::DeferredToolHandler;
-use countersign::ledger::{Ask, AskState, Record};
+use countersign::ledger::{Ask, AskRecord, AskState};
 
 /// The interval of progress notifications for a held call.
 ///
@@ -206,7 +206,7 @@ impl Asker {
     /// too: the first answer counts.
     async fn hold(
         &self,
-        record: &Record,
+        record: &AskRecord,
         question: Option<ElicitRequestParams>,
     ) -> Result<HeldFor, BoxError> {
         let seen = self.shared.asks.wait_for_change(record.ask.run(), -1).await?;
@@ -242,7 +242,11 @@ impl Asker {
     }
 
     /// The input-required result for an ask.
-    fn round(&self, record: &Record, question: ElicitRequestParams) -> Result<CallReply, BoxError> {
+    fn round(
+        &self,
+        record: &AskRecord,
+        question: ElicitRequestParams,
+    ) -> Result<CallReply, BoxError> {
         let state = State {
             key: self.key.id.clone(),
             ask: Some(record.ask.id().to_owned()),
@@ -344,7 +348,7 @@ pub(crate) fn closed() -> Reply {
 }
 
 /// The result for a client that was not answered in time: the id of the ask, and where a person answers.
-pub(crate) fn waits(record: &Record, closed: bool, hint: &str) -> Reply {
+pub(crate) fn waits(record: &AskRecord, closed: bool, hint: &str) -> Reply {
     let id = record.ask.id();
     let place = if hint.is_empty() { String::new() } else { format!(" {hint}") };
     let why = if closed { " Its form was closed without an answer." } else { "" };

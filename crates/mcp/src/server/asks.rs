@@ -35,29 +35,29 @@ use countersign::decision::Question;
 use countersign::deferred::Answer;
 use countersign::error::BoxError;
 use countersign::ledger::{
-    Acquired, Ask, AskSeries, AskState, Cancelled, Claimed, LastAsk, Ledger, LedgerError, Millis,
-    NextAsk, Record,
+    Acquired, Ask, AskRecord, AskSeries, AskState, Cancelled, Claimed, LastAsk, Ledger,
+    LedgerError, Millis, NextAsk,
 };
 
-/// How long an approval that nothing has used stays valid.
+/// The time for which an approval that nothing has used stays valid.
 ///
 /// Long enough for a person who approves while the client is away, and short enough that an approval is not a key left
 /// in a door.
 const UNUSED: Duration = Duration::from_secs(15 * 60);
-/// How long an outcome that could not be delivered answers an equal call.
+/// The time for which an outcome that could not be delivered answers an equal call.
 const UNDELIVERED: Millis = 10 * 60 * 1000;
-/// How long the process that has the outcome of a call may take to deliver it.
+/// The time that the process that has the outcome of a call may take to deliver it.
 const WRITING: Millis = 2_000;
 /// The lease of a claim; it is renewed while the call runs.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// For how long denials of equal calls count (rule D11): a client of MCP names no session.
 const DENIED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
-/// What the model is told when the ask that a call waits for, or was to join, has ended without a decision.
+/// The text for the model when the ask that a call waits for, or was to join, has ended without a decision.
 pub(crate) const OVER: &str =
     "Not run: the ask for this call has ended, or an equal call has used its approval. Call again.";
 /// The path of the call in its run.
 const PATH: &str = "root/call";
-/// How often one request may lose a decision to another request.
+/// The number of times that one request may lose a decision to another request.
 ///
 /// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
 /// for a bug.
@@ -112,7 +112,7 @@ impl AskKey {
 /// The state of a call that needs an approval, by the ledger.
 pub(crate) enum AskStanding {
     /// No decision yet.
-    Pending(Box<Record>),
+    Pending(Box<AskRecord>),
     /// Approved, and claimed by this request: it runs now, once.
     Claimed { ask: String, token: u64, args: Args },
     /// Denied with this text.
@@ -125,13 +125,13 @@ pub(crate) enum AskStanding {
     NoWayBack,
 }
 
-/// When a request may park an ask.
+/// The conditions under which a request may park an ask.
 pub(crate) struct MayPark<'a> {
     /// No layer has counted the request, as it repeats one whose ask was open: it parks no ask of its own.
     pub(crate) joins: bool,
     /// The ask that the call is held for. Where that was cancelled, the call ends, and parks no other one.
     pub(crate) held: Option<&'a str>,
-    /// Whether the client can come back for the decision about this ask.
+    /// Returns `true` if the client can come back for the decision about this ask.
     pub(crate) is_found: &'a (dyn Fn(&Ask) -> bool + Sync),
 }
 
@@ -224,7 +224,7 @@ impl Asks {
     /// approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
-        record: Record,
+        record: AskRecord,
         questions: &[Question],
     ) -> Result<Option<AskStanding>, BoxError> {
         let id = record.ask.id().to_owned();
@@ -312,7 +312,7 @@ impl Asks {
         }
     }
 
-    /// Whether an equal call can join an ask: one that is pending, or whose answer was not used.
+    /// Returns `true` if an equal call can join an ask: one that is pending, or whose answer was not used.
     pub(crate) async fn is_open(&self, key: &AskKey) -> Result<bool, BoxError> {
         let number = |n| key.ask(n);
         let last = self.series(key, &number).last().await?;
@@ -320,8 +320,9 @@ impl Asks {
         Ok(last.open().is_some())
     }
 
-    /// Whether this request gets the outcome of an earlier one, whose client did not get it, and no other request does.
-    pub(crate) async fn redeliver(&self, record: &Record) -> Result<bool, BoxError> {
+    /// Returns `true` if this request gets the outcome of an earlier one, whose client did not get it, and no other
+    /// request does.
+    pub(crate) async fn redeliver(&self, record: &AskRecord) -> Result<bool, BoxError> {
         let age = self.ledger.now().await?.saturating_sub(record.changed_at);
         let is_delivered = self.ledger.load_run(record.ask.run()).await?.is_some();
         if is_delivered || age >= UNDELIVERED || self.responses.writes(record.ask.id()) {
@@ -353,7 +354,7 @@ impl Asks {
         Ok(())
     }
 
-    /// Whether an ask was cancelled: its call may not be asked about any more, or otherwise.
+    /// Returns `true` if an ask was cancelled: its call may not be asked about any more, or otherwise.
     pub(crate) async fn is_cancelled(&self, ask: Option<&str>) -> Result<bool, BoxError> {
         let Some(ask) = ask else { return Ok(false) };
         let record = self.ledger.get(ask).await?;
@@ -391,7 +392,7 @@ pub(crate) enum End {
     Unknown,
 }
 
-fn denial(record: &Record) -> String {
+fn denial(record: &AskRecord) -> String {
     let decision = record.decision.as_ref();
     match decision.map(|decision| (&decision.answer, decision.by_line())) {
         Some((Answer::Deny { message }, by)) if !message.is_empty() => {

@@ -11,8 +11,8 @@
 //! | is an answer that cannot be read | an answer that says so, which ends its question | an error |
 //! | is too large | nothing | 413 |
 //!
-//! Which hosts, origins and headers are refused is looked at by the library, before it asks for a body. So a body that is
-//! refused here is refused only where the library has asked for it.
+//! The library refuses hosts, origins and headers before it asks for a body. So we refuse a body only once the library has
+//! asked for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ pub(crate) struct BodyReader {
     ids: Arc<RequestIds>,
 }
 
-/// What is made of a body.
+/// The result of reading a body.
 enum BodyReading {
     /// The body that the library is given, with the id that is in use from now on.
     Served(Body, Option<TakenId>),

@@ -28,7 +28,7 @@ use super::session::{HttpSession, session};
 use super::shared::{FindPrincipal, Shared};
 use crate::downstream::lock;
 
-/// How a sender may become known, in the words of HTTP.
+/// The challenge that says how a sender may become known, in the words of HTTP.
 const CHALLENGE: &str = r#"Bearer realm="countersign""#;
 
 /// The streams end when the token is cancelled.
@@ -64,7 +64,7 @@ pub(crate) fn router(
         .layer(from_fn_with_state(door, authorized))
 }
 
-/// What a request is checked by before anything of it is read.
+/// The checks of a request before we read anything of it.
 #[derive(Clone)]
 struct Door {
     principals: Option<Arc<Principals>>,
@@ -80,7 +80,7 @@ struct Principals {
 }
 
 impl Principals {
-    /// Whether a request of this principal is in a session of another one.
+    /// Returns `true` if a request of this principal is in a session of another one.
     fn is_of_another(&self, headers: &HeaderMap, principal: &str) -> bool {
         let owners = lock(&self.owners);
         let owner = session(headers).and_then(|session| owners.get(session));

@@ -1,6 +1,6 @@
 //! A served call in flight, the replies to its client, and the ways to ask that client.
 //!
-//! A flight can outlive its request. In the newest revision a server asks back by the result of the request, so the
+//! A call can outlive its request. In the newest revision a server asks back by the result of the request, so the
 //! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and continues from
 //! where it was: it is not started again, which would run its first half twice.
 
@@ -25,7 +25,7 @@ use countersign::turn::{TurnError, TurnReport};
 
 /// The purpose of sealed request states.
 pub(crate) const STATE: &str = "mcp request state";
-/// How long a request state may be used.
+/// The time for which a request state may be used.
 pub(crate) const STATE_VALID: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
 /// The reply to the client.
@@ -51,17 +51,17 @@ pub(crate) struct CallingClient {
     pub(crate) principal: String,
     /// Tells apart the connections of clients without a name.
     pub(crate) nonce: Option<String>,
-    /// Whether a later equal call of this client finds the decision about this one.
+    /// `true` if a later equal call of this client finds the decision about this one.
     pub(crate) returns: bool,
     pub(crate) forms: bool,
     pub(crate) urls: bool,
-    /// Whether input-required results may be returned.
+    /// `true` if input-required results may be returned.
     pub(crate) rounds: bool,
     /// The least severe log messages that the client wants.
     pub(crate) logs: Option<usize>,
     /// The forms that are open in the client.
     pub(crate) open_forms: Arc<OpenForms>,
-    /// What the client has read through this server, if it is recorded.
+    /// The record of what the client has read through this server, if there is one.
     pub(crate) reads: Option<ReadRecord>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Asked {
 }
 
 /// A call in flight: its turn, and the channels for its results.
-pub(crate) struct Flight {
+pub(crate) struct CallInFlight {
     pub(crate) running: TurnFuture,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     pub(crate) questions: mpsc::UnboundedReceiver<Asked>,

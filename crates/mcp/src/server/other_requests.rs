@@ -57,7 +57,7 @@ impl Requests {
         cx: &RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let none = ErrorData::method_not_found::<CompleteRequestMethod>();
-        self.beside(cx, |it| it.completions.is_some(), none).await?;
+        self.upstream_with(cx, |it| it.completions.is_some(), none).await?;
         let mut args = json!(params);
         if let Some(args) = args.as_object_mut() {
             args.remove("_meta");
@@ -75,7 +75,7 @@ impl Requests {
         cx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let none = ErrorData::method_not_found::<SubscribeRequestMethod>();
-        let upstream = self.beside(cx, subscribes, none).await?;
+        let upstream = self.upstream_with(cx, subscribes, none).await?;
         let subscriber = self.subscriber(&upstream.toolset.connection);
         if !subscriber.has_room() {
             return Err(ErrorData::invalid_params("too many resources are subscribed to", None));
@@ -96,7 +96,7 @@ impl Requests {
         cx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let none = ErrorData::method_not_found::<UnsubscribeRequestMethod>();
-        let upstream = self.beside(cx, subscribes, none).await?;
+        let upstream = self.upstream_with(cx, subscribes, none).await?;
         self.subscriber(&upstream.toolset.connection).leave(&params.uri).await;
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Requests {
     ) -> Result<(), ErrorData> {
         let none = ErrorData::method_not_found::<SetLevelRequestMethod>();
         let newest = cx.protocol_version().is_some_and(|it| it >= ProtocolVersion::V_2026_07_28);
-        let upstream = self.beside(cx, |it| it.logging.is_some() && !newest, none).await?;
+        let upstream = self.upstream_with(cx, |it| it.logging.is_some() && !newest, none).await?;
         let severity = params.level as usize;
         *lock(&self.level) = Some(severity);
         let params = rmcp::model::SetLevelRequestParams::new(params.level);

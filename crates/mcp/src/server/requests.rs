@@ -63,7 +63,8 @@ pub(crate) struct Requests {
     pub(crate) level: Mutex<Option<usize>>,
     subscriber: OnceLock<Arc<Subscriber>>,
     open_forms: Arc<OpenForms>,
-    /// What the client has read through this server, if it is recorded. Without a session no request knows of another.
+    /// The record of what the client has read through this server, if there is one. Without a session no request knows
+    /// of another.
     reads: Option<ReadRecord>,
     /// Cancelled when the client is gone.
     gone: CancellationToken,
@@ -201,7 +202,7 @@ impl Requests {
     }
 
     /// The upstream server, if its kind of list is offered to clients.
-    pub(crate) async fn beside(
+    pub(crate) async fn upstream_with(
         &self,
         cx: &RequestContext<RoleServer>,
         has: impl Fn(&ServerCapabilities) -> bool + Send,
@@ -237,7 +238,8 @@ fn failed(failed: Failed) -> ErrorData {
     }
 }
 
-/// Whether a client declares forms and links. Without either, an earlier client means forms.
+/// Returns two values: `true` if a client declares forms, and `true` if it declares links. Without either, an earlier
+/// client means forms.
 ///
 /// Before links existed, declaring elicitation without a kind meant forms.
 fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {
@@ -252,8 +254,8 @@ fn asking(capabilities: Option<&ClientCapabilities>) -> (bool, bool) {
 
 /// A definition, as clients see it.
 fn listed(definition: &ToolDefinition) -> Listed {
-    let beside = definition.metadata().get("mcp").cloned().unwrap_or_default();
-    let of = |key: &str| beside.get(key).filter(|value| !value.is_null()).cloned();
+    let declared = definition.metadata().get("mcp").cloned().unwrap_or_default();
+    let of = |key: &str| declared.get(key).filter(|value| !value.is_null()).cloned();
     let mut schema = definition.parameters().as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert_with(|| Value::String("object".to_owned()));
     let mut tool =
@@ -282,7 +284,8 @@ fn method<M: rmcp::model::ConstString>() -> ErrorData {
 
 macro_rules! passed_list {
     ($self:ident, $cx:ident, $params:ident, $field:ident, $Method:ident, $Request:ident, $Result:ident) => {{
-        let upstream = $self.beside(&$cx, |it| it.$field.is_some(), method::<$Method>()).await?;
+        let upstream =
+            $self.upstream_with(&$cx, |it| it.$field.is_some(), method::<$Method>()).await?;
         let mut request = $Request::default();
         request.params = $params;
         let sent = ClientRequest::$Request(request);
@@ -491,7 +494,7 @@ impl ServerHandler for Requests {
         params: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.beside(
+        self.upstream_with(
             &cx,
             |it| it.resources.is_some(),
             method::<rmcp::model::ReadResourceRequestMethod>(),
@@ -514,7 +517,7 @@ impl ServerHandler for Requests {
         params: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.beside(
+        self.upstream_with(
             &cx,
             |it| it.prompts.is_some(),
             method::<rmcp::model::GetPromptRequestMethod>(),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::downstream::lock;
 
-/// How long a response may take to be written. Afterwards its outcome counts as not delivered.
+/// The time that a response may take to be written. Afterwards its outcome counts as not delivered.
 const WRITING: Duration = Duration::from_secs(30);
 
 /// The responses with the outcomes of approved calls that are not written yet.

@@ -5,7 +5,7 @@
 //!                                               |
 //!                              progress, questions of the server, cancellation
 //!                                               |
-//!                      landed: settle the claims, make the reply, record the delivery
+//!                      finish: settle the claims, make the reply, record the delivery
 //! ```
 //!
 //! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
@@ -33,7 +33,7 @@ use super::answered_forms::elicit;
 use super::asker::{self, Asker};
 use super::asks::{AskKey, End, LazyKey};
 use super::in_flight::{
-    Asked, CallingClient, Flight, Reply, Request, STATE, State, TurnFuture, Waiting,
+    Asked, CallInFlight, CallingClient, Reply, Request, STATE, State, TurnFuture, Waiting,
 };
 use super::session::HttpSession;
 use super::shared::Shared;
@@ -45,21 +45,21 @@ use countersign::call::{Execution, RepeatedRequest, ToolCall};
 use countersign::decision::ToolDecision;
 use countersign::deferred::Answer;
 use countersign::error::BoxError;
-use countersign::ledger::{Approver, Ask, AskState, Presented, Record, Surface};
+use countersign::ledger::{Approver, Ask, AskRecord, AskState, Presented, Surface};
 use countersign::outcome::Outcome;
 use countersign::turn::{Turn, TurnError, TurnReport};
 
-/// How long a claimed call may run after its client has given up, so that its outcome is recorded.
+/// The time for which a claimed call may run after its client has given up, so that its outcome is recorded.
 ///
 /// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
 /// within this time. A call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a call in flight may run after the program was told to end.
+/// The time for which a call in flight may run after the program was told to end.
 ///
 /// Clients kill a server two seconds after they have told it to end, and within that time its outcome has to be
 /// recorded.
 const STOPPING: Duration = Duration::from_secs(1);
-/// How long a call is kept while its server waits for an answer of the client.
+/// The time for which a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The id of the call in its turn.
 const CALL: &str = "call";
@@ -88,9 +88,9 @@ impl Shared {
             Err(problem) => return Reply::Error(ErrorData::invalid_params(problem, None)),
         };
         let said = request.responses.as_ref().and_then(|it| it.get(form::QUESTION));
-        let mut flight = match state.as_ref().and_then(|state| state.kept.as_deref()) {
+        let mut call = match state.as_ref().and_then(|state| state.kept.as_deref()) {
             Some(kept) => match self.resume(kept, request.responses.as_ref()) {
-                Some(flight) => flight,
+                Some(call) => call,
                 None => {
                     let text = "This request state was used already, or is too old. Call again without it.";
                     return Reply::Error(ErrorData::invalid_params(text, None));
@@ -105,13 +105,13 @@ impl Shared {
                 self.start(&client, &request, key, cx)
             }
         };
-        match self.fly(&mut flight, &client, cx).await {
-            Flown::Reply(reply) => reply,
-            Flown::Landed(report) => {
-                let Flight { waiting, downstream, .. } = flight;
-                self.landed(&waiting, &downstream, *report, cx).await
+        match self.until_reply(&mut call, &client, cx).await {
+            CallStep::Reply(reply) => reply,
+            CallStep::Ended(report) => {
+                let CallInFlight { waiting, downstream, .. } = call;
+                self.finish(&waiting, &downstream, *report, cx).await
             }
-            Flown::Asked(key, question) => self.keep(flight, (key, question), &client),
+            CallStep::Asked(key, question) => self.keep(call, (key, question), &client),
         }
     }
 
@@ -185,11 +185,11 @@ impl Shared {
         }
     }
 
-    /// Whether the client's person has opened the link to the inbox, where the call is decided now.
+    /// Returns `true` if the client's person has opened the link to the inbox, where the call is decided now.
     pub(crate) fn is_at_inbox(
         &self,
         client: &CallingClient,
-        record: &Record,
+        record: &AskRecord,
         said: Option<&Value>,
     ) -> bool {
         let action = said.and_then(|said| said.get("action")).and_then(Value::as_str);
@@ -200,7 +200,7 @@ impl Shared {
     /// not find again is cancelled, as a person would decide in vain.
     pub(crate) async fn left(
         &self,
-        record: &Record,
+        record: &AskRecord,
         client: &CallingClient,
         closed: bool,
     ) -> Result<Reply, BoxError> {
@@ -224,7 +224,7 @@ impl Shared {
     /// decides: what comes back for a link, or for a form of before that would not be shown now, is nothing.
     pub(crate) async fn answered(
         &self,
-        record: &Record,
+        record: &AskRecord,
         said: Option<&Value>,
         client: &CallingClient,
     ) -> Result<FormAnswer, BoxError> {
@@ -249,7 +249,7 @@ impl Shared {
         request: &Request,
         key: LazyKey,
         cx: &RequestContext<RoleServer>,
-    ) -> Flight {
+    ) -> CallInFlight {
         let (to, reports) = mpsc::unbounded_channel();
         let (ask, questions) = mpsc::unbounded_channel::<Asked>();
         let elicit = client.forms.then(|| -> Elicit {
@@ -292,7 +292,7 @@ impl Shared {
         };
         let call = ToolCall::new(CALL, request.tool.as_str(), request.args.clone());
         let running: TurnFuture = Box::pin(async move { turn.run(vec![call]).await });
-        Flight {
+        CallInFlight {
             running,
             reports,
             questions,
@@ -328,12 +328,12 @@ impl Shared {
     ///
     /// `biased`, with the end of the call first: a call that has ended and a client that has gone at the same moment is
     /// a call with an outcome. A program that is told to end gives its calls less time than a client that is gone.
-    async fn fly(
+    async fn until_reply(
         &self,
-        flight: &mut Flight,
+        call: &mut CallInFlight,
         client: &CallingClient,
         cx: &RequestContext<RoleServer>,
-    ) -> Flown {
+    ) -> CallStep {
         let token = cx.meta.get_progress_token();
         let mut asking: Option<BoxFuture<'static, ElicitResult>> = None;
         let mut given_up: Option<Pin<Box<tokio::time::Sleep>>> = None;
@@ -341,34 +341,34 @@ impl Shared {
         loop {
             tokio::select! {
                 biased;
-                report = &mut flight.running => {
+                report = &mut call.running => {
                     // Messages from before the result are sent before it.
-                    while let Ok(report) = flight.reports.try_recv() {
-                        reported(&mut flight.told, token.as_ref(), report, cx).await;
+                    while let Ok(report) = call.reports.try_recv() {
+                        reported(&mut call.told, token.as_ref(), report, cx).await;
                     }
-                    return Flown::Landed(Box::new(report));
+                    return CallStep::Ended(Box::new(report));
                 }
-                Some(report) = flight.reports.recv() => {
-                    reported(&mut flight.told, token.as_ref(), report, cx).await;
+                Some(report) = call.reports.recv() => {
+                    reported(&mut call.told, token.as_ref(), report, cx).await;
                 }
-                Some(asked) = flight.questions.recv(), if flight.open.is_none() => {
+                Some(asked) = call.questions.recv(), if call.open.is_none() => {
                     let question = form::labelled(asked.question, &self.name);
-                    flight.open = Some((asked.key.clone(), asked.answer));
+                    call.open = Some((asked.key.clone(), asked.answer));
                     if client.rounds {
-                        return Flown::Asked(asked.key, question);
+                        return CallStep::Asked(asked.key, question);
                     }
                     asking = Some(Box::pin(elicit(cx.peer.clone(), question, self.wait)));
                 }
                 answer = async { match &mut asking { Some(it) => it.await, None => std::future::pending().await } } => {
                     asking = None;
-                    if let Some((_, open)) = flight.open.take() {
+                    if let Some((_, open)) = call.open.take() {
                         // The server may have given up its question.
                         _ = open.send(answer);
                     }
                 }
                 () = cx.ct.cancelled(), if given_up.is_none() => {
-                    if lock(&flight.waiting.claims).is_empty() {
-                        return Flown::Reply(given_up_reply());
+                    if lock(&call.waiting.claims).is_empty() {
+                        return CallStep::Reply(given_up_reply());
                     }
                     given_up = Some(Box::pin(tokio::time::sleep(GRACE)));
                 }
@@ -377,15 +377,15 @@ impl Shared {
                     given_up = Some(Box::pin(tokio::time::sleep(STOPPING)));
                 }
                 () = async { match &mut given_up { Some(it) => it.await, None => std::future::pending().await } } => {
-                    self.settle(&flight.waiting, None).await;
-                    return Flown::Reply(if stopped { stopped_reply() } else { given_up_reply() });
+                    self.settle(&call.waiting, None).await;
+                    return CallStep::Reply(if stopped { stopped_reply() } else { given_up_reply() });
                 }
             }
         }
     }
 
     /// Settles the claims of a call with its outcome, and makes the reply.
-    async fn landed(
+    async fn finish(
         &self,
         waiting: &Waiting,
         downstream: &Downstream,
@@ -506,13 +506,13 @@ impl Shared {
     /// given up, with its claims as unknown.
     fn keep(
         self: &Arc<Self>,
-        flight: Flight,
+        call: CallInFlight,
         (key, question): (String, ElicitRequestParams),
         client: &CallingClient,
     ) -> Reply {
         let id = uuid::Uuid::now_v7().to_string();
         let state = State {
-            key: flight.key.id.clone(),
+            key: call.key.id.clone(),
             ask: None,
             kept: Some(id.clone()),
             nonce: client.nonce.clone(),
@@ -521,13 +521,13 @@ impl Shared {
             Ok(sealed) => sealed,
             Err(error) => return self.broken(&error),
         };
-        lock(&self.kept).insert(id.clone(), flight);
+        lock(&self.kept).insert(id.clone(), call);
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             // At the end of the program all that is kept is settled (`Shared::ended`).
             tokio::time::sleep(KEPT).await;
             let dropped = lock(&shared.kept).remove(&id);
-            let waiting = dropped.map(|flight| flight.waiting);
+            let waiting = dropped.map(|call| call.waiting);
             if let Some(waiting) = waiting {
                 shared.settle(&waiting, None).await;
             }
@@ -540,15 +540,15 @@ impl Shared {
     ///
     /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds
     /// nothing.
-    fn resume(&self, kept: &str, said: Option<&InputResponses>) -> Option<Flight> {
-        let mut flight = lock(&self.kept).remove(kept)?;
-        if let Some((key, open)) = flight.open.take() {
+    fn resume(&self, kept: &str, said: Option<&InputResponses>) -> Option<CallInFlight> {
+        let mut call = lock(&self.kept).remove(kept)?;
+        if let Some((key, open)) = call.open.take() {
             let said = said.and_then(|said| said.get(&key));
             let answer = said.and_then(|said| serde_json::from_value(said.clone()).ok());
             // The server may have given up its question.
             _ = open.send(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)));
         }
-        Some(flight)
+        Some(call)
     }
 }
 
@@ -574,13 +574,14 @@ async fn reported(
     _ = cx.peer.notify_progress(progress).await;
 }
 
-enum Flown {
+/// The reason why a request stops driving its call: it has a reply, the call has ended, or its server asks the client.
+enum CallStep {
     Reply(Reply),
-    Landed(Box<Result<TurnReport, TurnError>>),
+    Ended(Box<Result<TurnReport, TurnError>>),
     Asked(String, ElicitRequestParams),
 }
 
-/// What the model is told of a call whose turn has failed: first of all whether anything has run.
+/// The text for the model about a call whose turn has failed: first of all whether anything has run.
 ///
 /// A store that cannot be reached fails the turn before the call is claimed.
 fn of_failed(error: &TurnError) -> &'static str {

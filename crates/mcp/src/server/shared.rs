@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::Asks;
-use super::in_flight::{Flight, Reply, STATE, STATE_VALID, State};
+use super::in_flight::{CallInFlight, Reply, STATE, STATE_VALID, State};
 use super::request_ids::RequestIds;
 use crate::McpError;
 use crate::client::announcements::ListChanges;
@@ -30,12 +30,12 @@ use countersign::seal::SealKeys;
 use countersign::tools::Tools;
 use countersign::turn::Turn;
 
-/// How long the identities of tools are used before they are read again.
+/// The time for which the identities of tools are used before they are read again.
 ///
 /// Listing a server's tools for each call would double its requests. Within this time a changed tool is still found by
 /// its pin.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long calls may run after the client's connection has ended.
+/// The time for which calls may run after the client's connection has ended.
 ///
 /// Ending the process at once would leave every call in flight as one that may have run.
 const ENDING: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ pub(crate) type LabelTools = dyn Fn(&ToolDefinition) -> Option<ReadLabel> + Send
 pub(crate) struct Upstream {
     pub(crate) toolset: McpToolset,
     pub(crate) pins: Option<Arc<Pins>>,
-    /// What clients are told of the server's words about itself, once it was reached.
+    /// The server's words about itself, as clients are told them once it was reached.
     pub(crate) about: Mutex<BTreeMap<String, Value>>,
     /// The lists that the upstream server offers, once it was reached.
     pub(crate) capabilities: OnceLock<ServerCapabilities>,
@@ -107,20 +107,20 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) tools: Tools,
     pub(crate) scope: Value,
-    /// How results are labelled, if what clients read is recorded.
+    /// The labels of results, if what clients read is recorded.
     pub(crate) labels: Option<Arc<LabelTools>>,
     pub(crate) asks: Asks,
     pub(crate) keys: SealKeys,
     pub(crate) wait: Duration,
     pub(crate) inbox: Option<Arc<InboxPlace>>,
-    /// Where a person answers, for clients whose call waits.
+    /// The place where a person answers, for clients whose call waits.
     pub(crate) answer_hint: String,
-    /// Whether people may answer in forms of their clients.
+    /// `true` if people may answer in forms of their clients.
     pub(crate) forms: bool,
     pub(crate) principal: String,
     pub(crate) upstream: Option<Upstream>,
     /// The calls whose servers have sent a question, until their clients answer.
-    pub(crate) kept: Mutex<HashMap<String, Flight>>,
+    pub(crate) kept: Mutex<HashMap<String, CallInFlight>>,
     pub(crate) identities: RwLock<Option<(Instant, Identities)>>,
     pub(crate) changed: watch::Sender<ListChanges>,
     pub(crate) in_flight: Arc<()>,
@@ -129,7 +129,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// Cancelled when the client on stdio is gone: no call waits for a person any more.
     pub(crate) disconnected: CancellationToken,
-    /// Whether it is seen if a response was written to its client.
+    /// `true` if we see whether a response was written to its client.
     pub(crate) sees_writes: bool,
 }
 
@@ -183,7 +183,7 @@ impl Shared {
         Some(result::failed(text))
     }
 
-    /// Whether the tool declares the form of its results.
+    /// Returns `true` if the tool declares the form of its results.
     pub(crate) fn has_schema(&self, tool: &str) -> bool {
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         known
@@ -208,8 +208,8 @@ impl Shared {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let kept = std::mem::take(&mut *lock(&self.kept));
-        for flight in kept.into_values() {
-            self.settle(&flight.waiting, None).await;
+        for call in kept.into_values() {
+            self.settle(&call.waiting, None).await;
         }
     }
 
@@ -261,8 +261,8 @@ impl Shared {
 }
 
 fn identity(definition: &ToolDefinition) -> (String, ToolIdentity) {
-    let beside = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
-    let has_schema = beside.is_some_and(|schema| !schema.is_null());
+    let declared = definition.metadata().get("mcp").and_then(|mcp| mcp.get("outputSchema"));
+    let has_schema = declared.is_some_and(|schema| !schema.is_null());
     let digest = digest(&json!([definition.source(), definition.parameters()]));
     let parameters = Arc::new(definition.parameters().as_object().cloned().unwrap_or_default());
     (definition.name().to_owned(), ToolIdentity { digest, has_schema, parameters })

@@ -1,7 +1,7 @@
-//! A client on stdio: its lines, and which responses it was written.
+//! A client on stdio: its lines, and the responses that were written to it.
 //!
-//! The protocol's library writes a response after the request was served, and a client may have died meanwhile. Whether
-//! the outcome of an approved call was delivered is known only here, when the write has succeeded (rule M3).
+//! The protocol's library writes a response after the request was served, and the client may have died meanwhile. Only
+//! here do we see that a write has succeeded, and so that the outcome of an approved call was delivered (rule M3).
 
 use std::io;
 use std::sync::Arc;

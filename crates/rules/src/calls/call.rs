@@ -36,7 +36,7 @@ pub struct RuleCall<'a> {
     pub(crate) source: Option<ToolSource>,
     pub(crate) args: &'a Map<String, Value>,
     pub(crate) directory: Option<&'a Path>,
-    /// Where the values come from, if a turn or a door says so.
+    /// The origin of the values, if a turn or a door says so.
     pub(crate) origin: Option<Origin>,
     /// The JSON Schema of the tool's arguments.
     pub(crate) schema: Option<&'a Value>,
@@ -128,7 +128,7 @@ impl<'a> RuleCall<'a> {
         self
     }
 
-    /// Whether the tool has this field, and a call may leave it out.
+    /// Returns `true` if the tool has this field, and a call may leave it out.
     pub(crate) fn has_optional(&self, field: &str) -> bool {
         let Some(schema) = self.schema else { return false };
         schema.get("properties").is_some_and(|properties| properties.get(field).is_some())

@@ -51,9 +51,9 @@ pub(crate) struct CommandView {
     pub(crate) text: String,
     judgement: Judgement,
     commands: Commands,
-    /// Why the text, or the rest of it, cannot be analysed.
+    /// The reason why the text, or the rest of it, cannot be analysed.
     pub(crate) refused: Option<String>,
-    /// Where the text begins in the judged text.
+    /// The position of the text in the judged text.
     offset: usize,
 }
 

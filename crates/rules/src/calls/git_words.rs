@@ -5,7 +5,7 @@
 
 use countersign_shell::{GIT_VALUES, Part};
 
-/// What a command of git says in front of its sub-command, and the sub-command.
+/// The options in front of the sub-command of git, and the sub-command.
 #[derive(Debug, Default)]
 pub(crate) struct GitWords<'p> {
     /// The values of the options that move git to another place.

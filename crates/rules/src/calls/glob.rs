@@ -123,7 +123,7 @@ pub(crate) struct PathGlob {
     text: String,
 }
 
-/// Where a pattern over paths begins.
+/// The place where a pattern over paths begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// At the root of the file system, or anywhere (`**/…`).
@@ -152,13 +152,13 @@ impl PathGlob {
         &self.text
     }
 
-    /// Whether the pattern begins in the root of the workspace.
+    /// Returns `true` if the pattern begins in the root of the workspace.
     pub(crate) fn is_of_root(&self) -> bool {
         self.base == Base::Workspace
     }
 
-    /// Whether a path matches. `None` if that cannot be said: the home directory is not known, or the path is itself a
-    /// pattern (`is_glob`), which may become a path that matches.
+    /// Returns `true` if a path matches. `None` if that cannot be said: the home directory is not known, or the path is
+    /// itself a pattern (`is_glob`), which may become a path that matches.
     pub(crate) fn matches(
         &self,
         path: &Path,
@@ -178,7 +178,7 @@ impl PathGlob {
         if is_glob && self.fits(inner, true, true) { None } else { Some(false) }
     }
 
-    /// Whether the name of a file may be the last part of the pattern. Quick, as a walk tries many files.
+    /// Returns `true` if the name of a file may be the last part of the pattern. Quick, as a walk tries many files.
     pub(crate) fn may_end_in(&self, file: &Path, folded: bool) -> bool {
         match (self.parts.last(), file.file_name()) {
             (Some(last), Some(name)) => {
@@ -188,7 +188,7 @@ impl PathGlob {
         }
     }
 
-    /// Whether a file whose name matches a pattern may have the last part of this one for its name.
+    /// Returns `true` if a file whose name matches a pattern may have the last part of this one for its name.
     pub(crate) fn may_end_as(&self, name: &str) -> bool {
         let overlaps = |last: &Glob| last.text == "**" || may_match(&last.text, name);
         self.parts.last().is_none_or(overlaps)
@@ -263,7 +263,7 @@ mod tests {
         all
     }
 
-    /// What a pattern over paths means: `**` stands for no component, or for one and what it stands for behind that.
+    /// The meaning of a pattern over paths: `**` stands for no component, or for one and what it stands for behind that.
     fn means(parts: &[&str], components: &[&str]) -> bool {
         match (parts, components) {
             ([], []) => true,

@@ -1,6 +1,7 @@
-//! Where a command puts the files that it copies or moves into a folder.
+//! The files that a command writes when it copies or moves others into a folder.
 //!
-//! `cp src/config links` writes `links/config`, which no word names. A link of that name leads elsewhere.
+//! `cp src/config links` writes `links/config`, which no word of the command names. If `links/config` is a link, the
+//! command writes the file that it leads to.
 
 use countersign_shell::Part;
 

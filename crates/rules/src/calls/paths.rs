@@ -13,8 +13,8 @@
 //! | `gone`, a link to nothing | `/w/gone` | unknown: it may lead anywhere later |
 //! | `~ann/x` | – | unknown: the home of another user |
 //!
-//! The changes of a file system between this look and the tool's own opening of the file is not known here; the
-//! question is bound to what was resolved.
+//! We cannot see how the file system changes between this look and the moment when the tool opens the file. So a question
+//! is bound to the places that were resolved.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Texts that a command hands to another program, which may run or write what they name.
 //!
-//! `su -c 'touch .envrc'`, `printf 'w .envrc\n' | ed a.txt` and `patch <<E` name a file in a text. What such a text means
-//! only its reader knows, so that every word of it counts as a name.
+//! `su -c 'touch .envrc'`, `printf 'w .envrc\n' | ed a.txt` and `patch <<E` name a file in a text. Only the program that
+//! reads the text knows what it means, so every word of it counts as a name.
 //!
 //! | command | texts |
 //! |---|---|
@@ -65,22 +65,22 @@ const PRINTS: &[&str] = &[
     "wc",
 ];
 
-/// Whether a command only prints, whatever it is given.
+/// Returns `true` if a command only prints, whatever it is given.
 pub(crate) fn only_prints(part: &Part) -> bool {
     prints(part.program_name())
 }
 
-/// Whether a program only prints.
+/// Returns `true` if a program only prints.
 pub(crate) fn prints(program: &str) -> bool {
     PRINTS.contains(&program)
 }
 
-/// Whether another program hands names on to a command.
+/// Returns `true` if another program hands names on to a command.
 pub(crate) fn is_fed(part: &Part) -> bool {
     part.wrapped_by().is_some_and(|it| FEEDS.contains(&it))
 }
 
-/// Whether a command may run or obey any text of the command line.
+/// Returns `true` if a command may run or obey any text of the command line.
 pub(super) fn obeys_all(part: &Part) -> bool {
     let name = part.program_name();
     let takes_options = || {
@@ -173,7 +173,7 @@ const MESSAGES: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// Whether the texts of a command are messages, and no commands.
+/// Returns `true` if the texts of a command are messages, and no commands.
 fn has_messages(part: &Part) -> bool {
     let name = part.program_name();
     let Some((_, subs)) = MESSAGES.iter().find(|(names, _)| names.contains(&name)) else {
@@ -236,7 +236,7 @@ pub(crate) fn with_stars(text: &str) -> Option<String> {
     text.contains(['$', '`']).then(|| with_unknown(text).replace(UNKNOWN, "*"))
 }
 
-/// What stands for a part of a text that only the shell knows.
+/// The character that stands for a part of a text that only the shell knows.
 pub(crate) const UNKNOWN: char = '\u{1}';
 
 /// A text with one character in the place of each of its variables and substitutions.

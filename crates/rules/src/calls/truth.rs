@@ -58,8 +58,8 @@ impl Truth {
     }
 }
 
-/// How a rule reads: one that allows must be certain about everything that it covers; one that asks or denies applies
-/// where anything matches.
+/// The way in which a rule reads: one that allows must be certain about everything that it covers; one that asks or
+/// denies applies where anything matches.
 ///
 /// | several values in one place | allowing | strict |
 /// |---|---|---|

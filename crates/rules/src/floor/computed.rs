@@ -1,14 +1,14 @@
 //! Names that only the shell knows, in commands that write the files that they name (rule R5).
 //!
 //! `cp a "$(git rev-parse --git-dir)/config"`, `cp a ".$x"` and `printf '.env%s' rc | xargs touch` name a protected file
-//! by parts. A name that is hardly known is common, and mostly one of the environment, which is not the text's choice. So a
-//! person is asked where the text itself gives the name, and a file is written or replaced.
+//! by parts. Most names with a variable are harmless, and have their value from the environment, which the text does not
+//! choose. So a person is asked only if the text itself computes the name, and the command writes or replaces a file.
 //!
 //! | written name | asked |
 //! |---|---|
 //! | `"$(cmd)"`, `"$1"`, `"$x"` behind `x=$(cmd)` or `read x` | yes, unless it is what `mktemp` has printed |
 //! | `".$x"` | yes |
-//! | `"$(cmd)/config"`, `"$x/hooks/y"` behind `x=$(cmd)` | yes: so files are called in folders that are protected |
+//! | `"$(cmd)/config"`, `"$x/hooks/y"` behind `x=$(cmd)` | yes: files in protected folders have such names |
 //! | `"$x/notes.txt"`, `"build-$x"` | no |
 //! | words of a pipe in which names are computed | yes |
 
@@ -31,7 +31,7 @@ const COMPUTES: &[&str] = &[
     "ruby", "sed", "tr", "xxd",
 ];
 
-/// What files are called in folders of which every file is protected.
+/// The names of files in folders of which every file is protected.
 const TAILS: &[&str] = &[
     "HEAD",
     "agents",
@@ -53,7 +53,7 @@ const TAILS: &[&str] = &[
     "workflows",
 ];
 
-/// Whether a command writes a file of which the name is computed, and may be a protected one.
+/// Returns `true` if a command writes a file of which the name is computed, and may be a protected one.
 pub(super) fn writes(view: &CommandView, part: &Part) -> bool {
     let written = written(part);
     let Some(written) = written else { return false };
@@ -89,7 +89,7 @@ fn written(part: &Part) -> Option<Vec<&Word>> {
     writes.then(|| words.iter().filter(is_written).collect())
 }
 
-/// Whether a word that only the shell knows may be the name of something protected.
+/// Returns `true` if a word that only the shell knows may be the name of something protected.
 fn is_unresolved(view: &CommandView, word: &Word) -> bool {
     let Some(pattern) = texts::as_pattern(word) else { return false };
     let is_computed = |command: &SimpleCommand| computes(&words(command));
@@ -107,8 +107,8 @@ fn is_unresolved(view: &CommandView, word: &Word) -> bool {
         || (is_whole || after.is_some_and(|name| TAILS.contains(name))) && is_given(view, word)
 }
 
-/// Whether what is not known of a word is given to it by the text, and is no temporary file. A variable of the environment
-/// is not the text's choice.
+/// Returns `true` if what is not known of a word is given to it by the text, and is no temporary file. A variable of
+/// the environment is not the text's choice.
 fn is_given(view: &CommandView, word: &Word) -> bool {
     let is_made = |word: &Word| {
         !word.substitutions().is_empty()
@@ -169,7 +169,7 @@ fn argv(part: &Part) -> Vec<&str> {
     part.argv().iter().map(String::as_str).collect()
 }
 
-/// Whether a command prints a name that none of its words is.
+/// Returns `true` if a command prints a name that none of its words is.
 fn computes(argv: &[&str]) -> bool {
     match argv {
         ["printf", format, rest @ ..] => {
@@ -187,7 +187,7 @@ fn computes(argv: &[&str]) -> bool {
     }
 }
 
-/// Whether a word is no more than what a command prints, and no temporary file: `"$(pwd)"`.
+/// Returns `true` if a word is no more than what a command prints, and no temporary file: `"$(pwd)"`.
 pub(super) fn is_printed_place(word: &Word) -> bool {
     let is_made = |command: &SimpleCommand| words(command).first() == Some(&"mktemp");
     let pattern = texts::as_pattern(word).unwrap_or_default();
@@ -196,7 +196,7 @@ pub(super) fn is_printed_place(word: &Word) -> bool {
         && !inner(word).all(is_made)
 }
 
-/// Whether a command prints where the repository keeps its settings.
+/// Returns `true` if a command prints where the repository keeps its settings.
 pub(super) fn prints_repository(command: &SimpleCommand) -> bool {
     let words = words(command);
     words.contains(&"rev-parse")

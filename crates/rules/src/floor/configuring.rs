@@ -73,7 +73,7 @@ const EDITORS: &[&str] =
 /// Programs that run a program of a package.
 const RUNNERS: &[&str] = &["bunx", "npx", "pipx", "pnpm", "uvx", "yarn", "npm", "bun"];
 
-/// Whether a command writes such a configuration.
+/// Returns `true` if a command writes such a configuration.
 pub(super) fn writes(part: &Part) -> bool {
     let words = part.argv();
     let first = part.program_name();

@@ -1,9 +1,9 @@
 //! Files that a command copies or unpacks with the folder that holds them (rule R5).
 //!
-//! `cp config links` writes what a link `links/config` leads to. `cp -a pack/. .` and `tar -C pack -cf - . | tar -xf -`
-//! write files that no word names. So the folders that are copied are looked through, and where something protected is in
-//! them, or there are too many files to tell, a person is asked. An archive that the text did not make itself is not looked
-//! into.
+//! `cp config links` writes the file that a link `links/config` leads to. `cp -a pack/. .` and
+//! `tar -C pack -cf - . | tar -xf -` write files that no word names. So we search the folders that are copied. If one of them
+//! has something protected, or too many files to search, a person is asked. We do not look into an archive that another text
+//! has made.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::folders::swept;
 use crate::matching::seen::Seen;
 use countersign_shell::Part;
 
-/// Whether a command copies or unpacks something protected out of a folder, or onto something protected in one.
+/// Returns `true` if a command copies or unpacks something protected out of a folder, or onto something protected in
+/// one.
 pub(super) fn brings(
     seen: &Seen<'_>,
     view: &CommandView,
@@ -45,7 +46,7 @@ pub(super) fn brings(
     files.incomplete.is_some() || files.found.iter().any(|file| is_protected(file))
 }
 
-/// Whether a command copies whole folders.
+/// Returns `true` if a command copies whole folders.
 fn copies(part: &Part) -> bool {
     let deep = |word: &String| {
         let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -56,7 +57,7 @@ fn copies(part: &Part) -> bool {
     matches!(part.program_name(), "cp" | "gcp" | "rsync") && part.argv().iter().any(deep)
 }
 
-/// Whether a command makes an archive.
+/// Returns `true` if a command makes an archive.
 fn packs(part: &Part) -> bool {
     match part.program_name() {
         "tar" | "gtar" | "bsdtar" => has_mode(part, 'c') || has_word(part, &["--create"]),
@@ -66,7 +67,7 @@ fn packs(part: &Part) -> bool {
     }
 }
 
-/// Whether a command unpacks an archive.
+/// Returns `true` if a command unpacks an archive.
 fn unpacks(part: &Part) -> bool {
     match part.program_name() {
         "tar" | "gtar" | "bsdtar" => has_mode(part, 'x') || has_word(part, &["--extract", "--get"]),
@@ -80,7 +81,7 @@ fn has_word(part: &Part, words: &[&str]) -> bool {
     part.argv().iter().skip(1).any(|word| words.contains(&word.as_str()))
 }
 
-/// Whether the letters of `tar` have a mode among them, with a dash or, as the first word, without.
+/// Returns `true` if the letters of `tar` have a mode among them, with a dash or, as the first word, without.
 fn has_mode(part: &Part, mode: char) -> bool {
     part.argv().iter().enumerate().skip(1).any(|(at, word)| {
         let bundle = word.strip_prefix('-').or((at == 1).then_some(word.as_str()));

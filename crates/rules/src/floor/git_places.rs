@@ -1,4 +1,4 @@
-//! Where git works, and what it writes about itself: the questions `floor/git` (rule R5).
+//! Commands of git that work in another repository, or write settings of one: the questions `floor/git` (rule R5).
 //!
 //! A repository has settings that run programs. So a command that works in another one than that of the workspace is asked
 //! about, however it gets there: by a directory, an option or a variable.
@@ -9,7 +9,7 @@ use crate::calls::git_words::GitWords;
 use crate::matching::seen::Seen;
 use countersign_shell::{Part, setting_runs};
 
-/// Why a command is asked about.
+/// The reasons why a command is asked about.
 pub(crate) fn reasons(seen: &Seen<'_>, part: &Part, only_reads: bool) -> Vec<&'static str> {
     let mut found = Vec::new();
     if part.program_name().eq_ignore_ascii_case("git") {
@@ -34,13 +34,14 @@ pub(crate) fn reasons(seen: &Seen<'_>, part: &Part, only_reads: bool) -> Vec<&'s
     found
 }
 
-/// Whether a setting may run a program. One that a variable holds may have any value: `--config-env=core.pager=X`.
+/// Returns `true` if a setting may run a program. One that a variable holds may have any value:
+/// `--config-env=core.pager=X`.
 fn runs(setting: &str) -> bool {
     let key = setting.split_once('=').map_or(setting, |(key, _)| key);
     setting_runs(setting) || key.contains('$')
 }
 
-/// Whether a command of git writes its settings.
+/// Returns `true` if a command of git writes its settings.
 fn writes_settings(words: &GitWords<'_>) -> bool {
     let has = |known: &[&str]| words.rest.iter().any(|word| known.contains(&word.as_str()));
     match words.sub {
@@ -67,7 +68,7 @@ const GIT_SETTINGS: &[&str] =
 const GIT_GETS: &[&str] =
     &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "get", "list"];
 
-/// Whether `git` may work outside of the root, by a directory that it may start in or by an option.
+/// Returns `true` if `git` may work outside of the root, by a directory that it may start in or by an option.
 fn is_elsewhere(seen: &Seen<'_>, part: &Part, moves: &[&str]) -> bool {
     let root = seen.places().root();
     part.directories().iter().any(|directory| {
@@ -97,12 +98,13 @@ const GIT_PLACES: &[&str] = &[
     "GIT_TEMPLATE_DIR",
 ];
 
-/// Whether a variable moves git to another place, which is asked about as such.
+/// Returns `true` if a variable moves git to another place, which is asked about as such.
 pub(super) fn is_place(variable: &str) -> bool {
     GIT_PLACES.contains(&variable)
 }
 
-/// Whether a command sets such a variable to a place outside of the root: `GIT_DIR=/tmp/x git log`, `export GIT_DIR=/tmp/x`.
+/// Returns `true` if a command sets such a variable to a place outside of the root: `GIT_DIR=/tmp/x git log`, `export
+/// GIT_DIR=/tmp/x`.
 fn moves_git(seen: &Seen<'_>, part: &Part) -> bool {
     let set = part.assignments().iter().map(|it| (it.name(), it.value().text()));
     let words = part.argv().iter().filter_map(|word| word.split_once('='));

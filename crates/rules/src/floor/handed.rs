@@ -1,8 +1,9 @@
 //! Files that one command finds and another one writes (rule R5).
 //!
-//! `find . -name config -exec sed -i … {} +` and `grep -rl x . | xargs sed -i …` write files that no word names. So what is
-//! found is looked up, as for calls that read below folders, and where something protected is among it, a person is asked.
-//! Where there are too many files to tell, so it is, unless only names are found that are ordinary ones of code.
+//! `find . -name config -exec sed -i … {} +` and `grep -rl x . | xargs sed -i …` write files that no word names. So we look
+//! up the files that the first command finds, as we do for calls that read below folders. If something protected is among
+//! them, a person is asked. If there are too many files to look up, a person is asked, too, unless the command finds only
+//! files with names that are ordinary ones of code (`*.rs`).
 
 use std::path::{Path, PathBuf};
 

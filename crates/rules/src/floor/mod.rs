@@ -119,7 +119,7 @@ pub(super) fn speak(
     }
 }
 
-/// How much is known about a call that runs commands.
+/// The knowledge about a call that runs commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShellCall {
     /// Each command is judged as a part, in the directories that it may run in.
@@ -193,7 +193,7 @@ fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<S
 
 const OWN_PROGRAM: &str = "`countersign` decides what is allowed, and a person has to run it";
 
-/// Whether a command may write something protected.
+/// Returns `true` if a command may write something protected.
 ///
 /// A program that is not in the table may write every file that it names, and one that builds may write every word that
 /// the table does not call an input. A redirection writes, whatever the program does, also to a name that is known only
@@ -269,7 +269,7 @@ fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word)
     from.argv().iter().enumerate().skip(1).any(is_handed_on) || from.words().iter().any(matched)
 }
 
-/// Whether a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.
+/// Returns `true` if a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.
 ///
 /// A script may have thousands of words: files are not looked at for each.
 fn tells(seen: &Seen<'_>, part: &Part, text: &str) -> bool {
@@ -315,8 +315,8 @@ fn targets(part: &Part) -> impl Iterator<Item = &Word> {
     })
 }
 
-/// Whether a redirection writes a file whose name is known only when it runs. The judgement knows the values that the
-/// text itself gives to variables, and has an effect for each of these.
+/// Returns `true` if a redirection writes a file whose name is known only when it runs. The judgement knows the values
+/// that the text itself gives to variables, and has an effect for each of these.
 fn writes_unknown(part: &Part) -> bool {
     let is_named = |path: &Path| {
         let mut named = targets(part).filter_map(Word::literal);
@@ -331,7 +331,7 @@ fn writes_unknown(part: &Part) -> bool {
     targets(part).any(runs) || values.count() < targets(part).filter(computed).count()
 }
 
-/// Whether a word that is known in parts may name something protected: `.cl${x}aude`.
+/// Returns `true` if a word that is known in parts may name something protected: `.cl${x}aude`.
 fn may_name(seen: &Seen<'_>, part: &Part, word: &Word) -> bool {
     let Some(pattern) = texts::as_pattern(word) else { return false };
     let own = |known: &PathBuf| {
@@ -350,14 +350,15 @@ fn may_name(seen: &Seen<'_>, part: &Part, word: &Word) -> bool {
         || seen.engine.protected.iter().any(own)
 }
 
-/// Whether a patch of this file, in the folder that a command works in or names, changes something protected.
+/// Returns `true` if a patch of this file, in the folder that a command works in or names, changes something protected.
 fn is_patched(seen: &Seen<'_>, part: &Part, name: &str) -> bool {
     let below = |folder: &str| leads(seen, &format!("{folder}/{name}"), Some(part));
     leads(seen, name, Some(part))
         || part.argv().iter().skip(1).flat_map(|it| word::readings(it)).any(|it| below(&it))
 }
 
-/// Whether a command goes through all that is below a folder around the workspace, and with it through the workspace.
+/// Returns `true` if a command goes through all that is below a folder around the workspace, and with it through the
+/// workspace.
 fn sweeps_all(seen: &Seen<'_>, part: &Part) -> bool {
     let name = part.program_name();
     let words = part.argv().get(1..).unwrap_or_default();
@@ -384,13 +385,13 @@ fn sweeps_all(seen: &Seen<'_>, part: &Part) -> bool {
     is_deep && words.iter().any(|word| is_around(seen, part, word))
 }
 
-/// Whether a word names a folder that the workspace is below.
+/// Returns `true` if a word names a folder that the workspace is below.
 fn is_around(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     let root = seen.places().root();
     names_any(seen, part, word, |place| root != place && root.starts_with(place))
 }
 
-/// Whether a word names the workspace, or a folder that it is below.
+/// Returns `true` if a word names the workspace, or a folder that it is below.
 fn is_at_or_around(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     names_any(seen, part, word, |place| seen.places().root().starts_with(place))
 }
@@ -403,7 +404,7 @@ fn names_any(seen: &Seen<'_>, part: &Part, word: &str, is_one: impl Fn(&PathBuf)
     })
 }
 
-/// Whether a script that a tool is given names something protected.
+/// Returns `true` if a script that a tool is given names something protected.
 fn script(seen: &Seen<'_>, text: &str) -> bool {
     let mentioned = |word: &str| {
         let is_place = |it: &PathBuf| protected_place(seen, &lexically_normal(&it.join(word)));
@@ -412,7 +413,7 @@ fn script(seen: &Seen<'_>, text: &str) -> bool {
     fragments(text).any(mentioned)
 }
 
-/// Whether the table says that a command without reasons only reads the file that a word names.
+/// Returns `true` if the table says that a command without reasons only reads the file that a word names.
 fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
     if !part.reasons().iter().all(Reason::is_about_reach) || part.shares_operands() {
         return false;
@@ -451,7 +452,7 @@ fn matches_protected(seen: &Seen<'_>, pattern: &str, directory: &Path) -> bool {
     may_be_protected(pattern) || found.is_none_or(|all| all.iter().any(leads))
 }
 
-/// Whether a text of the arguments is the path of something protected, in any reading that a tool may make.
+/// Returns `true` if a text of the arguments is the path of something protected, in any reading that a tool may make.
 fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall) -> bool {
     if text.is_empty() {
         return false;
@@ -498,8 +499,8 @@ fn is_in_protected(seen: &Seen<'_>) -> bool {
     seen.directories().iter().any(|directory| protected_place(seen, directory))
 }
 
-/// Whether a text is the path of something protected: as it is written, behind an option or `=`, and as it is resolved.
-/// Words of a command are relative to the directories that it may run in.
+/// Returns `true` if a text is the path of something protected: as it is written, behind an option or `=`, and as it is
+/// resolved. Words of a command are relative to the directories that it may run in.
 fn leads(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
     match part {
         None => leads_from(seen, text, None),
@@ -544,11 +545,11 @@ fn may_be_in_worktree(text: &str) -> bool {
     text.contains(".claude/worktrees/")
 }
 
-/// Where Claude Code keeps its plans, below the home directory.
+/// The folder in which Claude Code keeps its plans, below the home directory.
 const PLANS: &str = ".claude/plans/";
 
-/// Whether a place is a plan of Claude Code, which the call changes with a tool of that client. A plan is shown to a person
-/// before it is followed.
+/// Returns `true` if a place is a plan of Claude Code, which the call changes with a tool of that client. A plan is
+/// shown to a person before it is followed.
 fn is_plan(seen: &Seen<'_>, place: &Path) -> bool {
     let edits = matches!(seen.call.tool, "write_file" | "edit_file")
         && seen.call.toolset_as_set() == Some("claude");
@@ -557,8 +558,8 @@ fn is_plan(seen: &Seen<'_>, place: &Path) -> bool {
     inner.is_some_and(|name| name.ends_with(".md") && !name.contains(is_separator))
 }
 
-/// Whether a command names a file `HEAD` below the root, by which git takes the folder for a repository: also as `HEAD`
-/// behind a `cd`. Behind `git`, and in a request, it is a revision.
+/// Returns `true` if a command names a file `HEAD` below the root, by which git takes the folder for a repository: also
+/// as `HEAD` behind a `cd`. Behind `git`, and in a request, it is a revision.
 fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
     let sends = |it: &Effect| matches!(it, Effect::Sends(_) | Effect::Queries(_));
     if part.program_name() == "git" || part.effects().iter().any(sends) {
@@ -571,7 +572,7 @@ fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
         && all.any(|word| word::any_reading(word, |it| plain(it).eq_ignore_ascii_case("HEAD")))
 }
 
-/// Whether a place is protected, by the names on its way or as one that the user has named.
+/// Returns `true` if a place is protected, by the names on its way or as one that the user has named.
 fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
     let root = seen.places().root();
     let is_plan = is_plan(seen, place);
@@ -586,8 +587,8 @@ fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
         })
 }
 
-/// Whether a path is a file by which git takes its folder for a repository, and runs what the settings there name.
-/// `HEAD` alone is a revision in most calls.
+/// Returns `true` if a path is a file by which git takes its folder for a repository, and runs what the settings there
+/// name. `HEAD` alone is a revision in most calls.
 fn is_head(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     let is_separator = |byte: &u8| is_separator(char::from(*byte));

@@ -2,8 +2,8 @@
 //!
 //! The program is run by its own name, and as a word of another program: `sudo countersign …`, `flock x countersign …`. It
 //! may stand in a text that another program runs (`script -c 'countersign …'`), and be written in parts (`counter${x}sign`).
-//! So each word counts behind which a command of the program stands: `cargo build -p countersign`, `cd countersign` and
-//! `grep countersign` are none of that.
+//! So each such word counts if a command of the program follows it. In `cargo build -p countersign`, `cd countersign` and
+//! `grep countersign` none does.
 
 use std::borrow::Cow;
 

@@ -28,7 +28,7 @@ impl<'w> CommandWords<'w> {
         })
     }
 
-    /// How often the options of one letter have this one.
+    /// The number of times the options of one letter have this one.
     pub(crate) fn count(&self, letter: char, valued: &'w str) -> usize {
         self.letters(valued).filter(|(_, it, _)| *it == letter).count()
     }

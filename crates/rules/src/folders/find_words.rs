@@ -4,8 +4,8 @@
 //! find . -type f ( -name '*.ts' -o -name '*.rs' ) -not -path './target/*' -exec cat {} +
 //! ```
 //!
-//! The tests in front of an action say which files it gets; those behind it, and the words of `-exec`, say nothing. `-o`
-//! joins what both sides find, and what is taken back (`!`) only narrows. A test that is not read here finds any file.
+//! An action gets the files that the tests in front of it let through. Tests behind it, and the words of `-exec`, change
+//! nothing about that. `-o` joins the files of both sides, and `!` only narrows. A test that we cannot read finds any file.
 
 use super::command_words::CommandWords;
 use countersign_shell::program_files::program_name;
@@ -157,7 +157,7 @@ pub(crate) fn read(words: &[String]) -> FindExpression {
     reader.found
 }
 
-/// How deep parentheses are read.
+/// The levels of parentheses that are read.
 const MAX_DEPTH: usize = 32;
 
 impl FindReader<'_> {
@@ -265,7 +265,7 @@ fn add(known: &mut Option<FoundFiles>, more: &FoundFiles) {
     });
 }
 
-/// Which files a test with a value lets through.
+/// The files that a test with a value lets through.
 fn tested(test: &str, value: &str) -> FoundFiles {
     let named = |name: &str| {
         let only = (is_plain(name) && !name.is_empty()).then(|| vec![name.to_owned()]);

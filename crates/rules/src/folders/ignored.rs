@@ -1,10 +1,10 @@
-//! Which files git ignores, as far as that is certain: by the lines of `.gitignore` files.
+//! The files that git ignores, as far as the lines of `.gitignore` files make that certain.
 //!
-//! Searches have files of their own (`.ignore`, `.rgignore`), which may take back what git ignores, wherever they lie. What
-//! these ignore beyond that is not looked at.
+//! If a search leaves ignored files out, it does not read them, and we do not ask about it because of them. We cannot read
+//! every line: a line with `[…]` or a backslash ignores nothing for us, and may take back any file.
 //!
-//! A search that leaves ignored files out does not read them, and so is not asked about for them. Where a line is written in
-//! a way that is not read here (`[…]`, a backslash), no file counts as ignored by it, and any may be taken back by it.
+//! Searches also have files of their own (`.ignore`, `.rgignore`). A line of theirs may take back a file that git ignores,
+//! so we read these lines; the files that they ignore count as read.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

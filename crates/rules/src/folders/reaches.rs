@@ -1,38 +1,39 @@
-//! How far a program reads below the folders among its words, and of which files it prints the names.
+//! The reach of a program: which files it reads below the folders among its words, and of which it prints the names.
 //!
-//! What widens the reach of a program is taken generously (the first letters of an option, a letter in a bundle), and what
-//! narrows it has to be certain: a pattern that is not read here counts for nothing.
+//! By default `rg` and `git grep` skip hidden and ignored files, and `grep -r` reads all of them. We take an option that
+//! widens the reach generously: by its first letters, or as a letter in a bundle. An option that narrows it has to be
+//! certain, so a pattern that we cannot read leaves nothing out.
 
 use super::command_words::CommandWords;
 use super::find_words;
 use super::find_words::FoundFiles;
 use countersign_shell::program_files::program_name;
 
-/// How far a program reads below the folders that it is given.
+/// The reach of a program below the folders that it is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Reach {
-    /// Whether files whose names begin with a dot are read, too.
+    /// `true` if files whose names begin with a dot are read, too.
     pub(crate) hidden: bool,
-    /// Whether files that git ignores are read, too.
+    /// `true` if files that git ignores are read, too.
     pub(crate) ignored: bool,
-    /// Whether links to files are opened.
+    /// `true` if links to files are opened.
     pub(crate) links: bool,
-    /// Whether links to folders are followed.
+    /// `true` if links to folders are followed.
     pub(crate) follows: bool,
     /// If there are any: only files whose names match one of these patterns are read.
     pub(crate) only: Vec<String>,
     pub(crate) without: ExcludedNames,
-    /// How many folders below each other are read, where that is limited.
+    /// The levels of folders that are read, where they are limited.
     pub(crate) depth: Option<usize>,
-    /// Whether the program reads the directory that it starts in where it is given no folder.
+    /// `true` if the program reads the directory that it starts in where it is given no folder.
     pub(crate) here: bool,
-    /// Whether the first operand is what is searched for, and no folder.
+    /// `true` if the first operand is what is searched for, and no folder.
     pub(crate) search: bool,
-    /// Whether the last operand is where it writes.
+    /// `true` if the last operand is where it writes.
     pub(crate) to_last: bool,
 }
 
-/// What a program leaves out.
+/// The names that a program leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ExcludedNames {
     /// Names of files, anywhere.
@@ -79,12 +80,12 @@ impl Reach {
     }
 }
 
-/// What the other commands of a text do with what one of them finds.
+/// The use that the other commands of a text make of what one of them finds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flow {
-    /// Whether another command reads the files whose names this one prints.
+    /// `true` if another command reads the files whose names this one prints.
     pub(super) names_are_taken: bool,
-    /// Whether another command shows what `git add` has added.
+    /// `true` if another command shows what `git add` has added.
     pub(super) index_is_shown: bool,
 }
 
@@ -113,7 +114,7 @@ const GREPS: &[&str] = &[
 
 const LISTERS: &[&str] = &["dir", "eza", "exa", "gls", "ls", "lsd", "vdir"];
 
-/// What a command reads below the folders among its words; `None` where it reads nothing below them.
+/// The reach of a command below the folders among its words; `None` where it reads nothing below them.
 pub(crate) fn read(argv: &[String], flow: Flow) -> Option<Reach> {
     let (program, words) = argv.split_first()?;
     let name = program_name(program);
@@ -179,7 +180,7 @@ pub(crate) fn named(argv: &[String]) -> Option<Reach> {
     }
 }
 
-/// Whether a command runs on files whose names are in a list that another one makes: `tar -T -`, `zip -@`.
+/// Returns `true` if a command runs on files whose names are in a list that another one makes: `tar -T -`, `zip -@`.
 pub(super) fn takes_list(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
     let words = CommandWords(words);
@@ -197,7 +198,7 @@ pub(super) fn takes_list(argv: &[String]) -> bool {
     }
 }
 
-/// Whether a command of git shows what is in its index or in the last commit.
+/// Returns `true` if a command of git shows what is in its index or in the last commit.
 pub(super) fn shows_index(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
     let words = CommandWords(words);
@@ -243,7 +244,7 @@ fn silver_searcher(words: &CommandWords<'_>) -> Option<Reach> {
     Some(Reach { hidden, ignored, here: true, search: true, ..Reach::default() })
 }
 
-/// What a program prints that lists folders.
+/// The reach of a program that lists folders.
 fn list(name: &str, words: &CommandWords<'_>) -> Option<Reach> {
     let here = words.0.iter().all(|word| word.starts_with('-'));
     let reach = Reach { ignored: true, links: true, here, ..Reach::default() };
@@ -262,7 +263,7 @@ fn list(name: &str, words: &CommandWords<'_>) -> Option<Reach> {
     }
 }
 
-/// What a program reads that compares, packs, copies or sends folders.
+/// The reach of a program that compares, packs, copies or sends folders.
 fn copied(name: &str, words: &CommandWords<'_>) -> Option<Reach> {
     let linked = || Reach { links: true, follows: true, ..Reach::all() };
     match name {
@@ -389,7 +390,7 @@ fn ripgrep(words: &CommandWords<'_>) -> Option<Reach> {
     })
 }
 
-/// Whether `rg` looks at files of languages of code only, which decide nothing.
+/// Returns `true` if `rg` looks at files of languages of code only, which decide nothing.
 fn is_of_code(words: &CommandWords<'_>) -> bool {
     const CODE: &[&str] = &[
         "c",
@@ -452,7 +453,7 @@ pub(crate) fn only(patterns: &[String]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// What a pattern with braces stands for: `*.ts` and `*.js` for `*.{ts,js}`.
+/// The patterns that one with braces stands for: `*.ts` and `*.js` for `*.{ts,js}`.
 fn alternatives(pattern: &str) -> Vec<String> {
     let split =
         pattern.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));

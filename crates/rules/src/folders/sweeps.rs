@@ -269,7 +269,7 @@ fn folders(argv: &[String], words: &[Word], reach: &Reach, directories: &[PathBu
     found
 }
 
-/// How many words of a command may be folders.
+/// The number of words of a command that may be folders.
 const MAX_WORDS: usize = 1_000;
 
 /// Behind how many words of a program that is not known another one is looked for.

@@ -13,17 +13,17 @@ use crate::calls::glob::Glob;
 use crate::calls::paths::Places;
 use crate::readings::word;
 
-/// How many entries of folders are looked at for one call.
+/// The number of entries of folders that are looked at for one call.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How deep below a folder is looked.
+/// The levels below a folder that are searched.
 const MAX_DEPTH: usize = 64;
 
 /// The files and folders below the folders of a call.
 #[derive(Debug, Default)]
 pub(crate) struct SweptFiles {
     pub(crate) found: Vec<PathBuf>,
-    /// Why more may be read than was found.
+    /// The reason why more may be read than was found.
     pub(crate) incomplete: Option<&'static str>,
 }
 

@@ -74,14 +74,14 @@ pub(super) const TESTS: &[(&str, &str, &str)] = &[
 /// A kind of table: its tests are read a little differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableKind {
-    /// Whether the rule allows.
+    /// `true` if the rule allows.
     pub(crate) allows: bool,
-    /// Whether the table is an `except`.
+    /// `true` if the table is an `except`.
     pub(crate) exception: bool,
 }
 
 impl TableKind {
-    /// Whether a match makes the outcome milder, so that patterns over whole command lines are refused.
+    /// Returns `true` if a match makes the outcome milder, so that patterns over whole command lines are refused.
     ///
     /// | table | of a rule that | a match makes the outcome |
     /// |---|---|---|
@@ -314,7 +314,7 @@ fn of_version_2(source: &mut Source, key: &str, span: &Span<usize>, path: &[Stri
     }
 }
 
-/// What is wrong with a condition on origins: each way that would be laxer where nothing is known is refused, with the
+/// The problem of a condition on origins: each way that would be laxer where nothing is known is refused, with the
 /// sentence to write instead.
 fn wrong_origin(name: &str, sources: &[String], place: TableKind) -> Option<String> {
     if name == "named_by" && !place.widens() {

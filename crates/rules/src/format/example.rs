@@ -25,7 +25,8 @@ pub(crate) struct Example {
     pub(crate) args: Map<String, Value>,
     pub(crate) text: String,
     pub(crate) span: Range<usize>,
-    /// What the user has said and the run has read before the call; in a file of an earlier version nothing is recorded.
+    /// The record of what the user has said and the run has read before the call; in a file of an earlier version
+    /// nothing is recorded.
     read: Option<ReadRecord>,
 }
 
@@ -137,7 +138,7 @@ impl Example {
     }
 }
 
-/// How a call is written in one line.
+/// The form of a call in one line.
 const FORM: &str = "`tool: {name: value, list: [value, …]}`, or `shell: command`";
 
 /// A call in one line, as a test of a file has it: `shell: git push`, `read_file: {path: src/lib.rs}`.
@@ -187,7 +188,8 @@ impl WrittenCall {
     }
 }
 
-/// What a test says was said and read: `said = "…"` and `after = ["web: some text"]`, where the text may be JSON.
+/// The record that a test states as said and read: `said = "…"` and `after = ["web: some text"]`, where the text may be
+/// JSON.
 fn read_before(source: &mut Source, found: &DeTable<'_>) -> Option<ReadRecord> {
     if source.version < 2 {
         for (key, span, _) in entries(found).filter(|(key, ..)| matches!(*key, "said" | "after")) {
@@ -241,7 +243,7 @@ fn read_after(record: &ReadRecord, text: &str) -> Result<(), &'static str> {
 /// ```
 ///
 /// # Errors
-/// What is wrong with a text that was read.
+/// If a text that was read has no label, or that of the user: the problem, in words.
 pub fn stated_record(said: &[&str], after: &[&str]) -> Result<ReadRecord, &'static str> {
     let record = ReadRecord::new();
     said.iter().for_each(|text| record.user_said(text));
@@ -249,7 +251,7 @@ pub fn stated_record(said: &[&str], after: &[&str]) -> Result<ReadRecord, &'stat
     Ok(record)
 }
 
-/// How deeply the lists and objects of a test may be nested.
+/// The levels to which lists and objects of a test may be nested.
 const MAX_DEPTH: usize = 16;
 
 /// Reads arguments: JSON, or the same with bare names and texts, such as `{path: src/lib.rs, to: [ann@a.example]}`.
@@ -297,7 +299,7 @@ fn list_of(text: &str, depth: usize) -> Option<(Value, &str)> {
     Some((Value::Array(items), rest.get(1..)?))
 }
 
-/// What follows a comma, or the end of a list or object itself.
+/// The text that follows a comma, or the end of a list or object itself.
 fn next(text: &str, end: char) -> Option<&str> {
     let text = text.trim_start();
     match text.strip_prefix(',') {

@@ -34,7 +34,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const NO_FIELDS: &[&str] =
     &["equals", "matches", "above", "at_least", "below", "at_most", "within", "outside", "runs"];
 
-/// What is wrong with a name below the field `field`, if it may be meant as one of these tests.
+/// The problem of a name below the field `field`, if it may be meant as one of these tests.
 pub(super) fn of_test<'t>(
     field: &[String],
     key: &str,
@@ -50,7 +50,7 @@ pub(super) fn of_test<'t>(
     ))
 }
 
-/// What is wrong with the name of a field, if `any_path` or a test may be meant.
+/// The problem of the name of a field, if `any_path` or a test may be meant.
 pub(super) fn of_field(key: &str, is_value: bool) -> Option<String> {
     if is_value && NO_FIELDS.contains(&key) {
         return Some(format!(

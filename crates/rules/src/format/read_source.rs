@@ -11,7 +11,7 @@
 //! own = true
 //! ```
 //!
-//! What is not named is text of others. A project's file can only make labels stricter.
+//! The results of all other tools are text of others. A project's file can only make labels stricter.
 
 use toml::de::{DeTable, DeValue};
 
@@ -36,12 +36,12 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("others", "The label of the rest, or fields by label: `{ mail = [\"/*/body\"] }`."),
 ];
 
-/// How the results of some tools are labelled.
+/// The labels of the results of some tools.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReadSource {
     tools: Vec<ToolPattern>,
     label: ReadLabel,
-    /// Whether anything is `own`, so that the tool has to be the very one that is named.
+    /// `true` if anything is `own`, so that the tool has to be the very one that is named.
     widens: bool,
 }
 

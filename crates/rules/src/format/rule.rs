@@ -86,7 +86,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Whether the rule may speak about some tool of this MCP server.
+    /// Returns `true` if the rule may speak about some tool of this MCP server.
     pub(crate) fn may_speak_about(&self, server: &str) -> bool {
         let allows = self.effect == ToolDecision::Allow;
         self.tools.iter().any(|tool| tool.is_of_server(server, allows))
@@ -255,7 +255,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule means something else in another root.
+    /// Returns `true` if the rule means something else in another root.
     pub(crate) fn is_of_root(&self) -> bool {
         let exceptions = self.exceptions.iter().flatten();
         let mut all = self.whole.iter().chain(&self.commands).chain(exceptions);

@@ -81,7 +81,7 @@ pub(crate) struct RuleFile {
     /// The digest of the file's bytes.
     pub(crate) digest: String,
     pub(crate) text: Arc<str>,
-    /// Whether what the file allows is in force (rule R4).
+    /// `true` if what the file allows is in force (rule R4).
     pub(crate) widens: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The people who have to approve the calls that a rule asks about: `people`, `not_the_requester` and `approvers`
 //! (rule R9).
 //!
-//! A rule says whom it means, and the ledger holds it. What only the rule shows is an error when the file is loaded: a
-//! demand that no one can meet would leave its calls waiting for ever.
+//! The rule names the people, and the ledger counts them. If the rule alone shows that no one can meet its demand, the file
+//! does not load: its calls would wait for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(crate) const MAX_PEOPLE: u32 = 100;
 const KEYS: [&str; 3] = ["people", "not_the_requester", "approvers"];
 const VERSION: i64 = 2;
 
-/// Who has to approve, and where the rule says so.
+/// The people who have to approve, and the line in which the rule says so.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RulePeople {
     pub(crate) people: People,

@@ -94,7 +94,7 @@ impl RuleSet {
         self.patterns.iter().for_each(|place| speaks(*place));
     }
 
-    /// How the results of a call are labelled: all that the files say, together.
+    /// The label of the results of a call: all that the files say, together.
     pub(crate) fn label_of(&self, call: &RuleCall<'_>) -> Option<ReadLabel> {
         let sources = self.files.iter().flat_map(|file| &file.sources);
         sources.filter_map(|source| source.label_of(call)).cloned().reduce(ReadLabel::and)
@@ -108,7 +108,7 @@ impl RuleSet {
         }
     }
 
-    /// Whether a user's file says that the tool of a call only reads.
+    /// Returns `true` if a user's file says that the tool of a call only reads.
     pub(crate) fn only_reads(&self, call: &RuleCall<'_>) -> bool {
         self.files.iter().flat_map(|file| &file.readers).any(|pattern| pattern.matches(call, true))
     }

@@ -1,8 +1,8 @@
 //! A table of a file of rules, written anew from what was read: what a person is shown before it is accepted.
 //!
-//! The lines of the file are no measure. A reason of several lines may have a line that looks like the next table, and a
-//! table below a rule stands in lines of its own. So each value that was read is one line here, with its keys in front, and
-//! the text means the same as the table.
+//! We do not show the lines of the file. A reason of several lines may have a line that looks like the next table, and a
+//! table below a rule has lines of its own. So each value that was read becomes one line, with its keys in front, and the
+//! text means the same as the table.
 
 use serde_json::{Map, Value};
 

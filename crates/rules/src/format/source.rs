@@ -20,7 +20,7 @@ const MAX_FILE: u64 = 4 * 1024 * 1024;
 pub(crate) struct Source {
     pub(crate) file: Arc<str>,
     pub(crate) text: Arc<str>,
-    /// Where each line begins.
+    /// The position at which each line begins.
     lines: Vec<usize>,
     pub(crate) problems: Vec<Problem>,
     /// The version of the format that the file says.

@@ -1,5 +1,5 @@
-//! Advice for the place of a rule that was not carried over. Each piece of advice was tried: a rule that says it allows the
-//! command.
+//! The advice that stands in place of a rule that was not carried over. We have tried each piece: a rule that follows it
+//! allows the command.
 
 use super::{is_allowed, list, quoted, tried};
 use crate::format::condition_format::RUNNERS;

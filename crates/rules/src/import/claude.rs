@@ -49,13 +49,13 @@ pub fn import_claude(text: &str) -> Result<Imported, RulesError> {
             ("permissions", PairsOr::Other(_)) => {
                 writer.left_out(key, "is no object, so that Claude Code does not read it", true);
             }
-            _ => beside(&mut writer, key),
+            _ => other_setting(&mut writer, key),
         }
     }
     Ok(writer.finished())
 }
 
-/// Why a key is not carried over that comes again.
+/// The reason why a repeated key is not carried over.
 const TWICE: &str =
     "is there again below, and Claude Code reads only the last one: write both in one";
 
@@ -93,7 +93,7 @@ fn rules(writer: &mut Writer, permissions: &Pairs<Value>) {
 }
 
 /// Names a setting beside `permissions`. Its value may be a secret, and is not shown.
-fn beside(writer: &mut Writer, key: &str) {
+fn other_setting(writer: &mut Writer, key: &str) {
     let is_meant = key.to_lowercase().starts_with("permission")
         || matches!(
             &*key.to_lowercase(),

@@ -45,7 +45,7 @@ pub struct Imported {
 pub struct LeftOut {
     /// The rule as it is written there.
     pub rule: String,
-    /// Why it was left out, and what to write instead.
+    /// The reason why it was left out, and what to write instead.
     pub why: String,
     /// `true` if the rule has no effect there either.
     pub dead: bool,

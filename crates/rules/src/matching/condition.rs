@@ -49,7 +49,7 @@ pub(crate) enum FieldPath {
     Run,
 }
 
-/// What a condition requires of its field.
+/// The requirement of a condition on its field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Test {
     OneOf(Vec<Value>),
@@ -64,23 +64,23 @@ pub(crate) enum Test {
     Runs(Vec<Vec<String>>),
     Is(Classes),
     Words(Vec<Glob>),
-    /// Where the values come from, and what the run has read.
+    /// A test of where the values come from, or of what the run has read.
     Origin(OriginTest),
 }
 
 impl Test {
-    /// Whether the test is about each command of a shell text.
+    /// Returns `true` if the test is about each command of a shell text.
     pub(crate) fn is_of_commands(&self) -> bool {
         matches!(self, Self::Runs(_) | Self::Is(_) | Self::Words(_))
     }
 
-    /// Whether the test is about where values come from.
+    /// Returns `true` if the test is about where values come from.
     pub(crate) fn is_of_origin(&self) -> bool {
         matches!(self, Self::Origin(_))
     }
 
-    /// Whether the test means something else in another root: by a path that begins there, or about commands, whose
-    /// operands are judged there.
+    /// Returns `true` if the test means something else in another root: by a path that begins there, or about commands,
+    /// whose operands are judged there.
     pub(crate) fn is_of_root(&self) -> bool {
         let begins =
             |place: &String| !place.starts_with('/') && place != "~" && !place.starts_with("~/");
@@ -131,12 +131,12 @@ pub(crate) fn compare(one: &Number, other: &Number) -> Option<Ordering> {
 }
 
 impl Condition {
-    /// Whether the condition is about each command of a shell text, and so is evaluated for each of them.
+    /// Returns `true` if the condition is about each command of a shell text, and so is evaluated for each of them.
     pub(crate) fn is_of_commands(&self) -> bool {
         self.test.is_of_commands()
     }
 
-    /// Whether the condition holds for a call.
+    /// Decides whether the condition holds for a call.
     pub(crate) fn holds(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
         let path = match &self.field {
             FieldPath::AnyPath => return self.any_path(seen, reading),
@@ -160,7 +160,7 @@ impl Condition {
         }
     }
 
-    /// Whether the condition holds for one command of a shell text.
+    /// Decides whether the condition holds for one command of a shell text.
     pub(crate) fn holds_for(
         &self,
         view: &CommandView,
@@ -210,7 +210,7 @@ pub(crate) fn excepting<'r>(
     exceptions.find(holds)
 }
 
-/// Whether a test of paths holds for one reading of a text, whatever that reading is worth.
+/// Decides whether a test of paths holds for one reading of a text, whatever that reading is worth.
 fn one_text(test: &Test, text: &TextPlaces, seen: &Seen<'_>, reading: Reading) -> Truth {
     match &text.places {
         Ok(places) => {
@@ -221,7 +221,7 @@ fn one_text(test: &Test, text: &TextPlaces, seen: &Seen<'_>, reading: Reading) -
     }
 }
 
-/// Whether a test of paths holds for these readings of texts.
+/// Decides whether a test of paths holds for these readings of texts.
 ///
 /// A rule that allows has to match every reading that a consumer may make. A strict one speaks about one that is certain,
 /// and asks about one that is only possible (rule X2).

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::seen::Seen;
 use crate::calls::truth::Truth;
 
-/// Why a condition has no answer.
+/// The reason why a condition has no answer.
 const NOT_RECORDED: &str = "is not recorded by what the run has read and the user has said";
 
 /// A test of where values come from, or of what the run has read, each with the sources that it names.
@@ -42,7 +42,7 @@ impl OriginTest {
         })
     }
 
-    /// Whether the test holds for a field of the call; tests of what was read are about no field.
+    /// Decides whether the test holds for a field of the call; tests of what was read are about no field.
     pub(super) fn holds(&self, field: &[String], seen: &Seen<'_>) -> Truth {
         let origin = seen.call.origin.as_ref().filter(|it| it.is_recorded());
         let is_of_run = matches!(self, Self::HasRead(_) | Self::HasNotRead(_));
@@ -70,7 +70,7 @@ impl OriginTest {
         })
     }
 
-    /// Why a rule with this test speaks, in words for people; `None` for a test of a rule that allows.
+    /// The reason why a rule with this test speaks, in words for people; `None` for a test of a rule that allows.
     pub(crate) fn why(&self, field: &[String], seen: &Seen<'_>) -> Option<String> {
         let origin = seen.call.origin.as_ref()?;
         let name = field.join(".");

@@ -40,11 +40,11 @@ pub(super) struct TextPlaces {
     pub(crate) likelihood: Likelihood,
     /// `true` if a program may expand the text as a pattern.
     pub(crate) is_pattern: bool,
-    /// Which rules look at it.
+    /// The rules that look at it.
     pub(super) sight: Sight,
 }
 
-/// Which rules look at a reading.
+/// The rules that look at a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     All,
@@ -270,8 +270,8 @@ impl<'a> Seen<'a> {
         look(&found)
     }
 
-    /// Where a text of one line leads, if its links lead elsewhere than its text: as a `file:` URL, too. Several places,
-    /// from each directory of the call, stand in one text.
+    /// The places that a text of one line leads to, if its links lead elsewhere than its text: as a `file:` URL, too.
+    /// Several places, from each directory of the call, stand in one text.
     pub(crate) fn resolved_place(&self, text: &str) -> Option<String> {
         if text.len() > argument::MAX_PATH || text.contains(['\n', '\0']) {
             return None;

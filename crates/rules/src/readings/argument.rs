@@ -40,16 +40,16 @@ const MAX_SHORTENED: usize = 64 * 1024;
 /// The longest text that is parsed as JSON.
 const MAX_JSON: usize = 1024 * 1024;
 
-/// How many readings a text has at most. With more, it cannot be read.
+/// The number of readings that a text has at most. With more, it cannot be read.
 const MAX_READINGS: usize = 1024;
 
-/// How many words of a text are looked at by themselves.
+/// The number of words of a text that are looked at by themselves.
 const MAX_WORDS: usize = 256;
 
-/// How many texts a pattern with braces stands for at most.
+/// The number of texts that a pattern with braces stands for at most.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// How likely it is that a consumer makes a reading.
+/// The likelihood that a consumer makes a reading.
 ///
 /// Exhaustive on purpose: a door has to say what each of them counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub enum Likelihood {
 pub struct TextReading<'t> {
     /// The text as a consumer reads it.
     pub text: Cow<'t, str>,
-    /// How likely it is that one does.
+    /// The likelihood that a consumer makes it.
     pub likelihood: Likelihood,
     /// `true` if a program may expand it as a pattern.
     pub is_pattern: bool,
@@ -80,7 +80,7 @@ pub struct TextReading<'t> {
 pub struct Readings<'t> {
     /// The readings that were found.
     pub all: Vec<TextReading<'t>>,
-    /// Why the text cannot be read whole: rules that allow are silent then.
+    /// The reason why the text cannot be read whole: rules that allow are silent then.
     pub unreadable: Option<&'static str>,
     /// `true` if readings were left out, as there are too many: any file may be named by one of them.
     pub is_cut: bool,

@@ -24,7 +24,7 @@ pub(crate) struct HostReading {
     pub(crate) port: Option<u16>,
     /// The port that is connected to, if it is known.
     pub(crate) known_port: Option<u16>,
-    /// Why some clients may connect to another host.
+    /// The reason why some clients may connect to another host.
     pub(crate) doubt: Option<&'static str>,
 }
 

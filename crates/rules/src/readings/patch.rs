@@ -64,7 +64,7 @@ const HEADERS: [&str; 9] = [
 /// The characters that end a line for some reader.
 const ENDS: [char; 6] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}'];
 
-/// How many names one header may have: those that end at one of its blanks.
+/// The number of names that one header may have: those that end at one of its blanks.
 const MAX_NAMES: usize = 8;
 
 /// A name in a header of a text.

@@ -157,7 +157,7 @@ const SCRIPTS: &[&str] = &[
     "source",
 ];
 
-/// Whether an argument holds a command or a program, of which each word may name a file.
+/// Returns `true` if an argument holds a command or a program, of which each word may name a file.
 pub(crate) fn is_script(field: &str) -> bool {
     SCRIPTS.contains(&field)
 }
@@ -313,7 +313,7 @@ fn words(name: &str) -> impl Iterator<Item = String> {
     found.into_iter()
 }
 
-/// How the texts of an argument are read as paths.
+/// The way in which the texts of an argument are read as paths.
 ///
 /// Exhaustive on purpose: a door has to decide what a text of each role may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

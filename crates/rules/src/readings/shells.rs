@@ -103,7 +103,7 @@ const OF_AGENT: &[(&[&str], Harmless)] = &[
     (&["max_turns"], Harmless::Number),
 ];
 
-/// Why a field of the start of an agent may change what that agent may do; `None` for a harmless one.
+/// The reason why a field of the start of an agent may change what that agent may do; `None` for a harmless one.
 pub(crate) fn doubt_of_agent(name: &str, value: &Value) -> Option<Doubt> {
     let known = OF_AGENT.iter().find(|(names, _)| names.contains(&name)).map(|(_, it)| *it);
     doubt_of(known, name, value)
@@ -123,7 +123,7 @@ fn harmless(name: &str) -> Option<Harmless> {
     FIELDS.iter().find(|(names, _)| names.contains(&name)).map(|(_, harmless)| *harmless)
 }
 
-/// How a field beside a command may change what runs.
+/// The effect that a field beside a command may have on what runs.
 ///
 /// Exhaustive on purpose: a question has to give the reason of every doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,8 @@ pub enum Doubt {
     Sandbox,
 }
 
-/// Why a field beside a command may change what runs; `None` for a harmless one. Directories are not looked at here.
+/// The reason why a field beside a command may change what runs; `None` for a harmless one. Directories are not looked
+/// at here.
 ///
 /// Null, and an empty text, list or object, give the tool nothing. `false` gives it something: the tool may do by
 /// default what `false` switches off. A sandbox is also switched off by nothing at all.

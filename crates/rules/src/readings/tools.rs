@@ -102,7 +102,7 @@ pub struct ClientTools {
 }
 
 impl ClientTools {
-    /// What is known about the tool of this name.
+    /// The tool of this name in the common vocabulary, and the names of its fields.
     #[must_use]
     pub fn get(&self, tool: &str) -> Option<(CommonTool, Renames)> {
         let found = self.rows.iter().find(|(names, ..)| names.contains(&tool));
@@ -195,7 +195,7 @@ pub(crate) fn common_names() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().flat_map(|clients| clients.rows).map(|(_, kind, _)| kind.name())
 }
 
-/// Whether a tool of the common vocabulary has this name.
+/// Returns `true` if a tool of the common vocabulary has this name.
 pub(crate) fn is_common(tool: &str) -> bool {
     common_names().any(|name| name == tool)
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// How many options of one letter may stand together.
+/// The number of options of one letter that may stand together.
 const MAX_LETTERS: usize = 8;
 
-/// What a word may stand for as a path.
+/// The paths that a word may stand for.
 ///
 /// | word | may be the path |
 /// |---|---|
@@ -53,14 +53,14 @@ pub(crate) fn readings(word: &str) -> Vec<Cow<'_, str>> {
     found
 }
 
-/// Whether a word stands for itself alone, as most do.
+/// Returns `true` if a word stands for itself alone, as most do.
 fn has_one_reading(word: &str) -> bool {
     // A dash within a name is a part of it.
     !word.bytes().any(|byte| matches!(byte, b'=' | b':' | b'@' | b'$' | b','))
         && (!word.starts_with('-') || word.starts_with("--") || word.len() < 3)
 }
 
-/// Whether some reading of a word is one of these.
+/// Returns `true` if some reading of a word is one of these.
 pub(crate) fn any_reading(word: &str, mut is_one: impl FnMut(&str) -> bool) -> bool {
     match has_one_reading(word) {
         true => is_one(word),

@@ -106,8 +106,9 @@ impl AcceptedRules {
         Self { folder: folder.into() }
     }
 
-    /// Whether a file of rules is one of the machine: it and each folder above it belong to root, and no one else may write
-    /// them. It decides as it is, for this user, who cannot change it, and nothing is recorded. For root there is no such file.
+    /// Returns `true` if a file of rules is one of the machine: it and each folder above it belong to root, and no one
+    /// else may write them. It decides as it is, for this user, who cannot change it, and nothing is recorded. For root
+    /// there is no such file.
     ///
     /// ```
     /// use std::path::Path;
@@ -199,8 +200,8 @@ impl AcceptedRules {
         self.record(vec![place(&path), path], text).map_err(|error| self.failed(&error))
     }
 
-    /// Whether there is a file of rules, for a program whose user need not have one. That there is none is recorded, so
-    /// that a file which appears later is a change.
+    /// Returns `true` if there is a file of rules, for a program whose user need not have one. That there is none is
+    /// recorded, so that a file which appears later is a change.
     ///
     /// # Errors
     /// [`RulesError`] where a file was accepted and is gone, and where it is not known whether there is one.
@@ -250,7 +251,7 @@ impl AcceptedRules {
         Ok(None)
     }
 
-    /// What was accepted of a file, as an error of rules where that cannot be read.
+    /// The accepted state of a file. If it cannot be read, the error is one of rules.
     pub(super) fn known(&self, path: &Path) -> Result<Option<AcceptedFile>, RulesError> {
         self.accepted(path).map_err(|error| self.failed(&error))
     }

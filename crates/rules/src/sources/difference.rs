@@ -27,9 +27,9 @@ pub struct RuleDifference {
     pub before: Option<String>,
     /// The text of the rule after; `None` if it was removed.
     pub after: Option<String>,
-    /// Whether the change may allow more than before: a rule that allows was added or changed, one that asks, denies or
-    /// limits was removed or changed, another preset is named, what is read is labelled in another way, or more tools are
-    /// said to only read.
+    /// `true` if the change may allow more than before: a rule that allows was added or changed, one that asks, denies
+    /// or limits was removed or changed, another preset is named, what is read is labelled in another way, or more
+    /// tools are said to only read.
     pub may_widen: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What a program that runs for hours has seen of its files of rules, to notice each change.
+//! The files of rules as a program last read them, so that one that runs for hours notices each change.
 //!
-//! The texts are compared, and not the times of the files, which any program that writes a file can set.
+//! We compare the texts, and not the times of the files: a program that writes a file can set its time, too.
 
 use std::path::{Path, PathBuf};
 

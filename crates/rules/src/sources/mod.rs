@@ -1,7 +1,8 @@
-//! Where rules come from, and how all files are loaded together.
+//! The files that rules come from, and the loading of all of them together.
 //!
-//! The origins are kept, so that a reload reads the same places again. A project's file is tested as if it were
-//! approved, as its author has to see whether it works; whether what it allows is in force is decided after that.
+//! We keep the places of the files, so that a reload reads the same ones again. A project's file is tested as if a person
+//! had approved it, since its author has to see whether it works. Only then we look whether a person has approved what it
+//! allows.
 
 pub(crate) mod accepted;
 pub(crate) mod difference;
@@ -35,7 +36,7 @@ pub(super) enum RulesOrigin {
     Project(PathBuf),
 }
 
-/// Where rules come from, to load them again.
+/// The sources of rules, to load them again.
 #[derive(Debug, Clone)]
 pub(super) struct Sources {
     pub(super) origins: Vec<RulesOrigin>,

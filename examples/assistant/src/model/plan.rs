@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use countersign::message::ReturnKind;
 
-use super::seen::{Past, Seen};
+use super::knowledge::{Knowledge, PastCall};
 
 /// The path of the summary.
 pub(super) const SUMMARY: &str = "SUMMARY.md";
@@ -44,15 +44,15 @@ fn is_log(path: &str) -> bool {
 }
 
 /// Notes, logs, and files that configure the project, which were not read yet.
-pub(super) fn to_read(seen: &Seen) -> Vec<&str> {
+pub(super) fn to_read(known: &Knowledge) -> Vec<&str> {
     let tells = |path: &str| is_note(path) || is_log(path) || name(path).starts_with(".env");
-    let files = seen.files.iter().map(String::as_str).filter(|path| tells(path)).take(MOST_READ);
-    files.filter(|path| !seen.tried("read_file", |past| past.target() == *path)).collect()
+    let files = known.files.iter().map(String::as_str).filter(|path| tells(path)).take(MOST_READ);
+    files.filter(|path| !known.tried("read_file", |past| past.target() == *path)).collect()
 }
 
 /// The paths that notes mention, which were not read yet.
-pub(super) fn mentioned(seen: &Seen) -> Vec<&str> {
-    let notes = seen.texts.iter().filter(|(path, _)| is_note(path));
+pub(super) fn mentioned(known: &Knowledge) -> Vec<&str> {
+    let notes = known.texts.iter().filter(|(path, _)| is_note(path));
     let words = notes.flat_map(|(_, text)| text.split_whitespace());
     let quotes = ['`', '"', '\'', '(', ')', '<', '>'];
     let words = words.map(|word| word.trim_matches(quotes).trim_end_matches(['.', ',', ';', ':']));
@@ -60,40 +60,40 @@ pub(super) fn mentioned(seen: &Seen) -> Vec<&str> {
         ["../", "~/", "/"].iter().any(|start| word.starts_with(start) && word.len() > 3)
     };
     let words: BTreeSet<&str> = words.filter(leads).take(MOST_FOLLOWED).collect();
-    words.into_iter().filter(|path| !seen.tried("read_file", |it| it.target() == *path)).collect()
+    words.into_iter().filter(|path| !known.tried("read_file", |it| it.target() == *path)).collect()
 }
 
 /// The changes that were not tried yet.
-pub(super) fn changes(seen: &Seen) -> Changes {
-    let files = || seen.files.iter().map(String::as_str);
-    let newest = files().filter_map(|path| last_day(seen.texts.get(path)?)).max();
+pub(super) fn changes(known: &Knowledge) -> Changes {
+    let files = || known.files.iter().map(String::as_str);
+    let newest = files().filter_map(|path| last_day(known.texts.get(path)?)).max();
     let old = |path: &&str| {
-        let text = seen.texts.get(*path).filter(|text| is_log(path) && !has_errors(text));
+        let text = known.texts.get(*path).filter(|text| is_log(path) && !has_errors(text));
         text.and_then(|text| last_day(text))
             .zip(newest)
             .is_some_and(|(day, newest)| day + OLD_DAYS < newest)
     };
     let open = |path: &&str| {
-        let about = |past: &Past| {
+        let about = |past: &PastCall| {
             past.target().trim_start_matches(['.', '~']).trim_start_matches('/') == *path
         };
-        !seen.calls.iter().any(|past| past.is_change() && about(past))
+        !known.calls.iter().any(|past| past.is_change() && about(past))
     };
     let owned = |files: &mut dyn Iterator<Item = &str>| files.map(str::to_owned).collect();
     let loose = files().filter(|path| !path.contains('/') && is_note(path)).filter(open);
     Changes {
-        moves: loose.map(|path| (format!("~/{path}"), free_name(seen, path))).collect(),
+        moves: loose.map(|path| (format!("~/{path}"), free_name(known, path))).collect(),
         temporary: owned(&mut files().filter(|path| is_temporary(path)).filter(open)),
         old_logs: owned(&mut files().filter(old).filter(open)),
     }
 }
 
 /// A name in `notes/` that is free.
-fn free_name(seen: &Seen, path: &str) -> String {
+fn free_name(known: &Knowledge, path: &str) -> String {
     let (stem, end) = path.rsplit_once('.').unwrap_or((path, ""));
     let later = (2..).map(|n| format!("notes/{stem}-{n}.{end}"));
     let mut names = std::iter::once(format!("notes/{path}")).chain(later);
-    names.find(|name| !seen.files.contains(name)).unwrap_or_default()
+    names.find(|name| !known.files.contains(name)).unwrap_or_default()
 }
 
 fn has_errors(log: &str) -> bool {
@@ -111,33 +111,33 @@ fn last_day(log: &str) -> Option<u32> {
 }
 
 /// The text of the summary, from the results of the tools.
-pub(super) fn summary(seen: &Seen) -> String {
+pub(super) fn summary(known: &Knowledge) -> String {
     let mut text = "# Summary\n\n".to_owned();
-    let changes = seen.calls.iter().filter(|past| past.is_change() && past.target() != SUMMARY);
+    let changes = known.calls.iter().filter(|past| past.is_change() && past.target() != SUMMARY);
     for past in changes {
         text += &match past.kind {
             ReturnKind::Success => format!("- {}\n", past.said()),
             _ => format!("- left `{}` as it was: {}\n", past.target(), past.said()),
         };
     }
-    for (path, _) in seen.texts.iter().filter(|(path, text)| is_log(path) && has_errors(text)) {
+    for (path, _) in known.texts.iter().filter(|(path, text)| is_log(path) && has_errors(text)) {
         text += &format!("- kept `{path}`: there are errors in it\n");
     }
     text
 }
 
 /// The calls that were denied, one a line.
-pub(super) fn denied(seen: &Seen) -> String {
-    let denied = seen.calls.iter().filter(|past| past.kind == ReturnKind::Denied);
+pub(super) fn denied(known: &Knowledge) -> String {
+    let denied = known.calls.iter().filter(|past| past.kind == ReturnKind::Denied);
     denied.map(|past| format!("- {} `{}`: {}\n", past.tool, past.target(), past.said())).collect()
 }
 
 /// The final answer: what was really done, and what was not.
-pub(super) fn last_words(seen: &Seen) -> String {
+pub(super) fn last_words(known: &Knowledge) -> String {
     let done =
-        |tool: &str| seen.calls.iter().filter(|past| past.tool == tool && succeeded(past)).count();
+        |tool: &str| known.calls.iter().filter(|past| past.tool == tool && succeeded(past)).count();
     let (moved, deleted) = (done("move_file"), done("delete_file"));
-    let mut text = match (seen.tried_a_change(), moved + deleted) {
+    let mut text = match (known.tried_a_change(), moved + deleted) {
         (false, _) => "There is nothing to tidy up here.".to_owned(),
         (true, 0) => "I have changed nothing.".to_owned(),
         (true, _) => {
@@ -145,11 +145,11 @@ pub(super) fn last_words(seen: &Seen) -> String {
         }
     };
     if let Some(written) =
-        seen.calls.iter().rfind(|past| past.tool == "write_file" && succeeded(past))
+        known.calls.iter().rfind(|past| past.tool == "write_file" && succeeded(past))
     {
         text += &format!(" I {}.", written.said());
     }
-    let not_done: Vec<&Past> = seen.calls.iter().filter(|past| !succeeded(past)).collect();
+    let not_done: Vec<&PastCall> = known.calls.iter().filter(|past| !succeeded(past)).collect();
     if !not_done.is_empty() {
         text += "\nNot done:";
     }
@@ -159,7 +159,7 @@ pub(super) fn last_words(seen: &Seen) -> String {
     text
 }
 
-fn succeeded(past: &Past) -> bool {
+fn succeeded(past: &PastCall) -> bool {
     past.kind == ReturnKind::Success
 }
 

@@ -11,7 +11,7 @@ use tower::ServiceBuilder;
 /// The timeout of one request to the model.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How often the model may retry one tool, as it first has to learn the rules of this workspace.
+/// The number of times the model may retry one tool, as it first has to learn the rules of this workspace.
 const RETRIES: u32 = 4;
 
 /// The instructions, which describe what the scripted model does.

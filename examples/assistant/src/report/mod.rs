@@ -219,7 +219,7 @@ fn told(call: &CallReport) -> String {
     }
 }
 
-/// Which rules decide about a call, each with its file and line, and which nearly spoke.
+/// The rules that decide about a call, each with its file and line, and which nearly spoke.
 fn why(rules: &Rules, call: &CallReport) -> String {
     let seen = RuleCall::new(call.call().name(), call.args().as_map());
     let seen = match seen.tool().starts_with("mcp_") {

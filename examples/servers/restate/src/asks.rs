@@ -10,7 +10,7 @@ use std::time::Duration;
 use countersign::BoxError;
 use countersign::decision::Question;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, LedgerError, Millis, Record};
+use countersign::ledger::{AskState, Ledger, LedgerError, Millis, AskRecord};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ use crate::steps::{Step, Steps};
 
 /// The prefix of the ids of Restate's runs in the ledger, where other runs may be, too.
 pub(crate) const PREFIX: &str = "restate-";
-/// How often the ledger is read for decisions that were made elsewhere.
+/// The pause between two reads of the ledger for decisions that were made elsewhere.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How many of them are read, newest first.
+/// The number of decisions that one read returns, newest first.
 const LOOK_THROUGH: u32 = 1_000;
 
 /// The object of an ask; its key is the id of the ask.
@@ -40,14 +40,14 @@ struct Given {
     answer: Answer,
 }
 
-/// The ledger as a handler has seen it.
+/// The state of an ask, as a handler has found it in the ledger.
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct AskStatus {
     /// The words for the decider.
     told: Value,
     /// The key of the workflow to tell that the ask is over, if it is.
     over: Option<String>,
-    /// How long the deadline of a pending ask is away, to look again then.
+    /// The time until the deadline of a pending ask, to look again then.
     look_in: Option<Duration>,
 }
 
@@ -65,18 +65,18 @@ impl AskObject {
         given: Json<Given>,
     ) -> HandlerResult<Json<Value>> {
         let (id, given) = (ctx.key().to_owned(), given.into_inner());
-        let seen = ctx.run(|| self.decided(id, given)).name("decide").await?.into_inner();
-        tell(&ctx, &seen);
-        Ok(Json(seen.told))
+        let status = ctx.run(|| self.decided(id, given)).name("decide").await?.into_inner();
+        tell(&ctx, &status);
+        Ok(Json(status.told))
     }
 
     /// Looks whether the ask is over: because its deadline has passed, or because it was decided elsewhere.
     #[handler]
     async fn look(&self, ctx: ObjectContext<'_>) -> HandlerResult<()> {
         let id = ctx.key().to_owned();
-        let seen = ctx.run(|| self.seen(id)).name("look").await?.into_inner();
-        tell(&ctx, &seen);
-        if let Some(time) = seen.look_in {
+        let status = ctx.run(|| self.status(id)).name("look").await?.into_inner();
+        tell(&ctx, &status);
+        if let Some(time) = status.look_in {
             let this = ctx.object_client::<AskObjectClient<'_>>(ctx.key());
             this.look().send_after(time);
         }
@@ -85,24 +85,24 @@ impl AskObject {
 }
 
 impl AskObject {
-    async fn decided(&self, id: String, given: Given) -> HandlerResult<Json<Seen>> {
+    async fn decided(&self, id: String, given: Given) -> HandlerResult<Json<AskStatus>> {
         let Given { by, fingerprint, answer } = given;
         let told = self.ledger.decide(&id, &fingerprint, &by, answer).await?;
         self.steps.reached(Step::Decided, &id).await?;
-        let Json(seen) = self.seen(id).await?;
-        Ok(Json(Seen { told: serde_json::to_value(told)?, ..seen }))
+        let Json(status) = self.status(id).await?;
+        Ok(Json(AskStatus { told: serde_json::to_value(told)?, ..status }))
     }
 
-    async fn seen(&self, id: String) -> HandlerResult<Json<Seen>> {
+    async fn status(&self, id: String) -> HandlerResult<Json<AskStatus>> {
         let record = self.ledger.get(&id).await?;
         let now = self.ledger.now().await?;
         // A deadline that has passed is recorded by the run, when it reads the decisions.
-        let is_open = |record: &Record| {
+        let is_open = |record: &AskRecord| {
             record.state == AskState::Pending && record.due_at().is_none_or(|due| due > now)
         };
         let open = record.as_ref().filter(|record| is_open(record));
-        let due = open.and_then(Record::due_at);
-        Ok(Json(Seen {
+        let due = open.and_then(AskRecord::due_at);
+        Ok(Json(AskStatus {
             told: Value::Null,
             look_in: due.map(|due| until(due, now)),
             over: if open.is_some() { None } else { record.as_ref().and_then(key) },
@@ -117,12 +117,12 @@ pub(crate) fn until(due: Millis, now: Millis) -> Duration {
 }
 
 /// The key of the workflow that has asked; `None` where the run is none of Restate's.
-fn key(record: &Record) -> Option<String> {
+fn key(record: &AskRecord) -> Option<String> {
     record.ask.run().strip_prefix(PREFIX).map(str::to_owned)
 }
 
-fn tell(ctx: &ObjectContext<'_>, seen: &Seen) {
-    if let Some(run) = &seen.over {
+fn tell(ctx: &ObjectContext<'_>, status: &AskStatus) {
+    if let Some(run) = &status.over {
         ctx.workflow_client::<RunWorkflowClient<'_>>(run).over(ctx.key().to_owned()).send();
     }
 }
@@ -132,7 +132,7 @@ fn tell(ctx: &ObjectContext<'_>, seen: &Seen) {
 pub(crate) async fn pending(ledger: &Ledger, run: &str) -> Result<Vec<Value>, LedgerError> {
     let records = ledger.list_run(run, u32::MAX).await?.records;
     let open =
-        |record: &&Record| record.state == AskState::Pending && !record.ask.questions().is_empty();
+        |record: &&AskRecord| record.state == AskState::Pending && !record.ask.questions().is_empty();
     let shown = records.iter().rev().filter(open).map(|record| {
         let (ask, fingerprint) = (&record.ask, &record.fingerprint);
         let reasons: Vec<_> = ask.questions().iter().map(Question::reason).collect();

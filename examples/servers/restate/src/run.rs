@@ -40,7 +40,7 @@ pub(crate) struct RunWorkflow {
     pub(crate) version: String,
 }
 
-/// How far a response has come.
+/// The progress of a response.
 #[derive(Serialize, Deserialize)]
 struct Progress {
     /// The results, one for each call, once all are there.

@@ -11,7 +11,7 @@ use countersign::BoxError;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-/// How long a process, or a run, may take until it is given up.
+/// The time that a process, or a run, may take until it is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The status of the result of a run that has not ended.
 const NOT_READY: u16 = 470;

@@ -37,7 +37,7 @@ fn no() -> Value {
     json!({"verdict": "deny", "message": "ask the shop first"})
 }
 
-/// How often a step was reached.
+/// The number of times a step was reached.
 fn count(stage: &Stage, step: &str) -> usize {
     stage.steps().iter().filter(|it| *it == step).count()
 }
@@ -56,7 +56,7 @@ async fn ledger(stage: &Stage, store: &str) -> Ledger {
 /// The steps that a kill may repeat, and the end of the run.
 struct Killed {
     step: &'static str,
-    /// How often the model was asked for the first response, and how often the refund was paid.
+    /// The number of times the model was asked for the first response, and how often the refund was paid.
     counts: (usize, usize),
     result: &'static str,
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use countersign::deferred::{Answer, metadata};
 use countersign::handler::handler_fn_sync;
 use countersign::ledger::{
-    Ask, AskState, FieldPattern, Grant, GrantRecord, GrantScope, GrantState, Ledger, MemoryStore,
-    Project, Quorum, Record, RevokedGrant,
+    Ask, AskRecord, AskState, FieldPattern, Grant, GrantRecord, GrantScope, GrantState, Ledger,
+    MemoryStore, Project, Quorum, RevokedGrant,
 };
 use countersign::testing::ScriptedModel;
 use countersign::{
@@ -67,7 +67,7 @@ impl World {
     }
 
     /// A call that is asked about, as a record to make a grant from.
-    async fn asked(&self, args: Value) -> Record {
+    async fn asked(&self, args: Value) -> AskRecord {
         self.run("first", args).await;
         let pending = self.ledger.list(Some(AskState::Pending), 1).await.unwrap();
         self.shown.store(0, Ordering::SeqCst);

@@ -5,8 +5,8 @@ use axum::http::{Request, StatusCode};
 use countersign::decision::{GrantPattern, Preview};
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{
-    Ask, AskState, Claimed, FieldPattern, Grant, GrantOffer, GrantScope, Ledger, MemoryStore,
-    Offers, Quorum, Record,
+    Ask, AskRecord, AskState, Claimed, FieldPattern, Grant, GrantOffer, GrantScope, Ledger,
+    MemoryStore, Offers, Quorum,
 };
 use countersign::{Args, Decision};
 use countersign_inbox::{Approver, AuthorizeError, Inbox};
@@ -29,7 +29,7 @@ async fn sent(ledger: &Ledger, request: Request<Body>) -> (StatusCode, Value) {
     (status, serde_json::from_slice(&body).unwrap())
 }
 
-async fn approved(ledger: &Ledger, record: &Record, grant: Value) -> (StatusCode, Value) {
+async fn approved(ledger: &Ledger, record: &AskRecord, grant: Value) -> (StatusCode, Value) {
     let body = json!({"verdict": "approve", "fingerprint": record.fingerprint, "grant": grant})
         .to_string();
     let request = Request::post(format!("/api/asks/{}/decision", record.ask.id()))

@@ -1,4 +1,4 @@
-//! What a hook cannot decide, and how it answers then.
+//! Payloads that a hook cannot decide about, and its answers to them.
 
 use std::io::Write as _;
 use std::process::Stdio;

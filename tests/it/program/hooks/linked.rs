@@ -1,4 +1,4 @@
-//! What decides is protected where it is, and not only by its name (rule R5).
+//! Files that decide are protected in their place, and not only by their names (rule R5).
 #![cfg(unix)]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a call carries beside its command, as the processes of a hook see it: words for people, and all else.
+//! The fields of a call beside its command, as the processes of a hook see them: words for people, and all else.
 
 use std::process::Stdio;
 

@@ -7,7 +7,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
-use countersign::ledger::{Entry, Ledger, LedgerError, Record, Rekeyed, utc};
+use countersign::ledger::{AskRecord, Entry, Ledger, LedgerError, Rekeyed, utc};
 use countersign::show;
 use countersign_cli::config::audit_key;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(super) async fn run(
 fn agreed(
     store: &UsedStore,
     file: &Path,
-    (keyless, asks): (&[Entry], &[Record]),
+    (keyless, asks): (&[Entry], &[AskRecord]),
 ) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     writeln!(

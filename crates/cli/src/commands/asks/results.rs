@@ -7,7 +7,7 @@
 use countersign::decision::Question;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Cancelled, Claimed, Decided, Record, RefusedRow, Renewed, Settled, Winner,
+    AskRecord, Cancelled, Claimed, Decided, RefusedRow, Renewed, Settled, Winner,
 };
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ fn question(question: &Question) -> Value {
     if bare { json!(question.reason()) } else { json!(question) }
 }
 
-pub(crate) fn ask(record: &Record) -> Value {
+pub(crate) fn ask(record: &AskRecord) -> Value {
     let decision = record.decision.as_ref();
     let told = decision.map_or(Value::Null, |it| self::decision(&it.answer));
     json!({

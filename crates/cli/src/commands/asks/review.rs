@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Approver, AskState, Decided, GrantOffer, Ledger, LedgerError, Millis, Presented, Record,
+    Approver, AskRecord, AskState, Decided, GrantOffer, Ledger, LedgerError, Millis, Presented,
     Surface,
 };
 use countersign::show::{self, Limits, counted};
@@ -21,7 +21,7 @@ use super::{text, unproven};
 use crate::output::{CommandError, CommandOutput, WIDTH};
 use crate::used_store::UsedStore;
 
-/// How often the store is read, for new asks and for the end of the one that is shown.
+/// The pause between two reads of the store, for new asks and for the end of the one that is shown.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A review is by a person at a terminal. Programs have other commands.
@@ -64,7 +64,7 @@ struct Reviewer<'a> {
     who: Approver,
     /// The ids of those that are not asked about again.
     passed: HashSet<String>,
-    /// How many were left when the person was told last that none waits.
+    /// The number of asks that were left when the person was last told that none waits.
     told: Option<usize>,
     counts: ReviewCounts,
 }
@@ -104,7 +104,7 @@ impl Reviewer<'_> {
     }
 
     /// The oldest ask that waits for this person.
-    async fn next(&mut self) -> Result<Option<Record>, LedgerError> {
+    async fn next(&mut self) -> Result<Option<AskRecord>, LedgerError> {
         let listed = self.ledger.list(Some(AskState::Pending), u32::MAX).await?;
         for row in listed.refused {
             if self.passed.insert(row.id.clone()) {
@@ -113,7 +113,7 @@ impl Reviewer<'_> {
         }
         let now = self.ledger.now().await?;
         let name = self.ledger.canonical_name(self.who.name());
-        let waits = |record: &Record| {
+        let waits = |record: &AskRecord| {
             let voted = |by: &str| self.ledger.canonical_name(by) == name;
             !self.passed.contains(record.ask.id())
                 && is_open(record, now)
@@ -143,7 +143,7 @@ impl Reviewer<'_> {
 
     async fn decide(
         &mut self,
-        record: &Record,
+        record: &AskRecord,
         answer: Answer,
         grant: Option<Box<GrantOffer>>,
     ) -> Result<(), LedgerError> {
@@ -182,12 +182,12 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    fn pass(&mut self, record: &Record) {
+    fn pass(&mut self, record: &AskRecord) {
         self.passed.insert(record.ask.id().to_owned());
     }
 
     /// Says how an ask has ended that was on the screen.
-    async fn say_ended(&self, record: &Record) -> Result<(), LedgerError> {
+    async fn say_ended(&self, record: &AskRecord) -> Result<(), LedgerError> {
         let now = self.ledger.get(record.ask.id()).await?;
         let view = now.map(|now| now.view_without_call());
         let ended = view.as_ref().and_then(|view| view.ended()).unwrap_or("closed");
@@ -199,7 +199,7 @@ impl Reviewer<'_> {
     }
 
     /// A line about an ask that stays below what the terminal showed before.
-    fn say(what: &str, record: &Record, more: &str) {
+    fn say(what: &str, record: &AskRecord, more: &str) {
         let view = record.view(record.changed_at, Limits::default());
         let asked = view.call.as_ref().map_or(view.title.as_str(), |call| call.line());
         for line in show::wrap("", &format!("{what}: {asked}"), WIDTH) {
@@ -223,13 +223,13 @@ impl Reviewer<'_> {
 }
 
 /// Tells whether an ask can still be answered at this time: it may have expired without having been noted.
-fn is_open(record: &Record, now: Millis) -> bool {
+fn is_open(record: &AskRecord, now: Millis) -> bool {
     record.state == AskState::Pending && record.due_at().is_none_or(|due| now < due)
 }
 
 /// Completes once an ask needs no answer any more, or is not what was shown. A store that cannot be read now may be read the
 /// next time, and a decision says so otherwise.
-async fn closed(ledger: &Ledger, shown: &Record) {
+async fn closed(ledger: &Ledger, shown: &AskRecord) {
     loop {
         tokio::time::sleep(LOOK).await;
         let (Ok(now), Ok(at)) = (ledger.get(shown.ask.id()).await, ledger.now().await) else {

@@ -4,7 +4,7 @@
 //! [`show`] draws it: no text of a call can begin a line that looks like a line of the ledger.
 
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Decided, Listed, Millis, Record, utc};
+use countersign::ledger::{AskRecord, AskState, Decided, Listed, Millis, utc};
 use countersign::show::{self, AskView, CallView, Limits};
 use countersign::{Args, ToolCall};
 use serde_json::Value;
@@ -93,7 +93,7 @@ pub(super) fn decided(decided: &Decided, id: &str, store: &UsedStore) -> String 
 }
 
 pub(super) fn list(
-    listed: &Listed<Record>,
+    listed: &Listed<AskRecord>,
     state: Option<AskState>,
     (now, store): (Millis, &UsedStore),
 ) -> String {
@@ -119,7 +119,7 @@ pub(super) fn list(
 }
 
 /// One ask with nothing left out.
-pub(super) fn shown(record: &Record, now: Millis, store: &UsedStore) -> String {
+pub(super) fn shown(record: &AskRecord, now: Millis, store: &UsedStore) -> String {
     let mut text = whole(record, now, store);
     if record.state == AskState::Pending {
         text += &format!("\n\n{}", deciding(store));
@@ -128,11 +128,11 @@ pub(super) fn shown(record: &Record, now: Millis, store: &UsedStore) -> String {
 }
 
 /// The same without the command that decides it.
-pub(super) fn whole(record: &Record, now: Millis, store: &UsedStore) -> String {
+pub(super) fn whole(record: &AskRecord, now: Millis, store: &UsedStore) -> String {
     one(record, now, (Limits::none(), store), Depth::Whole)
 }
 
-/// How much of a call is shown.
+/// The part of a call that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     /// As in a list: without the details, which repeat the call and say what an approval is bound to.
@@ -142,7 +142,7 @@ enum Depth {
 }
 
 fn one(
-    record: &Record,
+    record: &AskRecord,
     now: Millis,
     (limits, store): (Limits, &UsedStore),
     depth: Depth,
@@ -244,7 +244,7 @@ impl AskText {
         }
     }
 
-    fn decision(&mut self, record: &Record, view: &AskView, limits: Limits) {
+    fn decision(&mut self, record: &AskRecord, view: &AskView, limits: Limits) {
         let Some(decision) = &view.decision else { return };
         let who = decision.by.join(" and ");
         self.line("decision", &format!("{}, {who}, {}", decision.word, utc(decision.at)));

@@ -15,8 +15,8 @@ use crate::listening::ListeningArgs;
 use crate::output::CommandError;
 use crate::paths::absolute;
 
-/// How long after the guard was told to end it does: connections are closed by then, and calls in flight whose clients
-/// have gone are recorded.
+/// The time from when the guard is told to end until it does: connections are closed by then, and calls in flight whose
+/// clients have gone are recorded.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The options about HTTP.

@@ -1,4 +1,4 @@
-//! Where a running guard has its store and its directories, and what must not decide that.
+//! The store and the directories of a running guard. They come from its options and the account (rule P1).
 
 use std::path::{Path, PathBuf};
 

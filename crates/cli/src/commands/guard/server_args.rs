@@ -12,7 +12,7 @@ use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
 use crate::seconds::limit;
 
-/// How long a server may take to start where nothing is said, as `--start-timeout` has it.
+/// The time that a server may take to start where nothing is said, as `--start-timeout` has it.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args)]

@@ -215,7 +215,7 @@ impl ClientDoctor {
         Finding("version", Some(!is_old), format!("{found} ({tested} was tested){note}"))
     }
 
-    /// Whether the client has the hook a second time, for the user or for the project.
+    /// Checks whether the client has the hook a second time, for the user or for the project.
     fn twice(
         &self,
         installation: &Installation,
@@ -325,7 +325,7 @@ fn proof(client: Client, context: &Context) -> PathBuf {
     context.directories.state().join("proven").join(client.name())
 }
 
-/// Why nothing is known: no call was seen, and none has changed anything.
+/// The finding that nothing is known: no call was seen, and none has changed anything.
 fn no_call(ended: &SessionEnd, words: &str) -> String {
     let how = match ended {
         SessionEnd::TooLate => "the client made no call in time".to_owned(),
@@ -342,7 +342,7 @@ fn no_call(ended: &SessionEnd, words: &str) -> String {
     }
 }
 
-/// Whether the client's own files keep it from calling the hook.
+/// Checks whether the client's own files keep it from calling the hook.
 fn trust(installation: &Installation, context: &Context) -> Result<Finding, CommandError> {
     let trust = installation.trust(context.directories.home(), &here()?);
     Ok(match trust {
@@ -390,7 +390,7 @@ fn is_other_copy(program: &Path, context: &Context) -> bool {
     lasting.path() == program && !lasting.is_current()
 }
 
-/// Whether the entry is the one that `install` writes with its options.
+/// Checks whether the entry is the one that `install` writes with its options.
 fn entry(installation: &Installation) -> Finding {
     match installation.differences() {
         Ok(found) if found.is_empty() => {
@@ -404,7 +404,7 @@ fn entry(installation: &Installation) -> Finding {
     }
 }
 
-/// Whether any call could be allowed, with the options of the entry.
+/// Checks whether any call could be allowed, with the options of the entry.
 fn rules(installation: &Installation, place: &Configuration) -> Vec<Finding> {
     let words = match installation.installed_command() {
         Ok(Some(words)) => words,

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use countersign_cli::hook::{Client, HookReply};
 
-/// How often the watch looks whether the client still waits.
+/// The pause after which the watch looks again whether the client still waits.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The process that waits for this one: the shell around the hook, or the client.
@@ -107,7 +107,8 @@ impl Exit {
     }
 }
 
-/// How long a client has to read stderr. The answer is on stdout, and does not wait for a client that reads only that.
+/// The time for which a client has to read stderr. The answer is on stdout, and does not wait for a client that reads
+/// only that.
 const STDERR: Duration = Duration::from_millis(250);
 
 /// Writes to stderr, in a thread of its own: a pipe that is full and that no one reads would hold the answer back until

@@ -148,7 +148,7 @@ impl PlannedHook {
         &self.words
     }
 
-    /// What the user still has to do.
+    /// The steps that are left to the user.
     pub(crate) fn next(&self, changed: bool, context: &Context) -> String {
         next(&self.place, &self.installation, changed, context)
     }
@@ -398,7 +398,7 @@ fn where_to_answer(planned: &PlannedHook) -> String {
     )
 }
 
-/// Which variables are no reason to ask from now on.
+/// The variables that are no reason to ask from now on.
 fn known(environment: &Environment) -> String {
     let names = environment.names().map(|name| format!("`{}`", name.escape_debug()));
     let names = names.collect::<Vec<_>>().join(", ");
@@ -411,7 +411,7 @@ fn known(environment: &Environment) -> String {
     }
 }
 
-/// What the user still has to do.
+/// The steps that are left to the user.
 fn next(
     place: &Configuration,
     installation: &Installation,

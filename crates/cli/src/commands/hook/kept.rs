@@ -61,7 +61,7 @@ impl KeptOptions {
         self.is_there
     }
 
-    /// How long the client waits for an answer.
+    /// The time for which the client waits for an answer.
     pub(crate) fn limit(&self) -> Option<Duration> {
         self.options.answering.limit
     }

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use countersign_cli::hook::Client;
 
-/// How long a client may take. opencode waits more than a minute for a registry that it cannot reach.
+/// The time that a client may take. opencode waits more than a minute for a registry that it cannot reach.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How much of the client's output is looked at for a reason.
+/// The part of the client's output that is searched for a reason, in bytes.
 const LOOKED_AT: u64 = 64 << 10;
 
-/// How a session has ended.
+/// The end of a session.
 pub(super) enum SessionEnd {
     /// The client has ended by itself.
     Itself(ExitStatus),
@@ -27,7 +27,7 @@ pub(super) struct Session {
     pub(super) client: Client,
     pub(super) program: PathBuf,
     pub(super) directory: PathBuf,
-    /// Whether the directory is one of the canary, so that the user has nothing in it that a client could distrust.
+    /// `true` if the directory is one of the canary, so that the user has nothing in it that a client could distrust.
     pub(super) is_own: bool,
 }
 

@@ -37,7 +37,7 @@ use options::{Allow, Answering, Where};
 use rules::RuleSources;
 use store::LazyStore;
 
-/// How much of a payload is kept: more than any payload that is decided, so that the library refuses it.
+/// The size of a payload that is kept: more than any payload that is decided, so that the library refuses it.
 const MAX_KEPT: u64 = 8 << 20;
 
 impl cli::HookArgs {
@@ -157,7 +157,7 @@ fn own_places(mut own: Vec<PathBuf>, directories: &Directories, root: &Path) -> 
     own
 }
 
-/// What the environment of a call has that changes what programs do, but for what was there when the hook was installed.
+/// The variables of a call that change what programs do, without those that were there when the hook was installed.
 fn environment(
     client: Client,
     directories: &Directories,

@@ -22,7 +22,7 @@ use crate::paths::{absolute, in_project};
 use crate::preset_name::PresetName;
 use crate::seconds::{limit, seconds};
 
-/// How a payload on stdin is answered.
+/// The options for the answer to a payload on stdin.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Answering {
     /// A file of rules, any number of times; by default `rules.toml` in the user's configuration directory. Without rules
@@ -67,7 +67,7 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// Where a person is asked; the inbox unless the options say otherwise.
+    /// The place where a person is asked; the inbox unless the options say otherwise.
     pub(crate) fn asks_in(&self) -> Where {
         self.ask.unwrap_or_default()
     }
@@ -78,7 +78,7 @@ impl Answering {
     }
 }
 
-/// Which edits run unasked.
+/// The edits that run unasked.
 #[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Edits {
     /// Those that a rule allows
@@ -226,7 +226,7 @@ impl Options {
         self
     }
 
-    /// Where a person is asked; the inbox unless the options say otherwise.
+    /// The place where a person is asked; the inbox unless the options say otherwise.
     pub(super) fn asks_in(&self) -> Where {
         self.answering.asks_in()
     }

@@ -1,4 +1,4 @@
-//! Which file of a client the hook is in: that of the user, of a project, of the machine, or another one.
+//! The file of a client that the hook is in: that of the user, of a project, of the machine, or another one.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use countersign_cli::hook::{Client, HookFiles, Installation};
 use crate::Context;
 use crate::output::CommandError;
 
-/// Which configuration of which client.
+/// A client, and one of its configurations.
 #[derive(Args)]
 pub(crate) struct Configuration {
     /// The client
@@ -19,7 +19,7 @@ pub(crate) struct Configuration {
     pub(super) at: HookPlace,
 }
 
-/// Which file of a client.
+/// A file of a client that may have the hook.
 #[derive(Args, Clone)]
 pub(crate) struct HookPlace {
     /// For all sessions of this user (the default)

@@ -51,8 +51,9 @@ pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Roo
     Ok(Root { directory: own.filter(|_| !is_wide).map_or(current, Path::to_owned), doubt })
 }
 
-/// Why rules about a project say nothing here: the root is wider than any project, so that `within = "."` would be the
-/// whole disk, or all that the user has. `None` where no rule is about the root, and where a person has given it.
+/// The remark that rules about a project say nothing here: the root is wider than any project, so that `within = "."`
+/// would be the whole disk, or all that the user has. `None` where no rule is about the root, and where a person has
+/// given it.
 pub(super) fn too_wide(
     rules: &Rules,
     (is_given, root): (bool, &Path),

@@ -11,7 +11,7 @@ use countersign_rules::{CallCounts, Rules, RulesError};
 use crate::accepted::accepted_rules;
 use crate::preset_name::PresetName;
 
-/// Where the rules of a hook come from.
+/// The sources of the rules of a hook.
 #[derive(Clone, Copy)]
 pub(super) struct RuleSources<'a> {
     pub(super) files: &'a [PathBuf],

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// When this process was started, which on a busy machine is long before `main` is reached. Without a system that says
-/// so, or with an age beyond the limit, which no answer could be in time for, it is now.
-/// `shell` is the id of the shell around the hook, which the installed command names.
+/// The time when this process was started, which on a busy machine is long before `main` is reached. Without a system
+/// that says so, or with an age beyond the limit, which no answer could be in time for, it is now. `shell` is the id of
+/// the shell around the hook, which the installed command names.
 pub(super) fn start(limit: Duration, shell: Option<u32>) -> Instant {
     let now = Instant::now();
     age(shell).filter(|age| *age < limit).and_then(|age| now.checked_sub(age)).unwrap_or(now)
@@ -14,14 +14,14 @@ pub(super) fn start(limit: Duration, shell: Option<u32>) -> Instant {
 #[cfg(target_os = "linux")]
 const TICKS: u64 = 100;
 
-/// How long ago this process was forked, or the shell around it.
+/// The time since this process was forked, or the shell around it.
 #[cfg(target_os = "linux")]
 fn age(shell: Option<u32>) -> Option<Duration> {
     let shell = shell.filter(|id| *id == std::os::unix::process::parent_id());
     shell.and_then(|id| age_of(&id.to_string())).max(age_of("self"))
 }
 
-/// How long ago a process was forked. Linux keeps that time when the process becomes another program, so that a shell
+/// The time since a process was forked. Linux keeps that time when the process becomes another program, so that a shell
 /// that was replaced by another program counts, too.
 #[cfg(target_os = "linux")]
 fn age_of(process: &str) -> Option<Duration> {

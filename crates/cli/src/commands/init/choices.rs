@@ -1,4 +1,4 @@
-//! What the person wants: by the options of the command, or else by a question on the terminal, or else by what is there.
+//! The choices of the person: from the options of the command, or else asked on the terminal, or else what is there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) struct Choices {
     pub(super) guards: bool,
 }
 
-/// Which rules decide.
+/// The rules that decide.
 pub(super) enum RulesChoice {
     /// The file is written, with this preset.
     Written(PresetName),

@@ -10,11 +10,11 @@ use crate::Context;
 /// An agent, and by what it was found.
 pub(super) struct FoundAgent {
     pub(super) client: Client,
-    /// Whether the person has named it.
+    /// `true` if the person has named it.
     pub(super) is_named: bool,
 }
 
-/// What `init` can protect.
+/// The agents and servers that `init` can protect.
 pub(super) struct InitFindings {
     pub(super) agents: Vec<FoundAgent>,
     /// The configuration of MCP clients that have no hooks.
@@ -40,7 +40,7 @@ impl InitFindings {
     }
 }
 
-/// Whether the program of a client can be found, or a folder with its settings.
+/// Returns `true` if the program of a client can be found, or a folder with its settings.
 fn is_there(client: Client, home: &Path) -> bool {
     let settings = Installation::of_environment(client, home).own_place(Path::new("/"));
     let folders = std::env::var_os("PATH").unwrap_or_default();

@@ -167,7 +167,7 @@ fn shown(steps: &[InitStep], context: &Context) -> CommandOutput {
     CommandOutput::of(0, lines(steps)).for_people(text)
 }
 
-/// What a person does now.
+/// The steps that are left to the person.
 fn next(steps: &[InitStep], context: &Context) -> String {
     let hooks: Vec<_> = steps.iter().filter_map(InitStep::hook).collect();
     let mut text = String::new();

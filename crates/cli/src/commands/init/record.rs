@@ -1,5 +1,7 @@
-//! What `init` has changed, and each file as it was before. It is written before the file is, so that a crash at any moment
-//! leaves a record of what may have been changed, and the text that was there.
+//! The record of what `init` has changed, with each file as it was before.
+//!
+//! We write the record before we change a file. If the program dies in between, the record says what may have been
+//! changed, and has the text that was there.
 
 use std::fs;
 use std::io;
@@ -12,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Context;
 use crate::output::CommandError;
 
-/// Whose file it is, which says how a change is taken back where the file was edited since.
+/// The owner of a file, which says how a change is taken back where the file was edited since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileOwner {
@@ -39,7 +41,7 @@ pub(super) struct ChangedFile {
     pub(super) before: Option<String>,
     /// The digest of what was written; `None` where only this program writes the file.
     pub(super) after: Option<String>,
-    /// Whether the file was edited between two runs of `init`.
+    /// `true` if the file was edited between two runs of `init`.
     #[serde(default)]
     pub(super) edited: bool,
     /// The folders that were made for the file, the outermost first.

@@ -75,7 +75,7 @@ pub(super) fn of_user(home: &Path) -> Vec<McpFile> {
     files.collect()
 }
 
-/// Whether a client starts the server itself, without a guard.
+/// Returns `true` if a client starts the server itself, without a guard.
 fn is_open(server: &Map<String, Value>) -> bool {
     server.get("command").is_some_and(Value::is_string) && behind(server).is_none()
 }

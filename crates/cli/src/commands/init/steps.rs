@@ -30,7 +30,7 @@ pub(super) struct InitStep {
     path: PathBuf,
     before: Option<String>,
     after: String,
-    /// What the change does, for people.
+    /// The change in words, for people.
     says: String,
     owner: FileOwner,
     hook: Option<PlannedHook>,
@@ -229,7 +229,7 @@ impl InitStep {
         Ok(Self { path, before, after, says, owner, hook: None, guard: None })
     }
 
-    /// Whether the file would become another one.
+    /// Returns `true` if the file would become another one.
     pub(super) fn changes(&self) -> bool {
         self.before.as_ref() != Some(&self.after)
     }

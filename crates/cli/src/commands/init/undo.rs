@@ -28,7 +28,7 @@ use crate::guard_entries::entries;
 use crate::output::{CommandError, CommandOutput};
 use crate::paths::shown;
 
-/// How a change was taken back.
+/// The result of taking a change back.
 struct Undone {
     text: String,
     is_exact: bool,

@@ -18,14 +18,14 @@ use serde_json::{Map, Value, json};
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 8 << 20;
 
-/// How many folders below that of the sessions are looked into.
+/// The levels of folders below that of the sessions that are searched.
 const MAX_DEPTH: usize = 5;
 
 /// A call that an agent has made.
 pub(super) struct PastCall {
     pub(super) client: Client,
     pub(super) session: String,
-    /// When it was made, as the agent wrote it: RFC 3339.
+    /// The time when it was made, as the agent wrote it: RFC 3339.
     pub(super) at: String,
     /// The directory of the session.
     pub(super) root: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct PastCall {
 }
 
 impl PastCall {
-    /// What the agent would have given to its hook.
+    /// The payload that the agent would have given to its hook.
     pub(super) fn payload(&self) -> String {
         json!({
             "hook_event_name": "PreToolUse", "session_id": self.session, "cwd": self.directory,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use self::history::PastCall;
 use crate::output::{CommandError, CommandOutput};
 
-/// How many questions people are shown; the others are in the JSON.
+/// The number of questions that people are shown; the others are in the JSON.
 const MOST_SHOWN: usize = 100;
 
 /// The length of the text of a call for people, in characters.
@@ -32,7 +32,7 @@ struct PastQuestion {
     call: PastCall,
     causes: Vec<String>,
     why: String,
-    /// Whether an answer to an earlier question of the session, remembered for it, would have answered this one.
+    /// `true` if an answer to an earlier question of the session, remembered for it, would have answered this one.
     is_answered: bool,
 }
 

@@ -34,20 +34,21 @@ use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANT_PATTERNS;
 use countersign::error::with_causes;
 use countersign::ledger::{
-    Ask, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk, Record,
+    Ask, AskRecord, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk,
 };
 use countersign::turn::SuspendedTurn;
 
-/// How long a claim lasts without an event that the call has ended. An hour, as nothing renews it; the client's event
-/// may come later, and then still counts.
+/// The time for which a claim lasts without an event that the call has ended. An hour, as nothing renews it; the
+/// client's event may come later, and then still counts.
 ///
 /// The hook process is gone when the tool runs, so no one can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// How many asks of a session are looked at for a person's no to the same call under other questions.
+/// The number of asks of a session that are looked at for a person's no to the same call under other questions.
 const LOOKED_AT: u32 = 1000;
 
-/// How often the layers may ask again about an approved call, for example when an edit raises another question.
+/// The number of times the layers may ask again about an approved call, for example when an edit raises another
+/// question.
 const MAX_ROUNDS: usize = 4;
 
 /// Payloads up to this size are stored with the ask; of longer ones only the size.
@@ -61,15 +62,15 @@ pub(crate) struct Asking<'a> {
     /// The address of the inbox, which the model may pass on.
     pub(crate) inbox: Option<&'a str>,
     pub(crate) until: Instant,
-    /// Whether no layer has counted the call, so that it can only use an ask that is open.
+    /// `true` if no layer has counted the call, so that it can only use an ask that is open.
     pub(crate) uncounted: bool,
-    /// Where the client's own questions are noted, if the client is to ask.
+    /// The place for notes about the client's own questions, if the client is to ask.
     pub(crate) in_client: Option<&'a AllowedCalls>,
     /// The files whose edits are all that the client may ask about, if that is so.
     pub(crate) edits: Option<&'a EditedFiles>,
 }
 
-/// How asking has ended, unless the call is denied.
+/// The end of asking, unless the call is denied.
 pub(crate) enum AskingEnd {
     /// The call may run, with these arguments in the client's names if they have changed.
     Run(Option<Map<String, Value>>),
@@ -82,7 +83,7 @@ pub(crate) enum AskingEnd {
 
 /// The ask that counts now for a call.
 enum CurrentAsk {
-    There(Box<Record>),
+    There(Box<AskRecord>),
     /// The next one would be asked for a call that was not counted.
     Uncounted,
     /// The client asks in its place.
@@ -92,7 +93,7 @@ enum CurrentAsk {
 /// The state of an ask, as far as it matters to the call that waits.
 enum AskResult {
     /// The ask is approved, and the approval is not spent yet.
-    Approved(Box<Record>),
+    Approved(Box<AskRecord>),
     /// The call is denied with this text for the model.
     Denied(String),
     /// The ask is over without an answer for this call: the next equal call is asked about.
@@ -210,8 +211,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether the client may ask about such a call at all. Where it may about edits alone, a rule of the user that asks, and
-    /// the hook's own doubts, are for the inbox.
+    /// Returns `true` if the client may ask about such a call at all. Where it may about edits alone, a rule of the
+    /// user that asks, and the hook's own doubts, are for the inbox.
     fn is_for_the_client(&self, ask: &Ask) -> bool {
         let Normal { tool, server, .. } = self.stack.normal;
         let is_default = |question: &Question| {
@@ -226,7 +227,8 @@ impl Asking<'_> {
         })
     }
 
-    /// When a person denied this call in its session, if that was the last answer to it under whichever questions.
+    /// The time when a person denied this call in its session, if that was the last answer to it under whichever
+    /// questions.
     async fn denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<Option<Millis>, String> {
         let asks = self.ledger.list_run(&key.run, LOOKED_AT).await.map_err(store)?;
         let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
@@ -240,7 +242,7 @@ impl Asking<'_> {
     }
 
     /// Waits for an answer until the time is over.
-    async fn answer(&self, record: &Record) -> Result<AskResult, String> {
+    async fn answer(&self, record: &AskRecord) -> Result<AskResult, String> {
         let (id, run) = (record.ask.id(), record.ask.run());
         let mut place = self.ledger.wait_for_change(run, -1).await.map_err(store)?;
         loop {
@@ -284,7 +286,7 @@ impl Asking<'_> {
     ///
     /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
     /// could let it run.
-    async fn too_late(&self, record: &Record) -> Result<AskResult, String> {
+    async fn too_late(&self, record: &AskRecord) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons = reasons(record.ask.questions());
         if call.session.is_none() {
@@ -307,7 +309,7 @@ impl Asking<'_> {
     /// The arguments are restored before the claim: a change that the client cannot take must not use the approval up.
     async fn spend(
         &self,
-        approved: &Record,
+        approved: &AskRecord,
         args: &Args,
     ) -> Result<Option<Option<Map<String, Value>>>, String> {
         let call = self.stack.call;
@@ -330,7 +332,7 @@ pub(crate) fn with_origin(
     questions.into_iter().chain(origin)
 }
 
-/// Where the call comes from, as a question of the hook itself, which carries the client's payload.
+/// The origin of the call, as a question of the hook itself, which carries the client's payload.
 ///
 /// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
 /// and is not sent to the tool. A grant for a class of calls that the layers propose answers it as well: the class is about
@@ -386,25 +388,25 @@ pub(crate) async fn last(ledger: &Ledger, key: &CallKey, tool: &str) -> Result<u
     Ok(AskSeries::new(ledger, &number).last().await?.number())
 }
 
-/// How equal calls have ended, as a question of the hook.
+/// The ends of equal calls, as a question of the hook.
 fn history_question(number: u64, told: &str) -> Option<Question> {
     // Only the library makes questions; their stored form is public.
     let question = json!({"layer": HOOK, "key": format!("before {}", number + 1), "reason": told});
     serde_json::from_value(question).ok()
 }
 
-/// Where the call of an ask comes from, as [`origin`] has recorded it.
-pub(crate) fn about(record: &Record) -> Option<&Value> {
+/// The origin of the call of an ask, as [`origin`] has recorded it.
+pub(crate) fn about(record: &AskRecord) -> Option<&Value> {
     record.ask.questions().iter().find_map(|it| it.metadata().get("hook"))
 }
 
 /// The run whose call was counted for an ask.
-fn counted_run(record: &Record) -> Option<String> {
+fn counted_run(record: &AskRecord) -> Option<String> {
     Some(about(record)?.get("run")?.as_str()?.to_owned())
 }
 
-/// Whether an ask is pending, or has an answer that was not delivered to any call.
-pub(crate) fn is_open(record: &Record) -> bool {
+/// Returns `true` if an ask is pending, or has an answer that was not delivered to any call.
+pub(crate) fn is_open(record: &AskRecord) -> bool {
     matches!(record.state, AskState::Pending | AskState::Decided)
 }
 

@@ -16,9 +16,9 @@ use crate::hook::clients::Client;
 use crate::hook::judging::vocabulary;
 use crate::hook::payload::{Ending, HookCall};
 use countersign::error::{BoxError, with_causes};
-use countersign::ledger::{AskState, Ledger, Record, Settled};
+use countersign::ledger::{AskRecord, AskState, Ledger, Settled};
 
-/// How many asks of a session are looked through, newest first.
+/// The number of asks of a session that are looked through, newest first.
 const MAX_LISTED: u32 = 1000;
 
 /// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
@@ -54,11 +54,11 @@ pub(crate) async fn after(
     };
     let worker = key::worker(call, &call.args);
     // The claim with the same id, or else with the same arguments. The oldest first: calls end in their order.
-    let same_id = |record: &&Record| {
+    let same_id = |record: &&AskRecord| {
         call.id.is_some()
             && record.claim.as_ref().is_some_and(|it| is_same_call(&it.worker, &worker))
     };
-    let same = |record: &&Record| record.claim.as_ref().is_some_and(|it| it.worker == worker);
+    let same = |record: &&AskRecord| record.claim.as_ref().is_some_and(|it| it.worker == worker);
     let claimed = || asks.iter().rev().filter(|it| is_claimed(it));
     let found = claimed().find(same).or_else(|| claimed().find(same_id));
     let Some(record) = found else {
@@ -110,13 +110,13 @@ pub(crate) async fn session(
 }
 
 /// The asks of a session, newest first.
-async fn asks(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<Record>, String> {
+async fn asks(ledger: &Ledger, client: Client, session: &str) -> Result<Vec<AskRecord>, String> {
     let run = key::run(client, session);
     let listed = ledger.list_run(&run, MAX_LISTED).await.map_err(|error| with_causes(&error))?;
     Ok(listed.records)
 }
 
 /// Returns `true` if an ask was claimed, and has no outcome.
-fn is_claimed(record: &Record) -> bool {
+fn is_claimed(record: &AskRecord) -> bool {
     matches!(record.state, AskState::Claimed | AskState::Unknown)
 }

@@ -32,21 +32,21 @@ use countersign::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME};
 use countersign::error::with_causes;
 use countersign::ledger::{Ask, AskState, Claimed, Ledger};
 
-/// How often the next number is tried, where equal calls take numbers at the same time.
+/// The number of attempts to take the next number, where equal calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
 
-/// How long the claim of a call lasts that has run.
+/// The time for which the claim of a call lasts after it has run.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// What the client was told to ask about.
+/// The question that the client was told to ask.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ClientQuestion {
     args: Args,
     questions: Vec<Question>,
 }
 
-/// Whether the client may ask these questions in the hook's place: it has a question of its own, and none of them has to be
-/// asked every time, is blocked, or is about what acts on the client itself.
+/// Returns `true` if the client may ask these questions in the hook's place: it has a question of its own, and none of
+/// them has to be asked every time, is blocked, or is about what acts on the client itself.
 pub(crate) fn may_ask(client: Client, questions: &[Question]) -> bool {
     let is_for_a_person_here = |question: &Question| {
         let metadata = question.metadata();
@@ -76,7 +76,7 @@ pub(crate) fn ask(
     Some(HookReply::ask(call.client, &reasons(questions)))
 }
 
-/// What the client was told to ask about a call that has ended with these arguments; the note is taken away.
+/// The question that the client was told to ask about a call that has ended with these arguments; the note is taken away.
 pub(crate) fn asked(notes: &AllowedCalls, call: &HookCall) -> Option<ClientQuestion> {
     serde_json::from_str(&notes.take_asked(call)?).ok()
 }

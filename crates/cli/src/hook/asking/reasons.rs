@@ -8,7 +8,7 @@ pub(crate) fn reasons(questions: &[Question]) -> String {
     said.map(Question::reason).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a question only shows what the call would do.
+/// Returns `true` if a question only shows what the call would do.
 pub(crate) fn is_of_previews(question: &Question) -> bool {
     question.key() == "preview" && !question.previews().is_empty()
 }

@@ -29,11 +29,11 @@ use crate::hook::judging::vocabulary::{self, Normal, ToolNames};
 use crate::hook::payload::{Ending, HookCall};
 use countersign::decision::Question;
 use countersign::error::with_causes;
-use countersign::ledger::{Ask, Ledger, LedgerError, Record};
+use countersign::ledger::{Ask, AskRecord, Ledger, LedgerError};
 use countersign::show;
 use countersign::tools::Tools;
 
-/// How often the next number is tried, where other calls take numbers at the same time.
+/// The number of attempts to take the next number, where other calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
 
 /// The parts of a hook that a report is looked at with.
@@ -54,10 +54,10 @@ pub(crate) struct EndedCall<'a> {
     pub(crate) call: &'a HookCall,
     pub(crate) how: Ending,
     /// The asks of its session, newest first.
-    pub(crate) asks: &'a [Record],
+    pub(crate) asks: &'a [AskRecord],
 }
 
-/// Why a call should not have run: the questions that were open, or the reason of a denial.
+/// The reason why a call should not have run: the questions that were open, or the reason of a denial.
 struct Unallowed {
     questions: Vec<Question>,
     reason: String,
@@ -68,7 +68,7 @@ impl EndedCall<'_> {
     pub(crate) async fn look(&self) -> Result<(), String> {
         let mut normal = vocabulary::normal(self.call, self.hook.names);
         normal.doubts.extend(self.hook.doubts.iter().cloned());
-        let same_id = |record: &&Record| {
+        let same_id = |record: &&AskRecord| {
             let id = about(record).and_then(|it| it.get("call")?.as_str());
             self.call.id.is_some() && id == self.call.id.as_deref()
         };
@@ -82,8 +82,8 @@ impl EndedCall<'_> {
         let (call, home) = (self.call, self.hook.home);
         let stack = CallStack { outer, call, normal: &normal, environment, home, run: &run };
         let Some(why) = unallowed(stack).await else { return Ok(()) };
-        let equal = |record: &&Record| self.is_equal(record, &normal);
-        let here = |record: &&Record| {
+        let equal = |record: &&AskRecord| self.is_equal(record, &normal);
+        let here = |record: &&AskRecord| {
             let directory = about(record).and_then(|it| it.get("directory")?.as_str());
             directory == self.call.directory.to_str()
         };
@@ -94,8 +94,8 @@ impl EndedCall<'_> {
         }
     }
 
-    /// Whether an ask is about a call with the same arguments, of the same agent.
-    fn is_equal(&self, record: &Record, normal: &Normal) -> bool {
+    /// Returns `true` if an ask is about a call with the same arguments, of the same agent.
+    fn is_equal(&self, record: &AskRecord, normal: &Normal) -> bool {
         let agent = about(record).and_then(|it| it.get("agent")?.as_str());
         agent == self.call.agent.as_deref()
             && record.ask.tool() == normal.shown()
@@ -103,7 +103,7 @@ impl EndedCall<'_> {
     }
 
     /// Closes an ask whose call did not wait for its answer.
-    async fn waiting(&self, asked: &Record, normal: &Normal) -> Result<(), String> {
+    async fn waiting(&self, asked: &AskRecord, normal: &Normal) -> Result<(), String> {
         let as_asked = self.is_equal(asked, normal);
         let mut about = json!({"ended": self.how.as_str(), "as_asked": as_asked});
         if !as_asked && let Some(about) = about.as_object_mut() {
@@ -171,7 +171,7 @@ impl EndedCall<'_> {
     }
 }
 
-/// Why the layers do not let a call run as it ran; `None` where they do. They count nothing for it.
+/// The reason why the layers do not let a call run as it ran; `None` where they do. They count nothing for it.
 async fn unallowed(stack: CallStack<'_>) -> Option<Unallowed> {
     let uncounted = SuspendedCount::default();
     let (questions, reason) = match stack.decide(Some(&uncounted)).await {

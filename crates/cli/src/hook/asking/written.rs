@@ -24,10 +24,10 @@ use countersign_shell::{
     Commands, Dialect, RedirectionTarget, SimpleCommand, bounded_text, lexically_normal,
 };
 
-/// How many files of a session are remembered.
+/// The number of files of a session that are remembered.
 const MAX_FILES: usize = 1000;
 
-/// How long the text with them may be.
+/// The length of the text with them, in bytes.
 const MAX_TEXT: u64 = 1 << 20;
 
 /// Temporary folders.

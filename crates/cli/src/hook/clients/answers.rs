@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Why a call was allowed, where a client shows a reason.
+/// The reason why a call was allowed, where a client shows a reason.
 pub(super) const ALLOWED: &str = "allowed by countersign";
 
 /// The answer in `hookSpecificOutput`: `allow`, `deny` or `ask`, for this reason.

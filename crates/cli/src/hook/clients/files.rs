@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::jsonc;
 
-/// Why a client's configuration was not changed; it is as it was.
+/// The error of an installation. The client's configuration is as it was.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {problem}", path.display())]
 pub struct InstallError {

@@ -4,13 +4,13 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// How many files and folders are looked at.
+/// The number of files and folders that are looked at.
 const MAX_ENTRIES: usize = 4_096;
 
-/// How deep folders are looked at.
+/// The levels of folders that are looked at.
 const MAX_DEPTH: usize = 8;
 
-/// How much of a file is read.
+/// The part of a file that is read, in bytes.
 const MAX_READ: u64 = 64 * 1024;
 
 /// The Markdown files in these folders that bring hooks, sorted.

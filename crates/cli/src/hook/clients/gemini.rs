@@ -150,7 +150,7 @@ fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
     Ok(Trust::Given)
 }
 
-/// How a file turns the hook off.
+/// The words for a file that turns the hook off; `None` if it does not.
 fn off(file: &Path) -> Result<Option<String>, InstallError> {
     let config = json_of(file)?.pointer("/hooksConfig").cloned().unwrap_or_default();
     let file = file.display();

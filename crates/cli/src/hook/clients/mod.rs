@@ -141,8 +141,8 @@ impl Client {
         self.spec().tested
     }
 
-    /// How long a hook may take that is not told its limit: the shortest time that any known version of the client waits
-    /// for a hook whose configuration has no limit, and at most a minute.
+    /// The time that a hook may take that is not told its limit: the shortest time that any known version of the client
+    /// waits for a hook whose configuration has no limit, and at most a minute.
     ///
     /// Claude Code waited for 60 seconds before 2.1.3, and for 600 since then; Codex CLI waits for 600, Gemini CLI and Qwen Code
     /// for 60, Copilot CLI for 30, and opencode has no limit of its own. All of them but opencode run the tool when a hook takes
@@ -159,7 +159,7 @@ impl Client {
         self.spec().shortest_limit
     }
 
-    /// Whether the client asks a person by itself when a hook tells it to.
+    /// Returns `true` if the client asks a person by itself when a hook tells it to.
     ///
     /// Measured: Claude Code and Copilot CLI ask, and refuse the call where there is no one to ask. Codex CLI runs such a
     /// call, Gemini CLI waits for ever without a terminal, and opencode has no such answer.

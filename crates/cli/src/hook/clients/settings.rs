@@ -4,7 +4,7 @@
 /// The path of a file below a directory, and its form. A `*` stands for any part of a name.
 pub(crate) type SettingsFile = (&'static str, SettingsForm);
 
-/// How a file is written, and what is looked for.
+/// The form of a file, and what we look for in it.
 #[derive(Clone, Copy)]
 pub(crate) enum SettingsForm {
     /// Assignments of variables.
@@ -22,7 +22,7 @@ pub(crate) enum SettingsForm {
 }
 
 impl SettingsForm {
-    /// Where the file has variables and switches; `None` for files of lines.
+    /// The places of variables and switches in the file; `None` for files of lines.
     pub(crate) fn settings(self) -> Option<&'static FileSettings> {
         match self {
             Self::Json(wanted)
@@ -44,7 +44,7 @@ impl SettingsForm {
     }
 }
 
-/// Where a file has variables, and which settings of it switch hooks off.
+/// The place of variables in a file, and the settings that switch hooks off.
 pub(crate) struct FileSettings {
     /// Keys, from the outside to the inside, of tables of variables.
     pub(crate) variables: &'static [&'static [&'static str]],

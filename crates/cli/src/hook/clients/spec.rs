@@ -44,7 +44,7 @@ pub(crate) struct ClientSpec {
     pub(crate) live: LiveForm,
 }
 
-/// How payloads name things.
+/// The names of things in payloads.
 pub(crate) struct PayloadForm {
     /// Fields that name the event; the first that is there counts.
     pub(crate) event: &'static [&'static str],
@@ -78,7 +78,7 @@ pub(crate) struct ToolForm {
     ///
     /// No other tool has such fields: the `description` of a payment is a part of the payment.
     pub(crate) for_people: &'static [&'static str],
-    /// Whether the client types into a command that runs without showing that to a hook.
+    /// `true` if the client types into a command that runs without showing that to a hook.
     pub(crate) types_unasked: bool,
     pub(crate) changes: ChangeForm,
     /// `true` if the tool that fetches takes the addresses in its prompt, and one beside them only by a setting of its own.
@@ -96,7 +96,7 @@ pub(crate) enum ChangeForm {
     Ignore,
 }
 
-/// How the name of a tool tells its MCP server.
+/// The form in which the name of a tool has its MCP server.
 pub(crate) enum McpNames {
     /// Only the payload names the server.
     InPayload,
@@ -121,7 +121,7 @@ pub(crate) struct AnswerForm {
     pub(crate) ask: Option<fn(&str) -> Value>,
 }
 
-/// Where the client reads hooks from.
+/// The files that the client reads hooks from.
 pub(crate) struct PlaceForm {
     /// The variable of the environment that replaces the folder, if there is one.
     pub(crate) variable: Option<&'static str>,
@@ -133,7 +133,7 @@ pub(crate) struct PlaceForm {
     pub(crate) project: &'static str,
     /// The file of the machine, below its root, and the one of macOS.
     pub(crate) machine: Option<(&'static str, &'static str)>,
-    /// How many levels above the file the folder with the client's settings and hooks is.
+    /// The number of levels from the file up to the folder with the client's settings and hooks.
     pub(crate) levels: usize,
 }
 
@@ -199,7 +199,7 @@ impl TrustCheck<'_> {
     }
 }
 
-/// Where the client finds other hooks, by the user's file of hooks and the directory of the project.
+/// The places where the client finds other hooks, by the user's file of hooks and the directory of the project.
 pub(crate) struct OtherForm {
     /// The JSON files with hooks.
     pub(crate) json: fn(&Path, &Path) -> Vec<PathBuf>,
@@ -229,7 +229,7 @@ pub(crate) struct ProjectForm {
     pub(crate) root_variable: Option<&'static str>,
 }
 
-/// How the client works without a person, and may run a command.
+/// The command that starts the client without a person, so that it may run a command.
 pub(crate) struct LiveForm {
     /// The arguments before the prompt.
     pub(crate) before: &'static [&'static str],

@@ -23,8 +23,8 @@ use serde_json::{Map, Value};
 use super::applying;
 use super::file_text::{FileText, read};
 
-/// What a call of a client's own tool would change. Nothing for other tools, and where the arguments are not those that we
-/// know: then the arguments are shown.
+/// The change that a call of a client's own tool would make. Nothing for other tools, and where the arguments are not
+/// those that we know: then the arguments are shown.
 pub(super) fn previews(tool: &str, args: &Args, directory: &Path) -> Vec<Preview> {
     match tool {
         "write_file" => written(args).into_iter().collect(),

@@ -11,7 +11,7 @@ use countersign::decision::ToolDecision;
 use countersign_rules::{RuleCall, Rules};
 use countersign_shell::Preset;
 
-/// Which edits are of the files of a project: of no protected place, of no definition of a build.
+/// The edits of the files of a project: of no protected place, of no definition of a build.
 ///
 /// ```
 /// use countersign::Args;
@@ -52,7 +52,7 @@ impl EditedFiles {
         self
     }
 
-    /// Whether a call in the common vocabulary is such an edit. Where that cannot be told, it is none.
+    /// Returns `true` if a call in the common vocabulary is such an edit. Where that cannot be told, it is none.
     #[must_use]
     pub fn has(&self, tool: &str, args: &Args) -> bool {
         let rules =

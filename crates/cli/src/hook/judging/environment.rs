@@ -28,7 +28,7 @@ use crate::hook::digest::digest;
 use countersign::args::Args;
 use countersign_shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
 
-/// How many variables a question names.
+/// The number of variables that a question names.
 const MAX_NAMED: usize = 4;
 
 /// The variables of an environment that change what programs do.
@@ -60,7 +60,7 @@ struct Variable {
     is_of_project: bool,
 }
 
-/// Why a call is asked about because of its environment.
+/// The reason why a call is asked about because of its environment.
 pub(crate) struct EnvironmentDoubt {
     pub(crate) reason: String,
     /// The names and the digests of the values, to which an approval is bound.
@@ -250,8 +250,8 @@ impl Environment {
         Ok(self)
     }
 
-    /// Why a call has to be asked about, by the tool and the arguments of the common vocabulary: a variable concerns a
-    /// program that the call runs.
+    /// The reason why a call has to be asked about, by the tool and the arguments of the common vocabulary: a variable
+    /// concerns a program that the call runs.
     pub(crate) fn doubt(
         &self,
         tool: &str,

@@ -11,7 +11,7 @@ const LARGEST: u64 = 4 << 20;
 pub(super) enum FileText {
     Missing,
     Text(String),
-    /// Why it is not shown, and its bytes if they were read.
+    /// The reason why it is not shown, and its bytes if they were read.
     Other(&'static str, Vec<u8>),
 }
 

@@ -14,7 +14,7 @@
 
 use countersign_shell::program_files::{program_name, without_version};
 
-/// When a program of a row does not wait.
+/// The case in which a program of a row does not wait.
 enum PromptEnd {
     /// With one of these options, also as the beginning of a word.
     With(&'static [&'static str]),

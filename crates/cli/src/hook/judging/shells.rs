@@ -42,8 +42,8 @@ const WRAPPERS: &[&str] = &[
 /// Programs that say where a program is, or what it is, and start none.
 const NAMERS: &[&str] = &["man", "type", "whereis", "which"];
 
-/// Why a command may open a shell that text can be typed into, and the key of that question. `types_unasked` says that the
-/// client types into an open command without asking a hook.
+/// The reason why a command may open a shell that text can be typed into, and the key of that question. `types_unasked`
+/// says that the client types into an open command without asking a hook.
 pub(crate) fn doubt(
     command: &str,
     has_terminal: bool,
@@ -71,13 +71,13 @@ pub(crate) fn doubt(
     Some(("open-shell", format!("`{waiting}` waits for input that is not seen")))
 }
 
-/// Whether the arguments of a command ask for a terminal. A value of another type is one that the client may take for
-/// yes.
+/// Returns `true` if the arguments of a command ask for a terminal. A value of another type is one that the client may
+/// take for yes.
 pub(crate) fn has_terminal(args: &Args) -> bool {
     !matches!(args.get("tty"), None | Some(Value::Null | Value::Bool(false)))
 }
 
-/// Whether a command works in another directory than it begins in, or cannot be read.
+/// Returns `true` if a command works in another directory than it begins in, or cannot be read.
 pub(crate) fn changes_directory(command: &str) -> bool {
     let Ok(commands) = Commands::parse(command, Dialect::Bash) else { return true };
     commands.simple_commands().any(|command| {

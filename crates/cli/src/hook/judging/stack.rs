@@ -35,7 +35,7 @@ pub(crate) struct CallStack<'a> {
     pub(crate) outer: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(crate) call: &'a HookCall,
     pub(crate) normal: &'a Normal,
-    /// What the environment has that is a reason to ask.
+    /// The variables of the environment that are a reason to ask.
     pub(crate) environment: &'a Environment,
     /// The home folder of the person, where it is not that of the account.
     pub(crate) home: Option<&'a Path>,
@@ -51,7 +51,7 @@ pub(crate) struct CallStack<'a> {
 pub(crate) struct SuspendedCount(Arc<AtomicBool>);
 
 impl SuspendedCount {
-    /// Whether a layer would have counted the call.
+    /// Returns `true` if a layer would have counted the call.
     pub(crate) fn was_used(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl SuspendedCount {
     }
 }
 
-/// What the layers have decided.
+/// The decision of the layers.
 pub(crate) enum StackRuling {
     /// The call may run, with these arguments.
     Allow(Args),
@@ -202,7 +202,7 @@ fn ruling(report: TurnReport, permitted: &Mutex<Option<Args>>) -> Result<StackRu
 struct OneTool {
     id: String,
     definition: ToolDefinition,
-    /// Whether it is a tool of the client itself.
+    /// `true` if it is a tool of the client itself.
     is_own: bool,
     directory: PathBuf,
     permitted: Arc<Mutex<Option<Args>>>,

@@ -44,7 +44,7 @@ pub(crate) struct Normal {
     /// `true` if the table of the client's tools has the tool, or a server does.
     pub(crate) is_known: bool,
     pub(crate) args: Args,
-    /// Why the call has to be asked about even if the rules allow it: a key, and the reason.
+    /// The reason why the call has to be asked about even if the rules allow it: a key, and the reason.
     pub(crate) doubts: Vec<(&'static str, String)>,
     /// Questions about the call that each need an answer as their rule wants it: by certain people, or every time.
     pub(crate) demands: Vec<Decision>,
@@ -259,7 +259,7 @@ impl Normal {
     }
 }
 
-/// Why a path may not be the one that it seems to be, in the directory of the call.
+/// The reason why a path may not be the one that it seems to be, in the directory of the call.
 ///
 /// `~/x`, `$HOME/x` and `@file` are texts that some clients expand, and `{"path": "/etc/x"}` is one that some parse:
 /// joined to the directory they would look like harmless files in it. So each reading of the text has to be one of the
@@ -518,7 +518,7 @@ fn by_name(
     chosen.map(|way| (way.server, way.tool))
 }
 
-/// How many ways to split a name are looked at.
+/// The number of ways to split a name that are looked at.
 const MAX_WAYS: usize = 16;
 
 fn is_plain(c: char) -> bool {

@@ -12,7 +12,7 @@ use crate::tools::{Entry, Kind, Listing};
 const MOST_FOLDERS: usize = 40;
 
 /// A call of an earlier response, with its result.
-pub(super) struct Past {
+pub(super) struct PastCall {
     id: String,
     pub(super) tool: String,
     pub(super) args: Args,
@@ -22,7 +22,7 @@ pub(super) struct Past {
     response: usize,
 }
 
-impl Past {
+impl PastCall {
     /// The path in the arguments, as the model wrote it.
     pub(super) fn target(&self) -> &str {
         self.args.str("path").or(self.args.str("from")).unwrap_or_default()
@@ -40,8 +40,8 @@ impl Past {
 
 /// The state of the folder, as far as the conversation shows it.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) calls: Vec<Past>,
+pub(super) struct Knowledge {
+    pub(super) calls: Vec<PastCall>,
     pub(super) files: BTreeSet<String>,
     /// The contents of the files that were read, by path.
     pub(super) texts: BTreeMap<String, String>,
@@ -49,11 +49,11 @@ pub(super) struct Seen {
     links: Vec<String>,
 }
 
-impl Seen {
+impl Knowledge {
     pub(super) fn of(messages: &[Message]) -> Self {
-        let mut seen = Self::default();
+        let mut known = Self::default();
         for (response, message) in messages.iter().enumerate() {
-            seen.calls.extend(message.tool_calls().map(|call| Past {
+            known.calls.extend(message.tool_calls().map(|call| PastCall {
                 id: call.id().into(),
                 tool: call.name().into(),
                 args: call.args().clone(),
@@ -61,10 +61,10 @@ impl Seen {
                 content: Value::Null,
                 response,
             }));
-            seen.results(message);
+            known.results(message);
         }
-        seen.understand();
-        seen
+        known.understand();
+        known
     }
 
     fn results(&mut self, message: &Message) {
@@ -126,16 +126,16 @@ impl Seen {
             .collect()
     }
 
-    pub(super) fn tried(&self, tool: &str, which: impl Fn(&Past) -> bool) -> bool {
+    pub(super) fn tried(&self, tool: &str, which: impl Fn(&PastCall) -> bool) -> bool {
         self.calls.iter().any(|past| past.tool == tool && which(past))
     }
 
     pub(super) fn tried_a_change(&self) -> bool {
-        self.calls.iter().any(Past::is_change)
+        self.calls.iter().any(PastCall::is_change)
     }
 
     /// The calls of the last response that has any.
-    pub(super) fn latest(&self) -> impl Iterator<Item = &Past> {
+    pub(super) fn latest(&self) -> impl Iterator<Item = &PastCall> {
         let latest = self.calls.last().map(|past| past.response);
         self.calls.iter().filter(move |past| Some(past.response) == latest)
     }

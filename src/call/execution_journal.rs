@@ -32,9 +32,12 @@ use crate::error::BoxError;
 use crate::outcome::Outcome;
 
 /// Claims, renews and settles executions. The ledger implements it.
-pub(crate) trait Journal: Send + Sync {
+pub(crate) trait ExecutionJournal: Send + Sync {
     /// Claims the execution of a call that was approved, or of an allowed call of a journaled tool.
-    fn claim<'a>(&'a self, call: Journaled<'a>) -> BoxFuture<'a, Result<JournalClaim, BoxError>>;
+    fn claim<'a>(
+        &'a self,
+        call: JournaledCall<'a>,
+    ) -> BoxFuture<'a, Result<JournalClaim, BoxError>>;
 
     /// Renews the lease of a claim.
     fn renew<'a>(&'a self, claimed: &'a JournalToken) -> BoxFuture<'a, Result<(), BoxError>>;
@@ -51,7 +54,7 @@ pub(crate) trait Journal: Send + Sync {
 }
 
 /// A call that is about to be executed, as the journal needs it.
-pub(crate) struct Journaled<'a> {
+pub(crate) struct JournaledCall<'a> {
     pub(crate) run_id: &'a str,
     /// The number of the response in its run, from 0.
     pub(crate) response: u32,

@@ -99,7 +99,7 @@ pub struct JournalEntry {
     pub rules: String,
     /// `allow`, `ask` or `deny`.
     pub decision: String,
-    /// What the run had read, as far as it is about the arguments: hashes of values, and no texts of the user.
+    /// The reads of the run, as far as it is about the arguments: hashes of values, and no texts of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origins: Option<ReadRecord>,
 }
