@@ -173,6 +173,10 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "cat $(git rev-parse .env)",
         "cat $(git merge-base main HEAD)",
         "git diff $(git merge-base --all main HEAD)",
+        // Where nothing is printed, `-e` takes `--`, and an option follows.
+        "git grep -e $(git merge-base n1 n2) -- -O./evil.sh",
+        "git grep -e$(git merge-base n1 n2) -- -O./evil.sh",
+        "git log --grep $(git rev-parse HEAD) --output=x",
         "git diff $(git merge-base $a HEAD)",
         "git push origin $(git rev-parse HEAD)",
         "git log $(cat x)",

@@ -118,14 +118,19 @@ pub(super) fn command_with_values(
     command: &SimpleCommand,
 ) -> SimpleCommand {
     let is_git = command.words.first().is_some_and(|word| word.literal() == Some("git"));
-    let mut with = |word: &Word| {
+    // Where there is no commit, nothing is printed, and an option that it was the value of takes the word behind it.
+    let befores = std::iter::once(None).chain(command.words.iter().map(Some));
+    let is_option = |word: &Word| word.text.starts_with('-');
+    let mut with = |(before, word): (Option<&Word>, &Word)| {
         let mut given = with_values(bindings, word);
-        if is_git && printed(word) == Some(Printed::Commit) {
+        let is_alone = word.text == "$(…)" && word.split;
+        let is_there = !is_option(word) && !(is_alone && before.is_none_or(is_option));
+        if is_git && is_there && printed(word) == Some(Printed::Commit) {
             put_printed(&mut given, COMMIT);
         }
         given
     };
-    let words = command.words.iter().map(&mut with).collect();
+    let words = befores.zip(&command.words).map(&mut with).collect();
     SimpleCommand {
         assignments: command
             .assignments
