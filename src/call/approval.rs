@@ -7,6 +7,7 @@
 //! asked than was answered (rule A1).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,7 +21,7 @@ pub(crate) struct Approval {
     /// The tool's identity at its gate.
     pub(crate) tool: String,
     pub(crate) args: Args,
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Arc<[Question]>,
     /// The metadata of the answer, which the tool body can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,

@@ -150,21 +150,20 @@ impl CallRecord {
         &self,
         decision: Decision,
         seen: &Args,
-        layer: impl FnOnce() -> Cow<'static, str>,
+        layer: impl Fn() -> Cow<'static, str>,
     ) -> Result<Option<Args>, Denial> {
-        let name = layer();
         let decision = match &decision.args {
             Some(args) if args.are_too_deep() => Decision::failed(ArgsError::too_deep()),
             _ => decision,
         };
-        let decision = decision.named(|| name.clone());
+        let decision = decision.named(&layer);
         match decision.verdict {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => self.ask(questions),
             Verdict::Deny(denial) => return Err(self.deny(*denial)),
         }
         let changed = decision.args.filter(|args| !args.equal(seen));
-        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some(), || name);
+        self.passes_on(changed.as_ref().unwrap_or(seen), changed.is_some(), layer);
         Ok(changed)
     }
 
@@ -273,8 +272,8 @@ impl CallRecord {
     }
 
     /// A copy of all questions of the pass.
-    pub(crate) fn questions(&self) -> Vec<Question> {
-        self.with_questions(<[_]>::to_vec)
+    pub(crate) fn questions(&self) -> Arc<[Question]> {
+        self.with_questions(|all| all.into())
     }
 
     /// Calls the function with all questions of the pass.

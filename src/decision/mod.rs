@@ -499,12 +499,13 @@ impl Decision {
         match &mut self.verdict {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => {
-                if questions.iter().any(|question| question.layer().is_empty()) {
-                    let layer = layer();
-                    for question in
-                        questions.iter_mut().filter(|question| question.layer().is_empty())
-                    {
-                        question.content_mut().layer = layer.to_string();
+                let unnamed = questions.iter().filter(|it| it.layer().is_empty()).count();
+                if unnamed > 0 {
+                    // The last question takes the name itself, and most decisions have one question.
+                    let names = std::iter::repeat_n(layer(), unnamed);
+                    let questions = questions.iter_mut().filter(|it| it.layer().is_empty());
+                    for (question, name) in questions.zip(names) {
+                        question.content_mut().layer = name;
                         question.sign();
                     }
                 }

@@ -1,5 +1,6 @@
 //! A question that has to be answered before a call may run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub struct Question(Arc<QuestionContent>);
     description = "One question about a call: which layer asks, why, and under which key."
 )]
 pub(crate) struct QuestionContent {
-    pub(crate) layer: String,
+    pub(crate) layer: Cow<'static, str>,
     pub(crate) key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
@@ -58,7 +59,7 @@ impl Question {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         let reason = reason.into();
         let content = QuestionContent {
-            layer: String::new(),
+            layer: Cow::Borrowed(""),
             key: reason.clone(),
             reason,
             pins: BTreeMap::new(),
@@ -98,7 +99,7 @@ impl Question {
     }
 
     /// A question without a reason that the library asks itself, for example about a tool that declares an approval.
-    pub(crate) fn of(layer: impl Into<String>, key: impl Into<String>) -> Self {
+    pub(crate) fn of(layer: impl Into<Cow<'static, str>>, key: impl Into<String>) -> Self {
         let mut question = Self::new("");
         let content = question.content_mut();
         (content.layer, content.key) = (layer.into(), key.into());
@@ -171,7 +172,7 @@ impl Question {
     pub(crate) fn sign(&mut self) {
         let QuestionContent { layer, previews, .. } = self.content_mut();
         for preview in previews.iter_mut().filter(|preview| preview.author.is_empty()) {
-            preview.author.clone_from(layer);
+            layer.as_ref().clone_into(&mut preview.author);
         }
     }
 

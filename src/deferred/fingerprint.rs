@@ -33,10 +33,7 @@ pub(crate) struct CallAddress<'a> {
 
 impl<'a> CallAddress<'a> {
     pub(crate) fn new(run_id: &'a str, response: u32, agents: &[String], id: &str) -> Self {
-        let mut path = agents.join("/");
-        path.push('/');
-        path.push_str(id);
-        Self { run_id, response, path }
+        Self { run_id, response, path: [&*agents.join("/"), id].join("/") }
     }
 }
 

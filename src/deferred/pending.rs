@@ -8,6 +8,7 @@
 //! what it did before: `origin` → the stack → `shown`. Beginning with `shown` would apply each change twice.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,7 +26,7 @@ use crate::outcome::{Deferral, DeferralKind};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingCall {
     pub(crate) kind: DeferralKind,
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Arc<[Question]>,
     pub(crate) metadata: Map<String, Value>,
     /// The reason why the call is asked about again after an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +90,7 @@ impl PendingCall {
     pub(crate) fn deferral(&self) -> Deferral {
         Deferral {
             kind: self.kind,
-            questions: self.questions.clone(),
+            questions: Arc::clone(&self.questions),
             metadata: self.metadata.clone(),
             changed: self.changed.clone(),
         }

@@ -55,7 +55,7 @@ struct Bound {
     batch: String,
     fingerprints: BTreeMap<Arc<str>, Arc<str>>,
     #[serde(default)]
-    questions: BTreeMap<Arc<str>, Vec<Question>>,
+    questions: BTreeMap<Arc<str>, Arc<[Question]>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     changed: BTreeMap<Arc<str>, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -112,7 +112,7 @@ impl DeferredToolRequests {
             let id = || Arc::clone(call.shared_id());
             bound.fingerprints.insert(id(), pending.fingerprint.as_str().into());
             if !pending.questions.is_empty() {
-                bound.questions.insert(id(), pending.questions.clone());
+                bound.questions.insert(id(), Arc::clone(&pending.questions));
             }
             bound.changed.extend(pending.changed.iter().map(|changed| (id(), changed.clone())));
             bound.agents.extend(agent.map(|agent| (id(), agent)));
@@ -165,7 +165,7 @@ impl DeferredToolRequests {
     /// The open questions about a call: who asks, and why.
     #[must_use]
     pub fn questions(&self, id: &str) -> &[Question] {
-        self.bound.as_ref().and_then(|bound| bound.questions.get(id)).map_or(&[], Vec::as_slice)
+        self.bound.as_ref().and_then(|bound| bound.questions.get(id)).map_or(&[], |it| it)
     }
 
     /// The reason why a call is asked about again after an approval: what has changed since it was shown.

@@ -1,6 +1,7 @@
 //! A deferred call: what kind of answer it needs, and why.
 
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,14 +55,16 @@ pub enum DeferralKind {
 #[derive(Clone, PartialEq)]
 pub struct Deferral {
     pub(crate) kind: DeferralKind,
-    pub(crate) questions: Vec<Question>,
+    /// Shared with the record, the pending call, its batch and its approval.
+    pub(crate) questions: Arc<[Question]>,
     pub(crate) metadata: Map<String, Value>,
     /// The difference of the call from what was approved, if it is deferred again after an approval.
     pub(crate) changed: Option<String>,
 }
 
 impl Deferral {
-    pub(crate) fn approval(questions: Vec<Question>) -> Self {
+    pub(crate) fn approval(questions: impl Into<Arc<[Question]>>) -> Self {
+        let questions = questions.into();
         let mut metadata = Map::new();
         for (key, value) in questions.iter().flat_map(Question::metadata) {
             // Questions come outermost first: the outermost layer that writes a key wins (rule A5).
@@ -71,7 +74,7 @@ impl Deferral {
     }
 
     pub(crate) fn external(kind: DeferralKind, metadata: Map<String, Value>) -> Self {
-        Self { kind, questions: Vec::new(), metadata, changed: None }
+        Self { kind, questions: Arc::default(), metadata, changed: None }
     }
 
     pub(crate) fn of_agent() -> Self {

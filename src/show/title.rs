@@ -350,7 +350,7 @@ mod tests {
             .iter()
             .flat_map(|it| it.clone().named(|| "rules".into()).questions().to_vec());
         let call = ToolCall::new("c1", tool, args);
-        let entry = BatchEntry::example(call, Deferral::approval(questions.collect()));
+        let entry = BatchEntry::example(call, Deferral::approval(questions.collect::<Vec<_>>()));
         let requests = DeferredToolRequests::of("batch".into(), [entry]);
         CallView::of(&requests, "c1", Limits::default()).unwrap()
     }

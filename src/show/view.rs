@@ -485,7 +485,7 @@ mod tests {
         let questions = decisions.iter().flat_map(|decision| {
             decision.clone().named(|| "FileAccess".into()).questions().to_vec()
         });
-        let mut deferral = Deferral::approval(questions.collect());
+        let mut deferral = Deferral::approval(questions.collect::<Vec<_>>());
         deferral.changed = changed.map(str::to_owned);
         DeferredToolRequests::of("batch".into(), [BatchEntry::example(call, deferral)])
     }

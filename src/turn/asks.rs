@@ -407,7 +407,7 @@ fn take_answers_of_agent(call: &mut CallState, answers: &mut DeferredToolResults
     let (State::Delegated(plan), Some(run)) = (&call.state, &call.child.run) else { return };
     let own = answers.take_for_agent(&prefix(call.call.id()), &run.requests());
     if own.answers_any() {
-        call.child.answers = own;
+        call.child.answers = Some(Box::new(own));
         call.state = State::Planned(plan.clone());
     }
 }

@@ -90,8 +90,8 @@ pub(super) enum State {
 #[derive(Default)]
 pub(super) struct Child {
     pub(super) run: Option<Box<SuspendedRun>>,
-    /// The answers for its next step.
-    pub(super) answers: DeferredToolResults,
+    /// The answers for its next step; in a box, as most calls have no agent behind them.
+    pub(super) answers: Option<Box<DeferredToolResults>>,
     pub(super) turns: Vec<TurnReport>,
 }
 

@@ -154,16 +154,22 @@ impl<'a> Dispatcher<'a> {
         let (args, approval) = (plan.origin.clone(), plan.approval.clone());
         let begun = call.child.run.is_some();
         let start = Start { call: call.call.clone(), definition, args, approval, begun };
-        let mut passed = boxed(|| self.runner.run(start)).await;
-        let record = Arc::clone(&passed.record);
-        match agent.zip(passed.delegated.take()) {
-            Some((agent, inherited)) => {
+        // The result of the pass is taken apart in a block, so that the future has no room for it while the agent runs.
+        let (record, delegated) = {
+            let mut passed = boxed(|| self.runner.run(start)).await;
+            let record = Arc::clone(&passed.record);
+            let delegated = agent.zip(passed.delegated.take());
+            if delegated.is_some() {
                 call.remember(passed.questions);
                 call.said.extend(passed.said);
                 call.args = passed.args;
-                boxed(|| self.run_agent(call, plan, &*agent, inherited)).await;
+            } else {
+                self.settle(call, &plan, passed);
             }
-            None => self.settle(call, plan, passed),
+            (record, delegated)
+        };
+        if let Some((agent, inherited)) = delegated {
+            boxed(|| self.run_agent(call, plan, &*agent, inherited)).await;
         }
         call.tell_result(&self.turn.watchers);
         // A limit on questions may still deny a pending call: its pass has ended when that is known.
@@ -187,7 +193,7 @@ impl<'a> Dispatcher<'a> {
         // The agent's own requests have moments of their own.
         info.read_before = None;
         let watchers = turn.watchers.of_agent(info.path.join("/"), call.call.id());
-        let answers = std::mem::take(&mut call.child.answers);
+        let answers = call.child.answers.take().map(|answers| *answers).unwrap_or_default();
         if answers.is_empty() && call.child.run.as_ref().is_some_and(|run| run.waits()) {
             // This pass was made because the call itself was asked about again. The agent's own pending calls have no
             // answers yet.
@@ -287,7 +293,7 @@ impl<'a> Dispatcher<'a> {
         })
     }
 
-    fn settle(&self, call: &mut CallState, plan: PlannedPass, passed: PassResult) {
+    fn settle(&self, call: &mut CallState, plan: &PlannedPass, passed: PassResult) {
         let deferrals = plan.deferrals + 1;
         let PassResult {
             end,
@@ -324,7 +330,7 @@ impl<'a> Dispatcher<'a> {
                 }
                 State::Pending(PendingCall {
                     asked_in: trace_parent,
-                    ..self.pending(call, deferral, plan.origin, deferrals, &record)
+                    ..self.pending(call, deferral, plan.origin.clone(), deferrals, &record)
                 })
             }
             Ok(outcome) if ran => State::Settled(outcome),

@@ -47,6 +47,7 @@ use crate::telemetry::{self, Stopwatch};
 use crate::tools::Tools;
 
 use super::errors::ErrorOutcome;
+use super::heap::boxed;
 
 /// Runs passes with the tools and settings of a turn.
 pub(super) struct PassRunner {
@@ -102,20 +103,24 @@ impl PassRunner {
         let passes = async {
             // An approved question whether to repeat the call is part of the approved pass, too: if the approval does
             // not cover the call any more, the next batch asks it again.
-            let repeating = start.approval.iter().flat_map(|approval| &approval.questions);
+            let repeating = start.approval.iter().flat_map(|approval| approval.questions.iter());
             let repeating = repeating.filter(|question| is_about_repeating(question)).cloned();
-            let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
-            let closed = &first.closed;
-            let Some(again) = closed
-                .again
-                .clone()
-                .filter(|_| closed.denied.is_none() && !closed.execution.started())
-                .filter(|_| closed.skipped.is_none())
-            else {
-                return self.conclude(&start.call, first);
+            // A block, so that the future has no room for the first traversal during the second, which is rare.
+            let (again, questions, said) = {
+                let first = self.once(&start, 1, start.args.clone(), repeating.collect()).await;
+                let closed = &first.closed;
+                let Some(again) = closed
+                    .again
+                    .clone()
+                    .filter(|_| closed.denied.is_none() && !closed.execution.started())
+                    .filter(|_| closed.skipped.is_none())
+                else {
+                    return self.conclude(&start.call, first);
+                };
+                (again, first.closed.questions, first.said)
             };
-            let mut second = self.once(&start, 2, again, first.closed.questions).await;
-            second.said.splice(0..0, first.said);
+            let mut second = boxed(|| self.once(&start, 2, again, questions)).await;
+            second.said.splice(0..0, said);
             if second.closed.again.is_some()
                 && second.closed.denied.is_none()
                 && !second.closed.execution.started()

@@ -231,14 +231,11 @@ impl<'a> TurnRun<'a> {
 
     /// Makes the planned passes, and denies the calls that were deferred beyond a limit on questions (rule D11).
     pub(super) async fn dispatch(&mut self) {
-        let planned =
-            |(at, call): (usize, &CallState)| matches!(call.state, State::Planned(_)).then_some(at);
-        let planned: Vec<_> = self.calls.iter().enumerate().filter_map(planned).collect();
+        let is_planned = |call: &CallState| matches!(call.state, State::Planned(_));
+        let planned: Vec<_> = self.calls.iter().map(is_planned).collect();
         boxed(|| self.dispatcher.dispatch(&mut self.calls)).await;
-        for at in planned {
-            let Some(call) = self.calls.get_mut(at).filter(|call| call.pending().is_some()) else {
-                continue;
-            };
+        let calls = self.calls.iter_mut().zip(planned).filter(|(_, planned)| *planned);
+        for (call, _) in calls.filter(|(call, _)| call.pending().is_some()) {
             let asks = self.turn.info.asks.as_ref();
             let limit = asks.and_then(|asks| limit_asking(call, asks, self.turn.ask_limits));
             if let Some((limit, text)) = limit {

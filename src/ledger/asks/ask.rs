@@ -218,7 +218,7 @@ impl Ask {
             response,
             identity: pending.tool.clone(),
             kind: pending.kind,
-            questions: pending.questions.clone(),
+            questions: pending.questions.to_vec(),
             metadata: pending.metadata.clone(),
             idempotent,
             changed: pending.changed.clone(),
@@ -476,7 +476,7 @@ impl Ask {
         let (agents, id) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let pending = PendingCall {
             kind: self.kind,
-            questions: self.questions.clone(),
+            questions: self.questions.as_slice().into(),
             metadata: self.metadata.clone(),
             changed: self.changed.clone(),
             shown: self.args.clone(),
