@@ -161,6 +161,9 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "git diff $(git merge-base main HEAD) --stat",
         "git log --oneline $(git merge-base main HEAD)..HEAD",
         "git show \"$(git rev-parse --short HEAD)\"",
+        "make -j$(nproc) test",
+        "make -j $(nproc) test",
+        "cargo build --jobs=$(nproc)",
     ] {
         place.is_allowed(text, true, "a commit");
     }
@@ -171,6 +174,9 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "cat \"$(git rev-parse --show-toplevel)/.env\"",
         "cd \"$(git rev-parse --show-toplevel; echo /)\" && cat etc/x",
         "cat $(git rev-parse .env)",
+        "cat notes.$(nproc)",
+        "cat $(nproc)",
+        "gcc -o$(nproc) a.c",
         "cat $(git merge-base main HEAD)",
         "git diff $(git merge-base --all main HEAD)",
         // Where nothing is printed, `-e` takes `--`, and an option follows.
@@ -207,14 +213,38 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         "rg -l foo | xargs rm",
         "rg -l foo | xargs sed -i s/a/b/",
         "cat web/a.ts | xargs cat",
-        // The index may have other names than the folder.
+        // The index may have other names than the folder, and `ls` leaves the folder out.
         "git ls-files | xargs cat",
+        "ls web | xargs cat",
         "rg -l foo /etc | xargs cat",
         "rg -l foo 'web a' | xargs cat",
+        // A name is a program, a script, an output, a sub-command or an address here.
+        "find . -name a.ts | xargs xargs",
+        "find . -name a.ts | xargs timeout 5",
+        "find . -name a.ts | xargs sed",
+        "find . -name a.ts | xargs sed -n",
+        "find . -name a.ts | xargs awk",
+        "find . -name a.ts | xargs uniq",
+        "find . -name a.ts | xargs tee",
+        "find . -name a.ts | xargs git",
+        "find . -name a.ts | xargs npm",
+        "find . -name a.ts | xargs jq -n",
+        "find . -name a.ts | xargs curl -s",
+        "find . -name a.ts | xargs tar tf",
+        "find . -name a.ts | xargs strings",
+        // It is split elsewhere, or is the words of an error.
+        "find . -name a.ts | xargs -d s cat",
+        "find . -name a.ts | xargs -ds cat",
+        "find . -name a.ts | xargs --delimiter=/ cat",
+        "find . -name a.ts | xargs -a list cat",
+        "find . -name a.ts 2>&1 | xargs cat",
+        // Another command makes the name, or the link, after we have looked.
+        "mkdir -p 'q/a /etc/passwd' && find q | xargs cat",
+        "find web | xargs cat; cp -r web other",
     ] {
         place.is_allowed(text, false, "what `xargs` runs, and which paths");
     }
-    for name in ["a b.ts", "a'b.ts", "a\\b.ts", "-n.ts", "a\tb.ts"] {
+    for name in ["a b.ts", "a'b.ts", "a\\b.ts", "-n.ts", "a\tb.ts", "@a.ts", "a:b.ts", "a=b.ts"] {
         let file = format!("src/shop/web/{name}");
         place.write(&file, "a");
         texts.iter().for_each(|text| place.is_allowed(text, false, name));

@@ -282,11 +282,13 @@ impl Simple<'_> {
     /// Whether each path that a program prints is one word and no option, and none is that of a link that leads out.
     fn prints_words(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         let workspace = &judging.settings.workspace;
-        // A program prints a folder as it was given, below which it found a file.
-        // Git also names what is in its index or history, and not in the folder.
-        if matched.entry.is(ProgramMark::Repository) {
+        let is_ls = |name: &str| matches!(name, "ls" | "dir" | "vdir" | "tree");
+        let is_named = self.words.first().is_some_and(|word| is_ls(&word.text));
+        // Git also names what is in its index or history, `ls x` names what is in `x` without it, and an error is no name.
+        if matched.entry.is(ProgramMark::Repository) || is_named || !self.redirections.is_empty() {
             return false;
         }
+        // A program prints a folder as it was given, below which it found a file.
         let mut given = matched.operands.iter().filter(|one| is_searched(one));
         workspace.looks()
             && given.all(|one| is_one_word(&one.word.text))

@@ -209,7 +209,7 @@ pub struct Part {
     pub(crate) digest: Option<Arc<str>>,
     pub(crate) shares_operands: bool,
     pub(crate) fed: bool,
-    /// `true` for a script of the workspace that counts as a build.
+    /// `true` for a script of the workspace that counts as a build, and for a reader of files whose names were looked at.
     pub(super) script: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) reasons: Vec<Reason>,

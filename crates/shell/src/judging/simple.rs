@@ -45,7 +45,7 @@ use countersign::decision::ToolDecision;
 pub(crate) struct Simple<'a> {
     assignments: &'a [Assignment],
     pub(crate) words: &'a [Word],
-    redirections: &'a [Redirection],
+    pub(super) redirections: &'a [Redirection],
     span: std::ops::Range<usize>,
     pub(crate) here: Cow<'a, [PathBuf]>,
     /// The known property of the lines of its standard input.

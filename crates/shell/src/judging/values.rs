@@ -30,11 +30,10 @@ pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
         })
     };
     let known = match printed(word) {
-        Some(Printed::Count) => Some("8".to_owned()),
         Some(Printed::Directory) => bound(DIRECTORY),
         // Where there is none, nothing is printed, and a word that is not quoted is gone.
         Some(Printed::Toplevel) if !word.split => bound(TOPLEVEL),
-        Some(Printed::Toplevel | Printed::Commit) | None => None,
+        Some(Printed::Count | Printed::Toplevel | Printed::Commit) | None => None,
     };
     if let Some(known) = known {
         put_printed(&mut given, &known);
@@ -124,9 +123,11 @@ pub(super) fn command_with_values(
     let mut with = |(before, word): (Option<&Word>, &Word)| {
         let mut given = with_values(bindings, word);
         let is_alone = word.text == "$(…)" && word.split;
-        let is_there = !is_option(word) && !(is_alone && before.is_none_or(is_option));
-        if is_git && is_there && printed(word) == Some(Printed::Commit) {
-            put_printed(&mut given, COMMIT);
+        let is_value = is_option(word) || is_alone && before.is_none_or(is_option);
+        match printed(word) {
+            Some(Printed::Commit) if is_git && !is_value => put_printed(&mut given, COMMIT),
+            Some(Printed::Count) if counts(before, word) => put_printed(&mut given, "8"),
+            _ => {}
         }
         given
     };
@@ -174,6 +175,17 @@ pub(super) fn redirections_with_values(
 /// The names of the values that `$(pwd)` and `$(git rev-parse --show-toplevel)` have, which are no names of variables.
 pub(super) const DIRECTORY: &str = "pwd ";
 pub(super) const TOPLEVEL: &str = "git rev-parse --show-toplevel";
+
+/// Options whose value is how many processes there may be.
+const COUNTS: &[&str] =
+    &["-j", "-P", "-T", "-n", "--jobs", "--max-workers", "--parallel", "--threads", "--workers"];
+
+/// Returns `true` if the only substitution in a word is the value of an option that counts, and no part of a path.
+fn counts(before: Option<&Word>, word: &Word) -> bool {
+    let option = word.text.strip_suffix("$(…)").unwrap_or_default();
+    let of_before = || before.is_some_and(|it| COUNTS.contains(&it.text.as_str()));
+    COUNTS.contains(&option.trim_end_matches('=')) || option.is_empty() && of_before()
+}
 
 /// A commit, as git prints it.
 const COMMIT: &str = "8f3c2a1b9d4e5f60718293a4b5c6d7e8f9012345";

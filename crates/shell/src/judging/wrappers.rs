@@ -40,7 +40,8 @@ impl Simple<'_> {
         if *kind == Kind::RunAppended {
             self.input = match (self.input, matched.nul) {
                 (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
-                (input @ (Lines::Paths | Lines::Words), false) => input,
+                (Lines::Words, false) if gives_whole_lines(self.words) => Lines::Words,
+                (Lines::Paths | Lines::Words, false) => Lines::Paths,
                 _ => Lines::Unknown,
             };
         }
@@ -133,18 +134,23 @@ impl Simple<'_> {
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
     pub(crate) fn appended(&mut self, name: &str, entry: &ProgramEntry) {
-        if !entry.takes_only_harmless() && self.input != Lines::Words {
+        if self.input == Lines::Words && reads_names(name, self.words) {
+            // The files that were looked at have to be those that are read.
+            self.script = true;
+            return;
+        }
+        if !entry.takes_only_harmless() {
             self.ask(format!("`{name}` gets arguments from its input that may be options"));
         }
         match self.input {
-            Lines::NulPaths | Lines::Words => {}
+            Lines::NulPaths => {}
             // Text from the pipe could be printed by `cat` as well.
             _ if entry.only_prints() => {}
-            Lines::Paths | Lines::NulLinks if entry.hides_content() => {}
+            Lines::Paths | Lines::Words | Lines::NulLinks if entry.hides_content() => {}
             Lines::NulLinks => self.ask(format!(
                 "`{name}` gets paths from its input that may be links to other places: write `-type f`"
             )),
-            Lines::Paths => self.ask(format!(
+            Lines::Paths | Lines::Words => self.ask(format!(
                 "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
             )),
             Lines::Unknown => self.ask(format!(
@@ -217,3 +223,43 @@ fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
     let entry = name.and_then(|name| judging.settings.programs.get(name));
     entry.is_some_and(ProgramEntry::hides_content)
 }
+
+/// Returns `true` if `xargs` appends what it reads, split at blanks and nowhere else: no option but those that say how many
+/// at once.
+fn gives_whole_lines(words: &[Word]) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let is_plain = |text: &str| {
+        let count = text.strip_prefix("-n").or_else(|| text.strip_prefix("-P"));
+        ["-r", "-t", "--no-run-if-empty"].contains(&text)
+            || count.is_some_and(|count| count.is_empty() || is_number(count))
+            || is_number(text)
+    };
+    let texts = words.iter().skip(1).map(|word| word.text.as_str());
+    let mut own = texts.take_while(|text| text.starts_with('-') || is_number(text));
+    words.first().is_some_and(|word| word.text == "xargs") && own.all(is_plain)
+}
+
+/// Returns `true` if what is appended to a command can only be the names of files that it reads.
+fn reads_names(name: &str, words: &[Word]) -> bool {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+    let Some(texts) = texts else { return false };
+    let is_option = |text: &&str| text.starts_with('-');
+    match (name, texts.as_slice()) {
+        ("cat" | "head" | "tail" | "nl" | "wc", [_, rest @ ..]) => {
+            rest.iter().all(|text| is_option(text) || text.chars().all(|c| c.is_ascii_digit()))
+        }
+        // The pattern is there, so that no name takes its place.
+        ("grep" | "rg", [_, rest @ ..]) => {
+            let has_value = |text: &&&str| is_option(text) && !SIMPLE.contains(text);
+            rest.iter().any(|text| !is_option(text)) && !rest.iter().any(|text| has_value(&text))
+        }
+        ("sed", [_, "-n", script]) => !is_option(script),
+        _ => false,
+    }
+}
+
+/// Options of `grep` and `rg` that have no value.
+const SIMPLE: &[&str] = &[
+    "-n", "-l", "-i", "-c", "-H", "-h", "-w", "-o", "-F", "-E", "-nH", "-Hn", "-in", "-ni", "-il",
+    "-li", "-nE", "-En", "-nw", "-lF", "-nF", "-hn", "-nh", "-lE", "-lw", "-s", "-q",
+];

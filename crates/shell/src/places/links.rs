@@ -32,10 +32,11 @@ pub(crate) fn names_are_words(
     !any_below(workspace, open, left, |name| !name.to_str().is_some_and(is_one_word))
 }
 
-/// Returns `true` if `xargs` makes one operand of a path, and that is no option.
+/// Returns `true` if `xargs` makes one operand of a path, and that is nothing but a path to any program: no option, file of
+/// options, address, assignment or pattern.
 pub(crate) fn is_one_word(path: &str) -> bool {
-    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !"'\"\\".contains(c);
-    !path.starts_with('-') && path.chars().all(is_plain)
+    let is_plain = |c: char| c.is_alphanumeric() || "._/-+@,~".contains(c);
+    !path.starts_with(['-', '+', '@', '~']) && path.chars().all(is_plain)
 }
 
 /// Returns `true` if one of these names is below the folders, or a link that leads out of the workspace, or to a secret. Also

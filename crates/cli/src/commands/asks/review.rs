@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use countersign::deferred::Answer;
@@ -52,7 +53,13 @@ pub(super) async fn run(
         told: None,
         counts: ReviewCounts::default(),
     };
-    while reviewer.step().await? {}
+    // One listener for the whole review, from its first moment on: a Ctrl-C while the store is read counts, too.
+    let mut stop = pin!(tokio::signal::ctrl_c());
+    tokio::select! {
+        biased;
+        _ = &mut stop => {}
+        () = std::future::ready(()) => while reviewer.step(stop.as_mut()).await? {},
+    }
     Ok(reviewer.ended())
 }
 
@@ -79,8 +86,8 @@ struct ReviewCounts {
 
 impl Reviewer<'_> {
     /// Asks about the oldest ask that waits, or waits for one. Returns whether the review continues.
-    async fn step(&mut self) -> Result<bool, CommandError> {
-        let Some(record) = self.next().await? else { return Ok(self.wait().await) };
+    async fn step(&mut self, stop: Pin<&mut impl Future>) -> Result<bool, CommandError> {
+        let Some(record) = self.next().await? else { return Ok(self.wait(stop).await) };
         self.told = None;
         let needless = closed(&self.ledger, &record);
         let reviewed = self.terminal.review(&record, needless).await;
@@ -123,7 +130,7 @@ impl Reviewer<'_> {
     }
 
     /// Waits a moment for the next ask. Returns whether the review continues.
-    async fn wait(&mut self) -> bool {
+    async fn wait(&mut self, stop: Pin<&mut impl Future>) -> bool {
         if self.told != Some(self.counts.left) {
             self.told = Some(self.counts.left);
             let left = match self.counts.left {
@@ -136,7 +143,7 @@ impl Reviewer<'_> {
             ));
         }
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => false,
+            _ = stop => false,
             () = tokio::time::sleep(LOOK) => true,
         }
     }
