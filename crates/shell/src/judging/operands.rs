@@ -30,6 +30,7 @@ use super::simple::{Judging, Simple};
 use super::{environment, scripts};
 use crate::names::globs::{is_glob, may_be_secret};
 use crate::places::lexical::is_in;
+use crate::places::links::begins_with_at;
 use crate::places::paths::{PathClass, is_build_definition, is_secret};
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
@@ -520,8 +521,11 @@ impl Simple<'_> {
             return true;
         };
         for path in found {
-            let Some(places) = workspace.places(&path.to_string_lossy(), &here) else {
-                self.ask(format!("`{}` leads to a place that cannot be resolved", path.display()));
+            // To many programs `@x` is a file of options, also behind `--`.
+            let is_list = *kind == Kind::Read && path.strip_prefix(&here).is_ok_and(begins_with_at);
+            let places = workspace.places(&path.to_string_lossy(), &here).filter(|_| !is_list);
+            let Some(places) = places else {
+                self.ask(format!("`{}` cannot be resolved, or holds options", path.display()));
                 return true;
             };
             let plain = |found: &PathBuf| workspace.place(found) == PathClass::Inside;

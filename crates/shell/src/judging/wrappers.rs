@@ -71,8 +71,11 @@ impl Simple<'_> {
             true => Word { text: "./x".to_owned(), found: true, ..word.clone() },
             false => word.clone(),
         };
-        let words: Vec<Word> = words.iter().map(path).collect();
-        self.inner(judging, name, kind, &words, left);
+        // `-exec x {} +` hands over as many as there are: a second path may be an output.
+        let at_once = *kind == Kind::RunEach && self.words.iter().any(|word| word.text == "+");
+        let count = |word: &Word| if at_once && whole(word) { 2 } else { 1 };
+        let words = words.iter().flat_map(|word| std::iter::repeat_n(path(word), count(word)));
+        self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
     }
 
     /// Judges a script and its operands as a build, if it is one. Returns whether it is.

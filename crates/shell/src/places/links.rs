@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::paths::{PathClass, Workspace};
 
@@ -30,6 +30,11 @@ pub(crate) fn names_are_words(
     left: &Cell<usize>,
 ) -> bool {
     !any_below(workspace, open, left, |name| !name.to_str().is_some_and(is_one_word))
+}
+
+/// Returns `true` for `@x`, which many programs read as a file of options.
+pub(crate) fn begins_with_at(path: &Path) -> bool {
+    path.to_string_lossy().starts_with('@')
 }
 
 /// Returns `true` if `xargs` makes one operand of a path, and that is nothing but a path to any program: no option, file of
