@@ -143,8 +143,6 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
     let moves = [
         "cd \"$(git rev-parse --show-toplevel)\" && ls",
         "cd \"$(git rev-parse --show-toplevel 2>/dev/null)\" && make test",
-        "cd \"$(git rev-parse --show-toplevel)/web\" && cat a.txt",
-        "cd web && cat \"$(git rev-parse --show-toplevel)/web/a.txt\"",
     ];
     for text in
         ["cat $(pwd)/web/a.txt", "basename $(pwd)", "ls \"$(pwd)\"", "cd \"$(pwd)/web\" && ls"]
@@ -172,6 +170,13 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "cd $(git rev-parse --show-toplevel) && ls",
         "cd \"$(git rev-parse --show-toplevel)/../other\" && cat a.txt",
         "cat \"$(git rev-parse --show-toplevel)/.env\"",
+        // Where git refuses the folder of another user, this is `/web/a.txt`, and the shell stays where it is.
+        "cat \"$(git rev-parse --show-toplevel)/web/a.txt\"",
+        "cd web && cd \"$(git rev-parse --show-toplevel)\" && ls",
+        "git -C $(git merge-base n1 n2) log push",
+        "git fetch $(git merge-base n1 n2) src",
+        "git ls-remote $(git merge-base n1 n2) src",
+        "git blame --since $(git merge-base a b) -- --contents=/etc/passwd a",
         "cd \"$(git rev-parse --show-toplevel; echo /)\" && cat etc/x",
         "cat $(git rev-parse .env)",
         "cat notes.$(nproc)",
@@ -232,6 +237,10 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         "find . -name a.ts | xargs curl -s",
         "find . -name a.ts | xargs tar tf",
         "find . -name a.ts | xargs strings",
+        // What the files hold is no list of names.
+        "find . -name a.ts | xargs cat | xargs nice",
+        "find . -name a.ts | xargs cat | xargs cat",
+        "find . -name a.ts | xargs head | sort | xargs wc -l",
         // It is split elsewhere, or is the words of an error.
         "find . -name a.ts | xargs -d s cat",
         "find . -name a.ts | xargs -ds cat",
@@ -265,6 +274,11 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         let link = place.root.join("web/link.ts");
         std::os::unix::fs::symlink(place.home.join("other/secret"), link).unwrap();
         texts.iter().for_each(|text| place.is_allowed(text, false, "a link that leads out"));
+        // Also in a folder that a pattern names beside another one.
+        place.write("src/shop/docs/a.md", "a");
+        for text in ["grep -R a docs ./w*", "rg -L a docs ./w*", "find docs ./w* -exec cat {} +"] {
+            place.is_allowed(text, false, "a folder that a pattern names");
+        }
     }
 }
 

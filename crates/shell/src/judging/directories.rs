@@ -273,6 +273,8 @@ impl Simple<'_> {
             (true, _, false) => Lines::Paths,
             (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
             (true, _, true) => Lines::NulPaths,
+            // What `xargs cat` prints is what the files hold.
+            _ if self.appended => Lines::Unknown,
             (_, Lines::Paths | Lines::Words, false) if filters => self.input,
             (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
             _ => Lines::Unknown,
@@ -310,6 +312,10 @@ impl Simple<'_> {
             let texts = named.clone().filter_map(|one| one.word.literal());
             let places = texts.filter_map(|text| workspace.places(text, here));
             bases.extend(places.map(|[_, resolved]| resolved).filter(|place| place.is_dir()));
+        }
+        // A pattern may stand for any folder here.
+        if named.clone().any(|one| one.word.literal().is_none()) {
+            bases.extend_from_slice(&self.here);
         }
         if bases.is_empty() {
             bases.extend_from_slice(&self.here);

@@ -160,7 +160,9 @@ impl Judging<'_> {
             Some(Binding { name: name.to_owned(), value, used: false })
         };
         if words.clone().any(|word| printed(word) == Some(Printed::Toplevel)) {
-            return of_path(TOPLEVEL, &toplevel(workspace, here)?);
+            // Where git refuses, nothing is printed, and `cd ""` stays here.
+            let top = toplevel(workspace, here).filter(|top| top == here)?;
+            return of_path(TOPLEVEL, &top);
         }
         if here != workspace.start() {
             return None;

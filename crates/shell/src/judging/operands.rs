@@ -528,8 +528,7 @@ impl Simple<'_> {
                 self.ask(format!("`{}` cannot be resolved, or holds options", path.display()));
                 return true;
             };
-            let plain = |found: &PathBuf| workspace.place(found) == PathClass::Inside;
-            if places.iter().all(plain) {
+            if places.iter().all(|found| workspace.place(found) == PathClass::Inside) {
                 continue;
             }
             let one = Word { text: path.display().to_string(), ..word.clone() };

@@ -11,7 +11,7 @@
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
 //! | `-j$(nproc)` | a number | literal |
 //! | `git diff $(git merge-base main HEAD)` | a commit | literal |
-//! | `$(pwd)/src`, `"$(git rev-parse --show-toplevel)/src"` | the path | literal |
+//! | `$(pwd)/src`, `"$(git rev-parse --show-toplevel)"` | the path | literal |
 
 use super::bindings::{Binding, Value};
 use crate::names::globs::is_glob;
@@ -31,8 +31,8 @@ pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
     };
     let known = match printed(word) {
         Some(Printed::Directory) => bound(DIRECTORY),
-        // Where there is none, nothing is printed, and a word that is not quoted is gone.
-        Some(Printed::Toplevel) if !word.split => bound(TOPLEVEL),
+        // Where there is none, nothing is printed: a word that is not quoted is gone, and a path begins at the root.
+        Some(Printed::Toplevel) if !word.split && word.text == "$(…)" => bound(TOPLEVEL),
         Some(Printed::Count | Printed::Toplevel | Printed::Commit) | None => None,
     };
     if let Some(known) = known {
@@ -116,7 +116,8 @@ pub(super) fn command_with_values(
     bindings: &mut [Binding],
     command: &SimpleCommand,
 ) -> SimpleCommand {
-    let is_git = command.words.first().is_some_and(|word| word.literal() == Some("git"));
+    let texts: Vec<_> = command.words.iter().take(2).map(Word::literal).collect();
+    let is_git = matches!(*texts, [Some("git"), Some(sub)] if OF_COMMITS.contains(&sub));
     // Where there is no commit, nothing is printed, and an option that it was the value of takes the word behind it.
     let befores = std::iter::once(None).chain(command.words.iter().map(Some));
     let is_option = |word: &Word| word.text.starts_with('-');
@@ -175,6 +176,9 @@ pub(super) fn redirections_with_values(
 /// The names of the values that `$(pwd)` and `$(git rev-parse --show-toplevel)` have, which are no names of variables.
 pub(super) const DIRECTORY: &str = "pwd ";
 pub(super) const TOPLEVEL: &str = "git rev-parse --show-toplevel";
+
+/// Commands of git that only show, whatever their operands are.
+const OF_COMMITS: &[&str] = &["diff", "log", "range-diff", "rev-list", "shortlog", "show"];
 
 /// Options whose value is how many processes there may be.
 const COUNTS: &[&str] =

@@ -22,7 +22,7 @@ use super::simple::{Judging, Left, Lines, Simple};
 use crate::places::script_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
-use crate::table::{Does, Kind, Matched, ProgramEntry};
+use crate::table::{Argument, Does, Kind, Matched, ProgramEntry};
 
 /// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
@@ -129,6 +129,13 @@ impl Simple<'_> {
         // A program that runs another hands its input on, and that one is judged by itself.
         let is_judged = !matched.inner.is_empty() || matches!(matched.does, Does::Asks(_));
         let named = matched.operands.iter().any(|one| one.word.text == "-");
+        let sets =
+            |one: &&Argument<'_, '_>| *one.kind == Kind::Read && sets_variable(&one.word.text);
+        if let Some(one) = matched.operands.iter().find(sets)
+            && *matched.does == Does::Builds
+        {
+            self.ask(format!("`{}` may set a variable of the build", one.word.text));
+        }
         let fed = self.fed && !matched.always.reads_text && !is_judged;
         if fed || named && *matched.does == Does::Builds {
             self.ask(format!("`{name}` may run what it reads from its input"));
@@ -225,6 +232,13 @@ fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
     let name = words.first().and_then(Word::literal);
     let entry = name.and_then(|name| judging.settings.programs.get(name));
     entry.is_some_and(ProgramEntry::hides_content)
+}
+
+/// Returns `true` for `SHELL=/x`, which a program may hand on to `make`.
+fn sets_variable(text: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && name.chars().all(is_of_name)
 }
 
 /// Returns `true` if `xargs` appends what it reads, split at blanks and nowhere else: no option but those that say how many
