@@ -4,5 +4,5 @@ use countersign::outcome::{Deferral, DeferralKind};
 use countersign::Outcome;
 
 fn main() {
-    let _ = Outcome::Deferred(Deferral { kind: DeferralKind::Approval, questions: vec![] });
+    let _ = Outcome::Deferred(Deferral { kind: DeferralKind::Approval, questions: [].into() });
 }

@@ -51,6 +51,28 @@ fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
     );
 }
 
+/// "It is asked before each tool call" is said where it is so: a switch of the client may turn all hooks off.
+#[test]
+fn an_installation_says_where_the_clients_own_files_keep_the_hook_off() {
+    for client in ["claude", "qwen", "copilot"] {
+        let user = User::new();
+        assert!(
+            user.run(&["hook", "install", client]).out.contains("It is asked before"),
+            "{client}"
+        );
+        let file = user.file_of(client);
+        let mut settings = read(&file);
+        settings["disableAllHooks"] = json!(true);
+        fs::write(&file, settings.to_string()).unwrap();
+        let again = user.run(&["hook", "install", client]);
+        assert!(
+            again.out.contains("The hook is off") && again.out.contains("disableAllHooks"),
+            "{again:?}"
+        );
+        assert!(!again.out.contains("It is asked before"), "{again:?}");
+    }
+}
+
 /// The command that a client runs before a tool call.
 fn command_of(user: &User, client: &str) -> String {
     let settings = read(&user.file_of(client));

@@ -421,18 +421,21 @@ fn next(
     let restart =
         "It is asked before each tool call of sessions that begin now: start open ones again."
             .to_owned();
-    let Some(how) = place.client.trusted_by().filter(|_| !place.at.managed) else {
+    if place.at.managed {
         return restart;
-    };
+    }
     let here = std::env::current_dir().unwrap_or_default();
-    let is_trusted = installation.trust(context.directories.home(), &here);
-    match is_trusted {
-        Ok(Trust::Given) => restart,
-        _ => format!(
-            "The hook is off: {} runs every tool without asking{} until you trust the hook: {how}. Do so after each \
+    let title = place.client.title();
+    match (installation.trust(context.directories.home(), &here), place.client.trusted_by()) {
+        (Ok(Trust::Given), _) => restart,
+        (_, Some(how)) => format!(
+            "The hook is off: {title} runs every tool without asking{} until you trust the hook: {how}. Do so after each \
              change.",
-            place.client.title(),
             if changed { ", as the entry has changed," } else { "" }
         ),
+        (Ok(Trust::Missing(why)), None) => {
+            format!("The hook is off: {title} runs every tool without asking, as {why}.")
+        }
+        (_, None) => restart,
     }
 }
