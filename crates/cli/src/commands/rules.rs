@@ -17,7 +17,7 @@ use countersign_rules::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::accepted::{Accept, shown};
+use crate::accepted::{Accept, may_allow_more, shown};
 use crate::output::{CommandError, CommandOutput};
 use crate::preset_name::PresetName;
 use crate::sessions;
@@ -153,6 +153,21 @@ impl SourceArgs {
         Ok(self.files.iter().fold(builder, RulesBuilder::file))
     }
 
+    /// Says which of these files wait for being accepted, as a hook decides otherwise until then.
+    fn with_waiting(&self, output: CommandOutput, configured: &Configured) -> CommandOutput {
+        let Some((directories, _)) = &configured.0 else { return output };
+        let own = configured.rules().filter(|_| self.files.is_empty() && self.preset.is_none());
+        let files = self.files.iter().cloned().chain(own);
+        let waiting = files.filter(|file| may_allow_more(directories, file));
+        waiting.fold(output, |output, file| {
+            let file = show::escape(&file.display().to_string());
+            output.and_for_people(&format!(
+                "{file} may allow more than before: until you run `countersign rules accept`, hooks and guards decide by \
+                 the stricter of it and the rules that you accepted last"
+            ))
+        })
+    }
+
     fn load(&self, configured: &Configured) -> Result<Rules, CommandError> {
         self.builder(configured)?.load().map_err(|error| problem(&error))
     }
@@ -253,7 +268,10 @@ impl RulesArgs {
 
 fn check(source: &SourceArgs, configured: &Configured) -> Result<CommandOutput, CommandError> {
     match source.builder(configured)?.load() {
-        Ok(rules) => Ok(with_worth_of_names(lint(&rules, 1, true), &rules, configured)),
+        Ok(rules) => {
+            let output = with_worth_of_names(lint(&rules, 1, true), &rules, configured);
+            Ok(source.with_waiting(output, configured))
+        }
         Err(error) => {
             let lines = error.problems().iter().map(|problem| {
                 json!({"kind": "error", "file": problem.file(), "line": problem.line(), "column": problem.column(), "text": problem.text()})
@@ -316,7 +334,8 @@ impl Explain {
             }
         };
         let text = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        Ok(CommandOutput::of(0, found.iter().map(|it| json!(it)).collect()).for_people(text))
+        let lines = found.iter().map(|it| json!(it)).collect();
+        Ok(self.source.with_waiting(CommandOutput::of(0, lines).for_people(text), configured))
     }
 }
 

@@ -54,6 +54,13 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     let asked = user.pending_are(1).remove(0).to_string();
     assert!(asked.contains("the rules were changed") && asked.contains("rules accept"), "{asked}");
 
+    // What explains and checks the file says that it does not decide alone.
+    for words in
+        [&["rules", "explain", "--text", "shell: touch a"][..], &["rules", "check", "--text"]]
+    {
+        let told = user.run(words);
+        assert!(told.out.contains("until you run `countersign rules accept`"), "{told:?}");
+    }
     let without = user.run(&["rules", "accept"]);
     assert!(without.status == 2 && without.err.contains("on a terminal"), "{without:?}");
     for (line, status) in [("", 1), ("y", 1), ("no", 1)] {
@@ -63,6 +70,8 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
 
     let accepted = user.types(&["rules", "accept"], "yes");
     assert_eq!(accepted.status, 0, "{accepted:?}");
+    let told = user.run(&["rules", "explain", "--text", "shell: touch a"]);
+    assert!(!told.out.contains("rules accept"), "{told:?}");
     for shown in [
         "all (may widen)\n+ [[rule]]\n+ id = \"all\"\n+ allow = \"*\"",
         "look\n- [[rule]]",
