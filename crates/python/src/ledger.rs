@@ -8,7 +8,7 @@ use countersign::Outcome;
 use countersign::decision::Decision;
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Approver, AskState, Broken, Claimed, Ledger, LedgerError, Listed, Presented, Quorum, AskRecord,
+    Approver, AskRecord, AskState, Broken, Claimed, Ledger, LedgerError, Listed, Presented, Quorum,
     Renewed, Surface,
 };
 use countersign::outcome::ToolReturn;

@@ -13,7 +13,7 @@
 use countersign::Args;
 use countersign::decision::Question;
 use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskSeries, AskState, Ledger, NextAsk, Quorum, AskRecord};
+use countersign::ledger::{Ask, AskRecord, AskSeries, AskState, Ledger, NextAsk, Quorum};
 use std::time::Duration;
 
 use crate::errors::OperationError;

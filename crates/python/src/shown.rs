@@ -2,7 +2,7 @@
 
 use countersign::Outcome;
 use countersign::deferred::Answer;
-use countersign::ledger::{Claimed, LedgerDecision, AskRecord};
+use countersign::ledger::{AskRecord, Claimed, LedgerDecision};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 

@@ -367,7 +367,7 @@ fn condition(name: &str, calls: &[&ApprovedCall<'_>]) -> Result<String, String> 
     let are_texts = different.iter().all(|value| value.is_string());
     if name == "path" && are_texts && different.len() > 2 {
         let folder = folder(calls)?;
-        // What is below the folder, and not the folder itself.
+        // The rule is about the paths below the folder, and not about the folder itself.
         let below = format!("{}/**/*", folder.to_string_lossy());
         return Ok(format!("where.path.path = {}", quoted(&below)));
     }

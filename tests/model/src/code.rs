@@ -9,8 +9,8 @@ use countersign::Decision;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANTABLE;
 use countersign::ledger::{
-    Acquired, Ask, AskSeries, Cancelled, Claimed, Decided, Grant, GrantScope, Ledger, MemoryStore,
-    NextAsk, Quorum, AskRecord, Renewed, RevokedGrant, Saved, Settled,
+    Acquired, Ask, AskRecord, AskSeries, Cancelled, Claimed, Decided, Grant, GrantScope, Ledger,
+    MemoryStore, NextAsk, Quorum, Renewed, RevokedGrant, Saved, Settled,
 };
 use serde_json::json;
 

@@ -116,10 +116,7 @@ fn state_of(file: &Path) -> String {
 fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
     let parts = view.parts();
     let is_asked = |(at, part): (usize, &Part)| {
-        let is_known = || {
-            let is_written_out = !view.text_of(at).contains(['$', '`']);
-            only_changes(part) && is_written_out && !part.is_fed()
-        };
+        let is_known = || only_changes(part) && !gets_more(&view.text_of(at), part);
         !part.reasons().is_empty() && !is_known()
     };
     let (one_runs, mut all_known, mut asked) = (parts.iter().any(may_run), Some(()), 0);
@@ -136,10 +133,11 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
-            all_known = all_known.and(of_asked(view, (at, part), seen, &scripts, files));
+            // As it is written, and as the shell reads it.
             let text = view.text_of(at) + " " + &part.argv().join(" ");
+            let bases = bases(&view.text, part.directories(), seen);
+            all_known = all_known.and(of_asked(view, (&text, part), &bases, &scripts, seen, files));
             if gets_more(&text, part) && looked_up.insert(part.directories()) {
-                let bases = bases(&view.text, part.directories(), seen);
                 files.extend(mentioned(&view.text, &bases, seen));
                 files.extend(parts.iter().flat_map(|part| of_words(part, seen)));
             }
@@ -160,27 +158,25 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
 /// Adds the files of one command that is asked about. `None` where it may be handed others, too.
 fn of_asked(
     view: &CommandView,
-    (at, part): (usize, &Part),
-    seen: &Seen<'_>,
+    (text, part): (&str, &Part),
+    bases: &[PathBuf],
     scripts: &BTreeSet<PathBuf>,
+    seen: &Seen<'_>,
     files: &mut BTreeSet<PathBuf>,
 ) -> Option<()> {
-    let bases = bases(&view.text, part.directories(), seen);
-    // As it is written, and as the shell reads it.
-    let text = view.text_of(at) + " " + &part.argv().join(" ");
-    let mut all = mentioned(&text, &bases, seen);
+    let mut all = mentioned(text, bases, seen);
     all.extend(of_words(part, seen));
     let is_whole = bases.len() <= MAX_FOLDERS && all.len() < MAX_NAMED && !is_long(&view.text);
     if is_interpreter(part) && part.argv().iter().any(|it| CODE.contains(&it.as_str())) {
-        all.extend(modules(&text, &bases, seen));
+        all.extend(modules(text, bases, seen));
     }
     // Beside a script stands its data, and a file that the command writes is none that it runs.
     let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
     let is_written = |file: &PathBuf| part.effects().contains(&Effect::Writes(file.clone()));
     all.retain(|file| is_script(file) && !is_written(file));
     files.extend(all);
-    if gets_found(view, &text, part) {
-        files.extend(found_below(view.parts(), &bases, seen)?);
+    if gets_found(view, text, part) {
+        files.extend(found_below(view.parts(), bases, seen)?);
     }
     is_whole.then_some(())
 }
@@ -284,7 +280,7 @@ fn mentioned(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf
     files.take(MAX_NAMED).collect()
 }
 
-/// What a word names, beginning in each of these folders. What a pattern names is what is there.
+/// The paths that a word names, beginning in each of these folders. A pattern names those that are there.
 fn at(word: &str, bases: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
     if word.contains(['*', '?', '[']) {
         let workspace = seen.places().workspace();

@@ -207,7 +207,7 @@ pub(super) fn quoted(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            // What no person would see, or in another order.
+            // A person would not see it, or would see it in another place.
             c if escape(c.encode_utf8(&mut [0; 4])).chars().ne([c]) => {
                 out.push_str(&format!("\\U{:08X}", u32::from(c)));
             }

@@ -259,7 +259,7 @@ impl Simple<'_> {
         !matched.files && self.has_links_out(judging, matched)
     }
 
-    /// What is known about the lines that a command prints. A filter prints lines of its input.
+    /// Describes the lines that a command prints. A filter prints lines of its input.
     pub(super) fn lines(
         &self,
         judging: &Judging<'_>,
@@ -281,7 +281,7 @@ impl Simple<'_> {
         }
     }
 
-    /// Whether each path that a program prints is one word and no option, and none is that of a link that leads out.
+    /// Returns `true` if each path that a program prints is one word and no option, and none is that of a link that leads out.
     fn prints_words(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         let workspace = &judging.settings.workspace;
         let is_ls = |name: &str| matches!(name, "ls" | "dir" | "vdir" | "tree");
@@ -297,7 +297,7 @@ impl Simple<'_> {
             && names_are_words(workspace, self.searched(workspace, matched), &judging.entries_left)
     }
 
-    /// Whether a link below the operands of a command, or below its directory if it has none, leads out.
+    /// Returns `true` if a link below the operands of a command, or below its directory if it has none, leads out.
     fn has_links_out(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         let workspace = &judging.settings.workspace;
         workspace.looks()

@@ -572,7 +572,7 @@ pub(crate) struct Judging<'a> {
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.
     pub(super) entries_left: Cell<usize>,
-    /// Whether a later stage of the pipeline makes operands of lines: `xargs`.
+    /// `true` if a later stage of the pipeline makes operands of lines: `xargs`.
     pub(super) hands_on: bool,
     /// How many scripts may still be compared with what was committed, over all commands of the text.
     pub(super) scripts_left: Cell<usize>,

@@ -194,7 +194,7 @@ fn counts(before: Option<&Word>, word: &Word) -> bool {
 /// A commit, as git prints it.
 const COMMIT: &str = "8f3c2a1b9d4e5f60718293a4b5c6d7e8f9012345";
 
-/// What a substitution prints, where that is known before it runs.
+/// The output of a substitution, where it is known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Printed {
     /// The number of processors: `-j$(nproc)`.

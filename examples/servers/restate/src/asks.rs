@@ -10,7 +10,7 @@ use std::time::Duration;
 use countersign::BoxError;
 use countersign::decision::Question;
 use countersign::deferred::Answer;
-use countersign::ledger::{AskState, Ledger, LedgerError, Millis, AskRecord};
+use countersign::ledger::{AskRecord, AskState, Ledger, LedgerError, Millis};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -131,8 +131,9 @@ fn tell(ctx: &ObjectContext<'_>, status: &AskStatus) {
 /// its journaled tool is about to claim it.
 pub(crate) async fn pending(ledger: &Ledger, run: &str) -> Result<Vec<Value>, LedgerError> {
     let records = ledger.list_run(run, u32::MAX).await?.records;
-    let open =
-        |record: &&AskRecord| record.state == AskState::Pending && !record.ask.questions().is_empty();
+    let open = |record: &&AskRecord| {
+        record.state == AskState::Pending && !record.ask.questions().is_empty()
+    };
     let shown = records.iter().rev().filter(open).map(|record| {
         let (ask, fingerprint) = (&record.ask, &record.fingerprint);
         let reasons: Vec<_> = ask.questions().iter().map(Question::reason).collect();
