@@ -36,16 +36,16 @@ impl ToolMiddleware for Rules {
     }
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
-        let seen = RuleCall::of(call);
-        let mut ruling = self.decide(&seen);
+        let examined = RuleCall::of(call);
+        let mut ruling = self.decide(&examined);
         if !ruling.charges.is_empty() {
             let id = cx.idempotency_key().unwrap_or_else(|| call.id().to_owned());
             let principal = self.principal(cx, call);
             let is_repeat = cx.is_repeat() || is_made_again(cx, ruling.decision()).await;
-            ruling = self.decide_and_count(&seen, &principal, &id, is_repeat).await;
+            ruling = self.decide_and_count(&examined, &principal, &id, is_repeat).await;
         }
         if let Some(journal) = self.journal() {
-            let entry = self.journal_entry(&seen, &ruling).of_call(cx.run_id(), call.id());
+            let entry = self.journal_entry(&examined, &ruling).of_call(cx.run_id(), call.id());
             let entry = entry.of_approved(cx.tool_call_approved());
             if let Err(error) = journal.append(&entry) {
                 tracing::error!(file = %journal.path().display(), %error, "a decision is not in the journal");

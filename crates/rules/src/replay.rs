@@ -107,9 +107,9 @@ impl Replayed {
 /// ```
 #[must_use]
 pub fn replay<'e>(entries: impl IntoIterator<Item = &'e JournalEntry>, rules: &Rules) -> Replayed {
-    let (mut replayed, mut seen) = (Replayed::default(), HashSet::new());
+    let (mut replayed, mut examined) = (Replayed::default(), HashSet::new());
     for entry in entries {
-        let is_new = seen.insert((&entry.run, &entry.call, json!(entry.args).to_string()));
+        let is_new = examined.insert((&entry.run, &entry.call, json!(entry.args).to_string()));
         if entry.approved && !entry.run.is_empty() && !is_new {
             continue;
         }

@@ -42,8 +42,8 @@ const INTERPRETERS: &[&str] = &[
     "tsx", "zsh",
 ];
 
-/// What interpreters add to a name that they are given.
-const MODULES: &[&str] = &[
+/// What interpreters add to the name of a script that they are given: `node server` runs `server.js`.
+const SCRIPTS: &[&str] = &[
     ".js",
     ".mjs",
     ".cjs",
@@ -61,6 +61,9 @@ const MODULES: &[&str] = &[
     "/index.tsx",
     "/__main__.py",
 ];
+
+/// What they add besides to a name that code loads: `import x` loads `x.py`.
+const MODULES: &[&str] = &[".py", "/__init__.py", ".pm"];
 
 impl Part {
     /// The name of the program as it is written, without its folder.
@@ -110,6 +113,22 @@ impl NamedFiles<'_> {
         })
     }
 
+    /// The files that code loads by a name without an ending, as far as they are there: `import x`, `require('./x')`.
+    #[must_use]
+    pub fn modules(&self, name: &str) -> Vec<PathBuf> {
+        self.with_endings(name, SCRIPTS.iter().chain(MODULES))
+    }
+
+    fn with_endings<'e>(
+        &self,
+        name: &str,
+        endings: impl Iterator<Item = &'e &'e str>,
+    ) -> Vec<PathBuf> {
+        let names = endings.map(|ending| format!("{name}{ending}"));
+        let files = names.flat_map(|name| self.places(&name).collect::<Vec<_>>());
+        files.filter(|file| file.is_file()).collect()
+    }
+
     /// The scripts that a command names, as far as they are there.
     #[must_use]
     pub fn scripts(&self, part: &Part) -> BTreeSet<PathBuf> {
@@ -122,16 +141,12 @@ impl NamedFiles<'_> {
             if at == 0 && !word.contains('/') {
                 continue;
             }
-            // `node server` runs `server.js`, and `python3 pkg` runs `pkg/__main__.py`.
-            let endings = if operand_is_script && at > 0 { MODULES } else { &[] };
-            for ending in [""].iter().chain(endings) {
-                let name = format!("{word}{ending}");
-                for file in self.places(&name).filter(|file| file.is_file()) {
-                    if operand_is_script || is_script(&file) {
-                        // The value of an option (`--rcfile x`) may be a script, and the operand is another one.
-                        operand_is_script &= before.starts_with('-') && !is_script(&file);
-                        files.insert(file);
-                    }
+            let endings = if operand_is_script && at > 0 { SCRIPTS } else { &[] };
+            for file in self.with_endings(word, [""].iter().chain(endings)) {
+                if operand_is_script || is_script(&file) {
+                    // The value of an option (`--rcfile x`) may be a script, and the operand is another one.
+                    operand_is_script &= before.starts_with('-') && !is_script(&file);
+                    files.insert(file);
                 }
             }
             before = word;

@@ -2,7 +2,6 @@
 
 mod accepting;
 mod below;
-mod beside;
 mod checking;
 mod corpus;
 mod counting;
@@ -13,6 +12,7 @@ mod importing;
 mod layering;
 mod loading;
 mod origins;
+mod other_fields;
 mod people;
 mod properties;
 mod proposing;

@@ -209,6 +209,13 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         "find . -name '*.ts' | xargs grep -l foo",
         "rg -l foo web | head -3 | xargs cat",
         "find web -name '*.ts' | sort | xargs -n1 head -5",
+        // Whatever the program is, the names are where it reads files.
+        "find web -name '*.ts' | xargs grep -n -A2 -e foo -m 1",
+        "find web -name '*.ts' | xargs sed -n -e 's/a/b/p' -e 1p",
+        "rg -l foo | xargs git log --oneline -3 --",
+        "rg -l foo | xargs timeout 5 wc -l",
+        "find . -name a.ts | xargs tar tf",
+        "find . -name a.ts | xargs strings",
     ];
     place.write("src/shop/web/a.ts", "a");
     for text in texts {
@@ -235,8 +242,18 @@ fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {
         "find . -name a.ts | xargs npm",
         "find . -name a.ts | xargs jq -n",
         "find . -name a.ts | xargs curl -s",
-        "find . -name a.ts | xargs tar tf",
-        "find . -name a.ts | xargs strings",
+        "find . -name a.ts | xargs grep x -f",
+        "find . -name a.ts | xargs sed -n -f",
+        "find . -name a.ts | xargs git -C",
+        "find . -name a.ts | xargs make",
+        "find . -name a.ts | xargs sh",
+        "find . -name a.ts | xargs sh -c 'cat \"$@\" > x' -",
+        "find . -name a.ts | xargs python3",
+        "find . -name a.ts | xargs tar xf",
+        "find . -name a.ts | xargs cp web/b.ts",
+        "find . -name a.ts | xargs sort -o",
+        "find . -name a.ts | xargs env A=b",
+        "find . -name a.ts | xargs FOO=bar",
         // What the files hold is no list of names.
         "find . -name a.ts | xargs cat | xargs nice",
         "find . -name a.ts | xargs cat | xargs cat",

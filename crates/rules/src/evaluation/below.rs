@@ -11,7 +11,7 @@ use crate::calls::truth::{Reading, Truth};
 use crate::folders::sweeps::{SEARCH_FOLDERS, Sweep};
 use crate::format::rule::Rule;
 use crate::matching::condition::{Condition, FieldPath, Test, is_below};
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign::show;
 
 /// Why a rule speaks about a call that reads below folders.
@@ -33,10 +33,10 @@ impl Below {
     }
 
     /// The same for people.
-    pub(crate) fn reason(&self, seen: &Seen<'_>) -> String {
+    pub(crate) fn reason(&self, examined: &ExaminedCall<'_>) -> String {
         match self {
             Self::File(file) => {
-                let file = file.strip_prefix(seen.places().root()).unwrap_or(file);
+                let file = file.strip_prefix(examined.places().root()).unwrap_or(file);
                 format!(
                     "it reads all that is below a folder, and so `{}`",
                     show::escape(&file.display().to_string())
@@ -49,25 +49,25 @@ impl Below {
 
 /// Whether the rule is about a file below a folder that the call reads. For a rule that asks or denies, and is silent about
 /// what the call names.
-pub(crate) fn speaks(rule: &Rule, seen: &Seen<'_>) -> Option<Below> {
-    if !seen.places().looks() || !rule.whole.iter().any(is_of_files) {
+pub(crate) fn speaks(rule: &Rule, examined: &ExaminedCall<'_>) -> Option<Below> {
+    if !examined.places().looks() || !rule.whole.iter().any(is_of_files) {
         return None;
     }
-    let sweeps = seen.sweeps();
-    let tests = tests(&rule.whole, seen);
+    let sweeps = examined.sweeps();
+    let tests = tests(&rule.whole, examined);
     if !sweeps.iter().any(|sweep| may_read(sweep, &tests)) {
         return None;
     }
     let others = rule.whole.iter().filter(|it| !is_of_files(it));
-    if Truth::all(others.map(|it| it.holds(seen, Reading::Strict))) == Truth::No {
+    if Truth::all(others.map(|it| it.holds(examined, Reading::Strict))) == Truth::No {
         return None;
     }
     let exceptions: Vec<_> =
         rule.exceptions.iter().filter(|it| it.iter().all(is_of_files)).collect();
-    let exceptions: Vec<_> = exceptions.into_iter().map(|it| self::tests(it, seen)).collect();
-    let files = seen.swept();
+    let exceptions: Vec<_> = exceptions.into_iter().map(|it| self::tests(it, examined)).collect();
+    let files = examined.swept();
     let holds = |tests: &[FileTest<'_>], file: &Path, reading| {
-        tests.iter().all(|test| test.holds(file, seen, reading))
+        tests.iter().all(|test| test.holds(file, examined, reading))
     };
     let is_meant = |file: &&PathBuf| {
         holds(&tests, file, Reading::Strict)
@@ -98,9 +98,9 @@ enum FileTest<'r> {
     Outside(Vec<PathBuf>),
 }
 
-fn tests<'r>(conditions: &'r [Condition], seen: &Seen<'_>) -> Vec<FileTest<'r>> {
+fn tests<'r>(conditions: &'r [Condition], examined: &ExaminedCall<'_>) -> Vec<FileTest<'r>> {
     let targets =
-        |names: &[String]| names.iter().filter_map(|it| seen.target(it)).flatten().collect();
+        |names: &[String]| names.iter().filter_map(|it| examined.target(it)).flatten().collect();
     let of = |condition: &'r Condition| match &condition.test {
         Test::Path(globs) if is_of_files(condition) => Some(FileTest::Matches(globs)),
         Test::Within(names) if is_of_files(condition) => Some(FileTest::Within(targets(names))),
@@ -112,22 +112,22 @@ fn tests<'r>(conditions: &'r [Condition], seen: &Seen<'_>) -> Vec<FileTest<'r>> 
 
 impl FileTest<'_> {
     /// A file of another working tree of the project is also the one in the root that it stands for.
-    fn holds(&self, file: &Path, seen: &Seen<'_>, reading: Reading) -> bool {
+    fn holds(&self, file: &Path, examined: &ExaminedCall<'_>, reading: Reading) -> bool {
         let is_outside = matches!(self, Self::Outside(_));
-        let found = self.holds_at(file, seen, reading);
+        let found = self.holds_at(file, examined, reading);
         if found != is_outside {
             return found;
         }
-        let stands_for = seen.in_root(file, reading.allows() && !is_outside);
-        stands_for.map_or(found, |file| self.holds_at(&file, seen, reading))
+        let stands_for = examined.in_root(file, reading.allows() && !is_outside);
+        stands_for.map_or(found, |file| self.holds_at(&file, examined, reading))
     }
 
-    fn holds_at(&self, file: &Path, seen: &Seen<'_>, reading: Reading) -> bool {
+    fn holds_at(&self, file: &Path, examined: &ExaminedCall<'_>, reading: Reading) -> bool {
         let folded = !reading.allows();
         match self {
             Self::Matches(globs) => globs.iter().any(|glob| {
                 glob.may_end_in(file, folded)
-                    && glob.matches(file, seen.places(), folded, false) == Some(true)
+                    && glob.matches(file, examined.places(), folded, false) == Some(true)
             }),
             Self::Within(targets) => is_below(file, targets, reading),
             Self::Outside(targets) => !is_below(file, targets, reading.opposite()),

@@ -33,8 +33,8 @@
 //! closures, so that a decision does not pay for them.
 
 pub(crate) mod below;
-pub(crate) mod beside;
 mod offering;
+pub(crate) mod other_fields;
 pub(crate) mod patterns;
 pub(crate) mod pins;
 pub(crate) mod reason;
@@ -44,7 +44,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use self::below::Below;
-use self::beside::Unread;
+use self::other_fields::Unread;
 use super::ruling::{Charge, Layer, NearMiss, Ruling, Spoke};
 use crate::calls::call::RuleCall;
 use crate::calls::command::CommandView;
@@ -55,7 +55,7 @@ use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::format::rule_set::RuleSet;
 use crate::matching::condition::{Condition, FieldPath, excepting};
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign::decision::ToolDecision;
 use countersign_shell::says_unknown;
 
@@ -82,7 +82,7 @@ enum Cover {
 /// One evaluation.
 pub(super) struct Evaluation<'a> {
     set: &'a RuleSet,
-    seen: Seen<'a>,
+    examined: ExaminedCall<'a>,
     views: Vec<(Vec<String>, Rc<CommandView>)>,
     /// None, where the whole call is the one unit: most calls are of no shell, and cost no allocation here.
     units: Vec<Unit>,
@@ -93,7 +93,7 @@ pub(super) struct Evaluation<'a> {
     /// What the call of a shell carries beside its command, and no rule may overlook.
     unread: Vec<Unread>,
     /// The same of another tool, beside the fields that rules judge by commands: for these rules, it is a shell.
-    beside_judged: Vec<Unread>,
+    unread_of_judged: Vec<Unread>,
     ruling: Ruling,
     /// What the rule that is evaluated is about below a folder that the call reads.
     below: Option<Below>,
@@ -117,22 +117,22 @@ pub(super) fn evaluate(
     };
     let mut evaluation = Evaluation {
         set,
-        seen: Seen::new(engine, set.as_seen(call)),
+        examined: ExaminedCall::new(engine, set.as_seen(call)),
         views: Vec::new(),
         units: Vec::new(),
         covered: Vec::new(),
         asked: Vec::new(),
         unread: Vec::new(),
-        beside_judged: Vec::new(),
+        unread_of_judged: Vec::new(),
         ruling,
         below: None,
         near: explains.then(Vec::new),
     };
-    evaluation.unread = beside::unread(&evaluation.seen);
+    evaluation.unread = other_fields::unread(&evaluation.examined);
     evaluation.look();
     let set = evaluation.set;
     set.candidates(call, |file, rule| evaluation.rule(file, rule));
-    floor::speak(&evaluation.seen, &evaluation.views, set, &mut evaluation.ruling.spoke);
+    floor::speak(&evaluation.examined, &evaluation.views, set, &mut evaluation.ruling.spoke);
     evaluation.decide();
     (evaluation.ruling, evaluation.near.unwrap_or_default())
 }
@@ -140,10 +140,10 @@ pub(super) fn evaluate(
 impl Evaluation<'_> {
     /// Finds the commands that have to be allowed by themselves.
     fn look(&mut self) {
-        let of_shell = self.seen.shell_field.iter().map(|field| vec![(*field).to_owned()]);
+        let of_shell = self.examined.shell_field.iter().map(|field| vec![(*field).to_owned()]);
         let mut fields: Vec<Vec<String>> = of_shell.collect();
         let mut judged: Vec<String> = Vec::new();
-        self.set.candidates(&self.seen.call, |_, rule| {
+        self.set.candidates(&self.examined.call, |_, rule| {
             if rule.effect == ToolDecision::Allow {
                 judged.extend(rule.command_field().and_then(|field| field.first()).cloned());
             }
@@ -156,11 +156,11 @@ impl Evaluation<'_> {
                 }
             }
         });
-        if self.seen.shell_field.is_none() && !judged.is_empty() {
-            self.beside_judged = beside::beside(&self.seen, &judged);
+        if self.examined.shell_field.is_none() && !judged.is_empty() {
+            self.unread_of_judged = other_fields::of_judged(&self.examined, &judged);
         }
         for field in fields {
-            let Some(view) = self.seen.view(&field) else { continue };
+            let Some(view) = self.examined.view(&field) else { continue };
             let number = self.views.len();
             self.units.extend(view.units().into_iter().map(|part| Unit::Command(number, part)));
             if view.refused.is_some() {
@@ -193,7 +193,7 @@ impl Evaluation<'_> {
     /// client that is not known.
     fn uncovered(&self) -> impl Iterator<Item = Unit> {
         let numbers = self.numbers().filter(|number| self.cover_of(*number) == Cover::Nothing);
-        let is_allowed = self.set.default_allow() && self.seen.call.unknown_of().is_none();
+        let is_allowed = self.set.default_allow() && self.examined.call.unknown_of().is_none();
         numbers.filter(move |_| !is_allowed).map(|number| self.unit(number))
     }
 
@@ -203,7 +203,7 @@ impl Evaluation<'_> {
         let is_open = |number: usize| self.cover_of(number) != Cover::Covered;
         let is_withheld = |number: usize| self.cover_of(number) == Cover::Withheld;
         !self.unread.is_empty() && self.numbers().any(is_open)
-            || !self.beside_judged.is_empty() && self.numbers().any(is_withheld)
+            || !self.unread_of_judged.is_empty() && self.numbers().any(is_withheld)
     }
 
     fn rule(&mut self, file: &RuleFile, rule: &Rule) {
@@ -217,7 +217,7 @@ impl Evaluation<'_> {
     fn whole(&self, rule: &Rule, reading: Reading) -> (Truth, Option<usize>) {
         let mut sum = (Truth::Yes, None);
         for (at, condition) in rule.whole.iter().enumerate() {
-            match condition.holds(&self.seen, reading) {
+            match condition.holds(&self.examined, reading) {
                 Truth::Yes => {}
                 Truth::No => return (Truth::No, Some(at)),
                 unknown @ Truth::Unknown(_) => {
@@ -231,7 +231,7 @@ impl Evaluation<'_> {
     }
 
     fn allows(&mut self, file: &RuleFile, rule: &Rule) {
-        if let Some(why) = beside::allows_nothing(file, rule, self.seen.call.args) {
+        if let Some(why) = other_fields::allows_nothing(file, rule, self.examined.call.args) {
             return self.missed(file, rule, None, || why);
         }
         let (answer, at) = self.whole(rule, Reading::Allowing);
@@ -240,9 +240,9 @@ impl Evaluation<'_> {
             return self.missed(file, rule, None, || reason::failed(condition, answer));
         }
         let mut spoke = false;
-        let beside_commands = || beside::silences(rule, &self.beside_judged);
-        let silenced = beside::silences(rule, &self.unread)
-            .or_else(|| rule.command_field().and_then(|_| beside_commands()));
+        let in_other_fields = || other_fields::silences(rule, &self.unread_of_judged);
+        let silenced = other_fields::silences(rule, &self.unread)
+            .or_else(|| rule.command_field().and_then(|_| in_other_fields()));
         for number in self.numbers() {
             let unit = self.unit(number);
             match (self.covers(rule, unit), &silenced) {
@@ -288,7 +288,7 @@ impl Evaluation<'_> {
                 return Err(Box::new(|| "the command is missing".to_owned()));
             };
             for condition in &rule.commands {
-                let answer = condition.holds_for(view, part, &self.seen, Reading::Allowing);
+                let answer = condition.holds_for(view, part, &self.examined, Reading::Allowing);
                 if answer != Truth::Yes {
                     return Err(Box::new(move || reason::failed(Some(condition), answer)));
                 }
@@ -323,14 +323,14 @@ impl Evaluation<'_> {
     fn exception(&self, conditions: &[Condition], unit: Unit, reading: Reading) -> Truth {
         Truth::all(conditions.iter().map(|condition| {
             if !condition.is_of_commands() {
-                return condition.holds(&self.seen, reading);
+                return condition.holds(&self.examined, reading);
             }
             let FieldPath::Named(field) = &condition.field else {
                 return Truth::Unknown("is no command");
             };
             match (unit, self.command(field, unit)) {
                 (_, Some((number, part))) => match self.views.get(number) {
-                    Some((_, view)) => condition.holds_for(view, part, &self.seen, reading),
+                    Some((_, view)) => condition.holds_for(view, part, &self.examined, reading),
                     None => Truth::Unknown("is missing"),
                 },
                 (Unit::Command(..), None) => Truth::No,
@@ -342,9 +342,9 @@ impl Evaluation<'_> {
     fn strict(&mut self, file: &RuleFile, rule: &Rule) {
         let (mut whole, at) = self.whole(rule, Reading::Strict);
         let speaks = (whole != Truth::No).then_some(&rule.exceptions);
-        let excepted = speaks.and_then(|all| excepting(all, &rule.whole, &self.seen));
+        let excepted = speaks.and_then(|all| excepting(all, &rule.whole, &self.examined));
         if whole == Truth::No || excepted.is_some() {
-            self.below = below::speaks(rule, &self.seen);
+            self.below = below::speaks(rule, &self.examined);
             let Some(below) = &self.below else {
                 let condition = at.and_then(|at| rule.whole.get(at));
                 return self
@@ -395,13 +395,12 @@ impl Evaluation<'_> {
             let answers = rule
                 .commands
                 .iter()
-                .map(|it| it.holds_for(&view, part, &self.seen, Reading::Strict));
+                .map(|it| it.holds_for(&view, part, &self.examined, Reading::Strict));
             let answer = Truth::all(answers.chain([whole]));
             if answer == Truth::No {
-                let first = rule
-                    .commands
-                    .iter()
-                    .find(|it| it.holds_for(&view, part, &self.seen, Reading::Strict) == Truth::No);
+                let first = rule.commands.iter().find(|it| {
+                    it.holds_for(&view, part, &self.examined, Reading::Strict) == Truth::No
+                });
                 let text = self.near.is_some().then(|| self.part(unit)).flatten();
                 self.missed(file, rule, text, || reason::failed(first, answer));
                 continue;
@@ -457,10 +456,10 @@ impl Evaluation<'_> {
         unknown: &'static str,
     ) -> Spoke {
         let part = self.part(unit);
-        let mut reason = reason::filled(rule, &self.seen, part.as_deref());
+        let mut reason = reason::filled(rule, &self.examined, part.as_deref());
         if !unknown.is_empty() {
-            let below = self.below.as_ref().map(|below| below.reason(&self.seen));
-            let named = || reason::unknown(rule, &self.seen, unknown);
+            let below = self.below.as_ref().map(|below| below.reason(&self.examined));
+            let named = || reason::unknown(rule, &self.examined, unknown);
             let why = below.unwrap_or_else(named);
             reason = format!("{reason} (it could not be ruled out: {why})");
         }
@@ -536,11 +535,11 @@ impl Evaluation<'_> {
             || !self.ruling.spoke.is_empty()
             || !self.views.is_empty()
             // A person is told the name that a rule has to have.
-            || self.seen.call.unknown_of().is_some();
+            || self.examined.call.unknown_of().is_some();
         if self.ruling.decision == ToolDecision::Ask && names_all {
             let mut said: Vec<Spoke> = self.uncovered().map(|unit| self.default(unit)).collect();
             if is_unread {
-                let reason = beside::reason(&self.unread, &self.beside_judged);
+                let reason = other_fields::reason(&self.unread, &self.unread_of_judged);
                 said.push(Spoke { part: None, reason, ..self.default(Unit::Whole) });
             }
             self.ruling.spoke.extend(said);
@@ -555,7 +554,7 @@ impl Evaluation<'_> {
             self.ruling.spoke.push(said);
         }
         if self.ruling.decision == ToolDecision::Ask {
-            self.ruling.pins = pins::of_paths_and_commands(&self.seen, &self.views);
+            self.ruling.pins = pins::of_paths_and_commands(&self.examined, &self.views);
             if self.ruling.winners().all(|spoke| spoke.grantable && !spoke.every_time) {
                 self.ruling.patterns = self.patterns();
             }
@@ -566,7 +565,7 @@ impl Evaluation<'_> {
 
     fn default(&self, unit: Unit) -> Spoke {
         let part = self.part(unit);
-        let mut reason = reason::uncovered(&self.seen, part.as_deref());
+        let mut reason = reason::uncovered(&self.examined, part.as_deref());
         if let Unit::Rest(number) = unit
             && let Some(why) = self.views.get(number).and_then(|(_, view)| view.refused.as_deref())
         {

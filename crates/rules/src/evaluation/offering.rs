@@ -19,13 +19,13 @@ impl Evaluation<'_> {
             Unit::Command(number, part) => Some((*number, *part)),
             Unit::Whole | Unit::Rest(_) => None,
         });
-        patterns::patterns(&self.seen, &self.views, &commands.collect::<Vec<_>>())
+        patterns::patterns(&self.examined, &self.views, &commands.collect::<Vec<_>>())
     }
 
     /// Binds the questions to the content of the files that decide what the commands do, in which calls of a class may
     /// differ. Where there may be more of them, no answer in advance may answer the questions.
     pub(super) fn bind_to_contents(&mut self) {
-        let found = scripts::contents(&self.seen, &self.views);
+        let found = scripts::contents(&self.examined, &self.views);
         self.ruling.pins.extend(found.pins);
         if found.is_open {
             self.ruling.patterns.clear();

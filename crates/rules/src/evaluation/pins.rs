@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::patterns::CONTENT;
 use crate::calls::command::CommandView;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use crate::readings::shells;
 
 /// To how many resolved paths questions are bound at most. A call that names more is bound to its arguments and the first
@@ -20,7 +20,7 @@ const MAX_PINS: usize = 64;
 /// the approved pass is a new question. Nothing is promised between the permit and the moment at which the tool opens
 /// the file.
 pub(super) fn of_paths_and_commands(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     views: &[(Vec<String>, Rc<CommandView>)],
 ) -> Vec<(String, String)> {
     let mut pins = Vec::new();
@@ -28,37 +28,43 @@ pub(super) fn of_paths_and_commands(
         let digest = crate::format::rule::hex_digest(view.judged().as_bytes());
         pins.push((format!("commands of {}", field.join(".")), digest));
     }
-    if !seen.places().looks() {
+    if !examined.places().looks() {
         return pins;
     }
-    for (name, value) in seen.call.args {
+    for (name, value) in examined.call.args {
         // The model's words about the call are no path, and another wording of them is no other question.
-        if seen.shell_field.is_some() && shells::is_for_people(name, value) {
+        if examined.shell_field.is_some() && shells::is_for_people(name, value) {
             continue;
         }
         if views.iter().all(|(field, _)| field.first() != Some(name)) {
-            pin(seen, &mut pins, name, value, !CONTENT.contains(&name.as_str()));
+            pin(examined, &mut pins, name, value, !CONTENT.contains(&name.as_str()));
         }
     }
     pins
 }
 
 /// Binds to the place that a text leads to, and to those of the texts within it, up to so many.
-fn pin(seen: &Seen<'_>, pins: &mut Vec<(String, String)>, name: &str, value: &Value, within: bool) {
+fn pin(
+    examined: &ExaminedCall<'_>,
+    pins: &mut Vec<(String, String)>,
+    name: &str,
+    value: &Value,
+    within: bool,
+) {
     if pins.len() >= MAX_PINS {
         return;
     }
     match value {
         Value::String(text) => {
-            if let Some(place) = seen.resolved_place(text) {
+            if let Some(place) = examined.resolved_place(text) {
                 pins.push((format!("path of {name}"), place));
             }
         }
         Value::Array(items) if within => items.iter().enumerate().for_each(|(at, item)| {
-            pin(seen, pins, &format!("{name}/{at}"), item, within);
+            pin(examined, pins, &format!("{name}/{at}"), item, within);
         }),
         Value::Object(map) if within => map.iter().for_each(|(key, value)| {
-            pin(seen, pins, &format!("{name}/{key}"), value, within);
+            pin(examined, pins, &format!("{name}/{key}"), value, within);
         }),
         _ => {}
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::calls::truth::{Reading, Truth};
 use crate::format::rule::Rule;
 use crate::matching::condition::{Condition, FieldPath, Test};
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 
 /// The most characters of one value that are shown.
 const MAX_VALUE: usize = 200;
@@ -36,8 +36,8 @@ pub(super) fn failed(condition: Option<&Condition>, answer: Truth) -> String {
 }
 
 /// Why a strict rule could not be ruled out: the condition whose value is not known.
-pub(super) fn unknown(rule: &Rule, seen: &Seen<'_>, why: &'static str) -> String {
-    let is_it = |it: &&Condition| it.holds(seen, Reading::Strict) == Truth::Unknown(why);
+pub(super) fn unknown(rule: &Rule, examined: &ExaminedCall<'_>, why: &'static str) -> String {
+    let is_it = |it: &&Condition| it.holds(examined, Reading::Strict) == Truth::Unknown(why);
     match rule.whole.iter().find(is_it) {
         Some(condition) => format!("the value of `{}` {why}", condition.text),
         None => format!("a value {why}"),
@@ -46,9 +46,9 @@ pub(super) fn unknown(rule: &Rule, seen: &Seen<'_>, why: &'static str) -> String
 
 /// The reason of a rule. `{field}` becomes the value of the argument, as inert text: characters that cannot be seen are
 /// escaped, and what is filled in is not read again.
-pub(super) fn filled(rule: &Rule, seen: &Seen<'_>, part: Option<&str>) -> String {
+pub(super) fn filled(rule: &Rule, examined: &ExaminedCall<'_>, part: Option<&str>) -> String {
     let Some(template) = &rule.reason else {
-        if let Some(why) = of_origins(rule, seen) {
+        if let Some(why) = of_origins(rule, examined) {
             return shown(&why);
         }
         // Each command of each call has such a reason: `format!` takes five times as long.
@@ -66,10 +66,10 @@ pub(super) fn filled(rule: &Rule, seen: &Seen<'_>, part: Option<&str>) -> String
             continue;
         };
         let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-        match (name, seen.field(&path)) {
+        match (name, examined.field(&path)) {
             (_, Some(Value::String(text))) => out.push_str(&shown(text)),
             (_, Some(value)) => out.push_str(&shown(&value.to_string())),
-            ("tool", None) => out.push_str(&shown(seen.call.tool)),
+            ("tool", None) => out.push_str(&shown(examined.call.tool)),
             ("part", None) => out.push_str(&shown(part.unwrap_or_default())),
             (_, None) => out.push_str(&format!("{{{name}}}")),
         }
@@ -80,11 +80,11 @@ pub(super) fn filled(rule: &Rule, seen: &Seen<'_>, part: Option<&str>) -> String
 }
 
 /// Why a rule speaks that is about where values come from.
-fn of_origins(rule: &Rule, seen: &Seen<'_>) -> Option<String> {
+fn of_origins(rule: &Rule, examined: &ExaminedCall<'_>) -> Option<String> {
     let said =
         rule.whole.iter().filter_map(|condition| match (&condition.test, &condition.field) {
-            (Test::Origin(test), FieldPath::Named(path)) => test.why(path, seen),
-            (Test::Origin(test), FieldPath::Run) => test.why(&[], seen),
+            (Test::Origin(test), FieldPath::Named(path)) => test.why(path, examined),
+            (Test::Origin(test), FieldPath::Run) => test.why(&[], examined),
             _ => None,
         });
     said.reduce(|one, other| format!("{one}, and {other}"))
@@ -102,11 +102,11 @@ fn shown(text: &str) -> String {
 }
 
 /// Why the default asks about a call, or about one command of it.
-pub(super) fn uncovered(seen: &Seen<'_>, part: Option<&str>) -> String {
-    let tool = countersign::show::escape(seen.call.tool);
-    match (part, seen.call.unknown_of()) {
+pub(super) fn uncovered(examined: &ExaminedCall<'_>, part: Option<&str>) -> String {
+    let tool = countersign::show::escape(examined.call.tool);
+    match (part, examined.call.unknown_of()) {
         (Some(part), _) => format!("no rule allows `{}`", countersign::show::escape(part)),
-        (None, Some(client)) => match seen.call.field_of_command() {
+        (None, Some(client)) => match examined.call.field_of_command() {
             Some(field) => format!(
                 "no rule allows `{client}:{tool}` with `{}`, which may hold a command",
                 countersign::show::escape(&field)

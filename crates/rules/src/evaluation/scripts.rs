@@ -30,7 +30,7 @@ use std::time::UNIX_EPOCH;
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::calls::glob::Glob;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
 use countersign_shell::{Effect, Part, RedirectionTarget, lexically_normal};
 
@@ -68,17 +68,20 @@ pub(crate) struct Contents {
 }
 
 /// The files whose content decides what the commands do.
-pub(crate) fn contents(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]) -> Contents {
+pub(crate) fn contents(
+    examined: &ExaminedCall<'_>,
+    views: &[(Vec<String>, Rc<CommandView>)],
+) -> Contents {
     let mut found = Contents::default();
-    if !seen.places().looks() {
+    if !examined.places().looks() {
         return found;
     }
     let mut files = BTreeSet::new();
     for (_, view) in views {
-        found.is_open |= of_view(view, seen, &mut files).is_none();
+        found.is_open |= of_view(view, examined, &mut files).is_none();
     }
     found.is_open |= files.len() > MAX_FILES;
-    let root = seen.places().root();
+    let root = examined.places().root();
     let name = |file: &Path| file.strip_prefix(root).unwrap_or(file).display().to_string();
     for file in files.iter().take(MAX_FILES) {
         match digest_of(file, MAX_SIZE) {
@@ -113,7 +116,11 @@ fn state_of(file: &Path) -> String {
 }
 
 /// Adds the files of the commands of one text. `None` where a command may run others, too.
-fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
+fn of_view(
+    view: &CommandView,
+    examined: &ExaminedCall<'_>,
+    files: &mut BTreeSet<PathBuf>,
+) -> Option<()> {
     let parts = view.parts();
     let is_asked = |(at, part): (usize, &Part)| {
         let is_known = || only_changes(part) && !gets_more(&view.text_of(at), part);
@@ -127,27 +134,28 @@ fn of_view(view: &CommandView, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -
         if !one_runs && !is_asked {
             continue;
         }
-        let scripts = named(part, seen).scripts(part);
+        let scripts = named(part, examined).scripts(part);
         if may_run(part) {
-            all_known = all_known.and(definitions(part, seen, files));
+            all_known = all_known.and(definitions(part, examined, files));
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
             // As it is written, and as the shell reads it.
             let text = view.text_of(at) + " " + &part.argv().join(" ");
-            let bases = bases(&view.text, part.directories(), seen);
-            all_known = all_known.and(of_asked(view, (&text, part), &bases, &scripts, seen, files));
+            let bases = bases(&view.text, part.directories(), examined);
+            all_known =
+                all_known.and(of_asked(view, (&text, part), &bases, &scripts, examined, files));
             if gets_more(&text, part) && looked_up.insert(part.directories()) {
-                files.extend(mentioned(&view.text, &bases, seen));
-                files.extend(parts.iter().flat_map(|part| of_words(part, seen)));
+                files.extend(mentioned(&view.text, &bases, examined));
+                files.extend(parts.iter().flat_map(|part| of_words(part, examined)));
             }
         }
         files.extend(scripts);
     }
     all_known = all_known.filter(|()| asked <= MAX_FILES);
     if view.refused.is_some() {
-        let bases = bases(&view.text, seen.directories(), seen);
-        files.extend(mentioned(&view.text, &bases, seen));
+        let bases = bases(&view.text, examined.directories(), examined);
+        files.extend(mentioned(&view.text, &bases, examined));
         return None;
     }
     let is_open =
@@ -161,14 +169,14 @@ fn of_asked(
     (text, part): (&str, &Part),
     bases: &[PathBuf],
     scripts: &BTreeSet<PathBuf>,
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     files: &mut BTreeSet<PathBuf>,
 ) -> Option<()> {
-    let mut all = mentioned(text, bases, seen);
-    all.extend(of_words(part, seen));
+    let mut all = mentioned(text, bases, examined);
+    all.extend(of_words(part, examined));
     let is_whole = bases.len() <= MAX_FOLDERS && all.len() < MAX_NAMED && !is_long(&view.text);
     if is_interpreter(part) && part.argv().iter().any(|it| CODE.contains(&it.as_str())) {
-        all.extend(modules(text, bases, seen));
+        all.extend(modules(text, bases, examined));
     }
     // Beside a script stands its data, and a file that the command writes is none that it runs.
     let is_script = |file: &PathBuf| scripts.is_empty() || program_files::is_script(file);
@@ -176,7 +184,7 @@ fn of_asked(
     all.retain(|file| is_script(file) && !is_written(file));
     files.extend(all);
     if gets_found(view, text, part) {
-        files.extend(found_below(view.parts(), bases, seen)?);
+        files.extend(found_below(view.parts(), bases, examined)?);
     }
     is_whole.then_some(())
 }
@@ -265,7 +273,7 @@ fn only_changes(part: &Part) -> bool {
 /// | `$(pwd)/x.sh`, `"$(<x.sh)"`, `git -c alias.x=!./x.sh` | `x.sh` |
 /// | `env -C tools ./x.sh`, `PATH=tools:$PATH x.sh` | `tools/x.sh` |
 /// | `./x.s*`, `./{x,y}.sh` | those that are there |
-fn mentioned(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+fn mentioned(text: &str, bases: &[PathBuf], examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
     let wide = widened(text);
     let only_stars = |word: &&str| word.chars().all(|c| "*./".contains(c));
     let wide = path_words(&wide).into_iter().filter(|word| !only_stars(word));
@@ -275,18 +283,18 @@ fn mentioned(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf
         text.split(quotes).chain(text.split(|c: char| c.is_whitespace() || quotes.contains(&c)));
     let quoted = quoted.filter(|piece| piece.len() <= MAX_NAME);
     let words: BTreeSet<&str> = path_words(text).into_iter().chain(wide).chain(quoted).collect();
-    let files = words.into_iter().flat_map(|word| at(word, bases, seen));
+    let files = words.into_iter().flat_map(|word| at(word, bases, examined));
     let files = files.map(|file| lexically_normal(&file)).filter(|file| file.is_file());
     files.take(MAX_NAMED).collect()
 }
 
 /// The paths that a word names, beginning in each of these folders. A pattern names those that are there.
-fn at(word: &str, bases: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
+fn at(word: &str, bases: &[PathBuf], examined: &ExaminedCall<'_>) -> Vec<PathBuf> {
     if word.contains(['*', '?', '[']) {
-        let workspace = seen.places().workspace();
+        let workspace = examined.places().workspace();
         return bases.iter().filter_map(|it| workspace.matches(word, it)).flatten().collect();
     }
-    let named = NamedFiles { directories: bases, home: seen.places().home() };
+    let named = NamedFiles { directories: bases, home: examined.places().home() };
     // In a container, a folder of the workspace has another path: `docker run -v "$PWD:/w" image sh /w/run.sh`.
     let is_elsewhere =
         word.starts_with('/') && !word.starts_with("//") && !Path::new(word).exists();
@@ -298,29 +306,12 @@ fn at(word: &str, bases: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
 /// Options of interpreters behind which code stands.
 const CODE: &[&str] = &["-c", "-e", "-E", "-p", "-r", "--eval", "--print"];
 
-/// The endings of what interpreters load by a name without one.
-const MODULES: &[&str] = &[
-    ".py",
-    "/__init__.py",
-    ".js",
-    ".cjs",
-    ".mjs",
-    ".ts",
-    "/index.js",
-    ".rb",
-    ".pm",
-    ".lua",
-    ".php",
-];
-
 /// The files that code in a text may load by names without an ending: `import tools.x`, `require('./x')`.
-fn modules(text: &str, bases: &[PathBuf], seen: &Seen<'_>) -> BTreeSet<PathBuf> {
+fn modules(text: &str, bases: &[PathBuf], examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
     let words = path_words(text).into_iter().take(MAX_MODULES);
     let names = words.flat_map(|word| [word.to_owned(), word.replace('.', "/")]);
-    let names = names.flat_map(|name| MODULES.iter().map(move |ending| format!("{name}{ending}")));
-    let named = NamedFiles { directories: bases, home: seen.places().home() };
-    let files = names.flat_map(|name| named.places(&name).collect::<Vec<_>>());
-    files.filter(|file| file.is_file()).collect()
+    let named = NamedFiles { directories: bases, home: examined.places().home() };
+    names.flat_map(|name| named.modules(&name)).collect()
 }
 
 /// Returns `true` if a text has more words than are looked at.
@@ -329,19 +320,23 @@ fn is_long(text: &str) -> bool {
 }
 
 /// The folders that the names in a text may be relative to: `pushd tools && ./x.sh` runs `tools/x.sh`, too.
-fn bases(whole: &str, directories: &[PathBuf], seen: &Seen<'_>) -> Vec<PathBuf> {
+fn bases(whole: &str, directories: &[PathBuf], examined: &ExaminedCall<'_>) -> Vec<PathBuf> {
     let words = path_words(whole).into_iter();
-    let named = words.flat_map(|word| at(word, directories, seen));
+    let named = words.flat_map(|word| at(word, directories, examined));
     // `cd $(dirname tools/x.txt)` works in `tools`.
     let folders = named.flat_map(|it| [it.parent().map(Path::to_owned), Some(it)]).flatten();
-    let folders = folders.filter(|it| it.is_dir() && it.starts_with(seen.places().root()));
+    let folders = folders.filter(|it| it.is_dir() && it.starts_with(examined.places().root()));
     let bases: BTreeSet<PathBuf> = directories.iter().cloned().chain(folders).collect();
     bases.into_iter().take(MAX_FOLDERS + 1).collect()
 }
 
 /// The files below the folders of a text that its commands may find. `None` where there are too many.
-fn found_below(parts: &[Part], bases: &[PathBuf], seen: &Seen<'_>) -> Option<BTreeSet<PathBuf>> {
-    let workspace = seen.places().workspace();
+fn found_below(
+    parts: &[Part],
+    bases: &[PathBuf],
+    examined: &ExaminedCall<'_>,
+) -> Option<BTreeSet<PathBuf>> {
+    let workspace = examined.places().workspace();
     let below = bases.iter().map(|base| workspace.matches("**", base));
     let below = below.collect::<Option<Vec<_>>>()?.into_iter().flatten();
     let names = parts.iter().filter(|part| is_finder(part)).map(searched);
@@ -369,8 +364,8 @@ fn searched(part: &Part) -> Option<Vec<Glob>> {
 }
 
 /// The files that a command names, with the quotes removed: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
-fn of_words(part: &Part, seen: &Seen<'_>) -> BTreeSet<PathBuf> {
-    let named = named(part, seen);
+fn of_words(part: &Part, examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
+    let named = named(part, examined);
     let redirected = part.redirections().iter().filter_map(|it| match it.target() {
         RedirectionTarget::Read(word) => Some(word.text()),
         _ => None,
@@ -435,16 +430,20 @@ pub(crate) fn is_interpreter(part: &Part) -> bool {
 }
 
 /// Where the words of a command name files: in each directory that it may start in.
-fn named<'p>(part: &'p Part, seen: &'p Seen<'_>) -> NamedFiles<'p> {
-    NamedFiles { directories: part.directories(), home: seen.places().home() }
+fn named<'p>(part: &'p Part, examined: &'p ExaminedCall<'_>) -> NamedFiles<'p> {
+    NamedFiles { directories: part.directories(), home: examined.places().home() }
 }
 
 /// Adds the definitions of builds in the folders that a command works in and names, and above them in the workspace.
 /// `None` for too many folders.
-fn definitions(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> Option<()> {
-    let root = seen.places().root();
+fn definitions(
+    part: &Part,
+    examined: &ExaminedCall<'_>,
+    files: &mut BTreeSet<PathBuf>,
+) -> Option<()> {
+    let root = examined.places().root();
     let names = words(part).into_iter().skip(1);
-    let named = named(part, seen);
+    let named = named(part, examined);
     let folders = names.flat_map(|word| named.places(word)).filter(|it| it.is_dir());
     let folders: BTreeSet<PathBuf> = folders.chain(part.directories().iter().cloned()).collect();
     let inside = |folder: &&Path| folder.starts_with(root);
@@ -454,7 +453,7 @@ fn definitions(part: &Part, seen: &Seen<'_>, files: &mut BTreeSet<PathBuf>) -> O
         return None;
     }
     for folder in all {
-        files.extend(seen.engine.classifier.build_definitions(folder));
+        files.extend(examined.engine.classifier.build_definitions(folder));
     }
     Some(())
 }

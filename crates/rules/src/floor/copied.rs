@@ -12,23 +12,23 @@ use crate::calls::landings::landings;
 use crate::folders::reaches::{self, Flow, Reach};
 use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::Part;
 
 /// Returns `true` if a command copies or unpacks something protected out of a folder, or onto something protected in
 /// one.
 pub(super) fn brings(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     view: &CommandView,
     part: &Part,
     is_protected: impl Fn(&Path) -> bool,
 ) -> bool {
-    if !seen.places().looks() {
+    if !examined.places().looks() {
         return false;
     }
     let is_where_it_lands = |place: &String| {
         part.directories().iter().any(|directory| {
-            let places = seen.places().of(place, directory).unwrap_or_default();
+            let places = examined.places().of(place, directory).unwrap_or_default();
             places.iter().any(|place| is_protected(place))
         })
     };
@@ -36,13 +36,13 @@ pub(super) fn brings(
         return true;
     }
     let sweeps: Vec<Sweep> = if copies(part) {
-        sources(seen, part)
+        sources(examined, part)
     } else if unpacks(part) {
-        view.parts().iter().filter(|it| packs(it)).flat_map(|it| sources(seen, it)).collect()
+        view.parts().iter().filter(|it| packs(it)).flat_map(|it| sources(examined, it)).collect()
     } else {
         return false;
     };
-    let files = swept::files(&sweeps, seen.places());
+    let files = swept::files(&sweeps, examined.places());
     files.incomplete.is_some() || files.found.iter().any(|file| is_protected(file))
 }
 
@@ -90,11 +90,11 @@ fn has_mode(part: &Part, mode: char) -> bool {
 }
 
 /// The folders that the words of a command name. One that holds the workspace is what is copied away.
-fn sources(seen: &Seen<'_>, part: &Part) -> Vec<Sweep> {
-    let root = seen.places().root();
+fn sources(examined: &ExaminedCall<'_>, part: &Part) -> Vec<Sweep> {
+    let root = examined.places().root();
     let is_around = |word: &str| {
         part.directories().iter().any(|directory| {
-            let places = seen.places().of(word, directory).unwrap_or_default();
+            let places = examined.places().of(word, directory).unwrap_or_default();
             places.iter().any(|place| root.starts_with(place))
         })
     };

@@ -6,15 +6,19 @@
 use std::path::{Path, PathBuf};
 
 use crate::calls::git_words::GitWords;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::{Part, setting_runs};
 
 /// The reasons why a command is asked about.
-pub(crate) fn reasons(seen: &Seen<'_>, part: &Part, only_reads: bool) -> Vec<&'static str> {
+pub(crate) fn reasons(
+    examined: &ExaminedCall<'_>,
+    part: &Part,
+    only_reads: bool,
+) -> Vec<&'static str> {
     let mut found = Vec::new();
     if part.program_name().eq_ignore_ascii_case("git") {
         let words = GitWords::of(part);
-        if is_elsewhere(seen, part, &words.moves) {
+        if is_elsewhere(examined, part, &words.moves) {
             found.push(
                 "uses a repository outside of the workspace, whose settings may run programs",
             );
@@ -26,7 +30,7 @@ pub(crate) fn reasons(seen: &Seen<'_>, part: &Part, only_reads: bool) -> Vec<&'s
             found.push("has a setting that may run a program, or names more settings");
         }
     }
-    if moves_git(seen, part) {
+    if moves_git(examined, part) {
         found.push(
             "makes git use a place outside of the workspace, whose settings may run programs",
         );
@@ -69,21 +73,21 @@ const GIT_GETS: &[&str] =
     &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "get", "list"];
 
 /// Returns `true` if `git` may work outside of the root, by a directory that it may start in or by an option.
-fn is_elsewhere(seen: &Seen<'_>, part: &Part, moves: &[&str]) -> bool {
-    let root = seen.places().root();
+fn is_elsewhere(examined: &ExaminedCall<'_>, part: &Part, moves: &[&str]) -> bool {
+    let root = examined.places().root();
     part.directories().iter().any(|directory| {
-        let is_own = directory.starts_with(root) || seen.worktree_of(directory).is_some();
-        !is_own || moves.iter().any(|it| is_outside(seen, it, directory))
+        let is_own = directory.starts_with(root) || examined.worktree_of(directory).is_some();
+        !is_own || moves.iter().any(|it| is_outside(examined, it, directory))
     })
 }
 
-fn is_outside(seen: &Seen<'_>, text: &str, directory: &Path) -> bool {
+fn is_outside(examined: &ExaminedCall<'_>, text: &str, directory: &Path) -> bool {
     let outside = |place: &PathBuf| {
-        !place.starts_with(seen.places().root())
-            && seen.worktree_of(place).is_none()
+        !place.starts_with(examined.places().root())
+            && examined.worktree_of(place).is_none()
             && *place != Path::new("/dev/null")
     };
-    seen.places().of(text, directory).map_or(true, |places| places.iter().any(outside))
+    examined.places().of(text, directory).map_or(true, |places| places.iter().any(outside))
 }
 
 /// Variables that move git to another repository, or to other settings.
@@ -105,11 +109,11 @@ pub(super) fn is_place(variable: &str) -> bool {
 
 /// Returns `true` if a command sets such a variable to a place outside of the root: `GIT_DIR=/tmp/x git log`, `export
 /// GIT_DIR=/tmp/x`.
-fn moves_git(seen: &Seen<'_>, part: &Part) -> bool {
+fn moves_git(examined: &ExaminedCall<'_>, part: &Part) -> bool {
     let set = part.assignments().iter().map(|it| (it.name(), it.value().text()));
     let words = part.argv().iter().filter_map(|word| word.split_once('='));
     set.chain(words).filter(|(name, _)| GIT_PLACES.contains(name)).any(|(_, value)| {
         value.starts_with('$') && !value.starts_with("$PWD")
-            || part.directories().iter().any(|it| is_outside(seen, value, it))
+            || part.directories().iter().any(|it| is_outside(examined, value, it))
     })
 }

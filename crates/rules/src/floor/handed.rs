@@ -13,19 +13,19 @@ use crate::calls::texts;
 use crate::folders::sweeps;
 use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::{Effect, Part};
 
 /// The command that may write something protected that another one finds, or finds it and deletes it.
 pub(crate) fn writer(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     view: &CommandView,
     is_protected: impl Fn(&Path) -> bool,
 ) -> Option<usize> {
     let writes = |part: &Part| sweeps::gets_names(part) && may_write(part) || acts(part);
     let part = view.parts().iter().position(writes)?;
     let sweeps = sweeps::of_names(view.parts(), view.commands());
-    let has_some = |sweep: &Sweep| has_protected(seen, sweep, &is_protected);
+    let has_some = |sweep: &Sweep| has_protected(examined, sweep, &is_protected);
     sweeps.iter().any(has_some).then_some(part)
 }
 
@@ -97,26 +97,30 @@ fn is_reader(part: &Part) -> bool {
         })
 }
 
-fn has_protected(seen: &Seen<'_>, sweep: &Sweep, is_protected: &impl Fn(&Path) -> bool) -> bool {
+fn has_protected(
+    examined: &ExaminedCall<'_>,
+    sweep: &Sweep,
+    is_protected: &impl Fn(&Path) -> bool,
+) -> bool {
     let only: Vec<Glob> = sweep.reach.only.iter().map(|it| Glob::new(it)).collect();
     let is_found = |place: &Path| {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         only.is_empty() || only.iter().any(|it| it.matches_folded(&name))
     };
-    let root = seen.places().root();
+    let root = examined.places().root();
     let folders: Vec<PathBuf> = sweep
         .directories
         .iter()
-        .flat_map(|it| seen.places().of(&sweep.folder, it).unwrap_or_default())
+        .flat_map(|it| examined.places().of(&sweep.folder, it).unwrap_or_default())
         .collect();
     let own = |known: &PathBuf| is_found(known) && folders.iter().any(|it| known.starts_with(it));
-    if sweep.reach.hidden && seen.engine.protected.iter().any(own) {
+    if sweep.reach.hidden && examined.engine.protected.iter().any(own) {
         return true;
     }
-    if !seen.places().looks() {
+    if !examined.places().looks() {
         return false;
     }
-    let found = swept::files(std::slice::from_ref(sweep), seen.places());
+    let found = swept::files(std::slice::from_ref(sweep), examined.places());
     let is_outside = || folders.iter().any(|it| !it.starts_with(root));
     found.found.iter().any(|place| is_found(place) && is_protected(place))
         || found.incomplete.is_some() && (is_outside() || !is_ordinary(&sweep.reach.only))

@@ -48,7 +48,7 @@ use crate::calls::left_out;
 use crate::calls::texts;
 use crate::calls::texts::fragments;
 use crate::format::rule_set::RuleSet;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use crate::readings::argument;
 use crate::readings::argument::{Likelihood, Readings};
 use crate::readings::prose;
@@ -64,16 +64,17 @@ use countersign_shell::{
 
 /// Adds the questions of the floor about a call.
 pub(super) fn speak(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     views: &[(Vec<String>, Rc<CommandView>)],
     set: &RuleSet,
     spoke: &mut Vec<Spoke>,
 ) {
     for (_, view) in views {
         for part in 0..view.parts().len() {
-            command(seen, view, part, spoke);
+            command(examined, view, part, spoke);
         }
-        if let Some(part) = handed::writer(seen, view, |place| protected_place(seen, place)) {
+        if let Some(part) = handed::writer(examined, view, |place| protected_place(examined, place))
+        {
             let reason = "writes files that another command finds, and what decides what runs or \
                           what is allowed is among them";
             add(spoke, "floor/protected", reason.to_owned(), Some(view.text_of(part)));
@@ -85,23 +86,24 @@ pub(super) fn speak(
             add(spoke, "floor/protected", reason, Some(view.text.clone()));
         }
     }
-    if seen.call.is_known_to_read() || set.only_reads(&seen.call) {
+    if examined.call.is_known_to_read() || set.only_reads(&examined.call) {
         return;
     }
-    let shell = ShellCall::of(seen, views);
+    let shell = ShellCall::of(examined, views);
     // A field of another tool that a rule judges by commands is one for that rule: the tool may take it for a path.
-    let is_command = |name: &str| seen.shell_field == Some(name);
+    let is_command = |name: &str| examined.shell_field == Some(name);
     let is_for_people = |name: &str| {
         is_command(name)
-            || matches!(prose::role(seen.call.tool, name), TextRole::Prose | TextRole::Content)
+            || matches!(prose::role(examined.call.tool, name), TextRole::Prose | TextRole::Content)
     };
-    if own_program::is_run_by(seen.call.args, is_for_people) {
+    if own_program::is_run_by(examined.call.args, is_for_people) {
         add(spoke, "floor/countersign", OWN_PROGRAM.to_owned(), None);
     }
-    for (name, value) in seen.call.args {
+    for (name, value) in examined.call.args {
         let mut each = |text: &str, role: TextRole| {
-            let is_script = role == TextRole::Named && prose::is_script(name) && script(seen, text);
-            if is_script || protected_text(seen, text, role, shell) {
+            let is_script =
+                role == TextRole::Named && prose::is_script(name) && script(examined, text);
+            if is_script || protected_text(examined, text, role, shell) {
                 let shown = countersign::show::escape(text);
                 let reason = format!(
                     "`{shown}` decides what runs or what is allowed, and the tool may write it"
@@ -112,9 +114,9 @@ pub(super) fn speak(
         if is_target(name) {
             each(name, TextRole::Named);
         }
-        let is_place = shell == ShellCall::Analysed && is_directory(seen, name, value);
+        let is_place = shell == ShellCall::Analysed && is_directory(examined, name, value);
         if !is_place && (!is_command(name) || !value.is_string()) {
-            strings(value, seen.call.tool, prose::role(seen.call.tool, name), &mut each);
+            strings(value, examined.call.tool, prose::role(examined.call.tool, name), &mut each);
         }
     }
 }
@@ -129,9 +131,9 @@ enum ShellCall {
 }
 
 impl ShellCall {
-    fn of(seen: &Seen<'_>, views: &[(Vec<String>, Rc<CommandView>)]) -> Self {
+    fn of(examined: &ExaminedCall<'_>, views: &[(Vec<String>, Rc<CommandView>)]) -> Self {
         let is_judged = |view: &Rc<CommandView>| view.refused.is_none() && !view.parts().is_empty();
-        match seen.shell_field.is_some()
+        match examined.shell_field.is_some()
             && !views.is_empty()
             && views.iter().all(|(_, view)| is_judged(view))
         {
@@ -149,8 +151,8 @@ fn is_target(name: &str) -> bool {
 
 /// Returns `true` if an argument is the one directory in which the commands of a call run, and nothing else: relative names begin
 /// there, and the parts say what is done there.
-fn is_directory(seen: &Seen<'_>, name: &str, value: &Value) -> bool {
-    let given = DIRECTORIES.iter().filter(|it| seen.call.args.contains_key(**it));
+fn is_directory(examined: &ExaminedCall<'_>, name: &str, value: &Value) -> bool {
+    let given = DIRECTORIES.iter().filter(|it| examined.call.args.contains_key(**it));
     DIRECTORIES.contains(&name) && value.is_string() && given.count() == 1
 }
 
@@ -174,18 +176,18 @@ fn add(spoke: &mut Vec<Spoke>, rule: &str, reason: String, part: Option<String>)
     }
 }
 
-fn command(seen: &Seen<'_>, view: &CommandView, number: usize, spoke: &mut Vec<Spoke>) {
+fn command(examined: &ExaminedCall<'_>, view: &CommandView, number: usize, spoke: &mut Vec<Spoke>) {
     let Some(part) = view.parts().get(number) else { return };
     for reason in part.reasons().iter().filter(|reason| reason.is_every_time()) {
         add(spoke, "floor/protected", reason.text().to_owned(), Some(view.text_of(number)));
     }
-    for reason in git_places::reasons(seen, part, only_reads(part)) {
+    for reason in git_places::reasons(examined, part, only_reads(part)) {
         add(spoke, "floor/git", reason.to_owned(), Some(view.text_of(number)));
     }
-    if own_program::runs(seen, view, part, only_reads(part)) {
+    if own_program::runs(examined, view, part, only_reads(part)) {
         add(spoke, "floor/countersign", OWN_PROGRAM.to_owned(), Some(view.text_of(number)));
     }
-    if writes_protected(seen, view, part) {
+    if writes_protected(examined, view, part) {
         let reason = "names what decides what runs or what is allowed".to_owned();
         add(spoke, "floor/protected", reason, Some(view.text_of(number)));
     }
@@ -200,22 +202,22 @@ const OWN_PROGRAM: &str = "`countersign` decides what is allowed, and a person h
 /// when it runs. Names may come from a substitution (`cp a "$(echo .envrc)"`), from a pattern (`rm .env*`), from within a
 /// script (`awk '{ print > ".envrc" }'`, `echo 'touch .envrc' | sh`), and from a pipe (`echo .envrc | xargs rm`). In a
 /// protected folder, every file is one.
-fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
+fn writes_protected(examined: &ExaminedCall<'_>, view: &CommandView, part: &Part) -> bool {
     let written = part.effects().iter().any(|effect| match effect {
-        Effect::Writes(path) => protected_place(seen, path),
+        Effect::Writes(path) => protected_place(examined, path),
         _ => false,
     });
     if written
         || writes_unknown(part)
-        || targets(part).any(|target| leads(seen, target.text(), Some(part)))
-        || targets(part).count() > 0 && makes_repository(seen, part)
+        || targets(part).any(|target| leads(examined, target.text(), Some(part)))
+        || targets(part).count() > 0 && makes_repository(examined, part)
     {
         return true;
     }
     if only_reads(part) {
         return false;
     }
-    let names = |word: &str| leads(seen, word, Some(part));
+    let names = |word: &str| leads(examined, word, Some(part));
     let printed = |word: &Word| {
         let mut commands = word.substitutions().iter().flat_map(Commands::simple_commands);
         let names = |it: &Word| names(it.text());
@@ -223,7 +225,7 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
     };
     let matched = |word: &Word| {
         let mut all = part.directories().iter();
-        word.kind() == WordKind::Glob && all.any(|it| matches_protected(seen, word.text(), it))
+        word.kind() == WordKind::Glob && all.any(|it| matches_protected(examined, word.text(), it))
     };
     let given = |it: &Assignment| {
         let value = it.value();
@@ -231,34 +233,34 @@ fn writes_protected(seen: &Seen<'_>, view: &CommandView, part: &Part) -> bool {
         let leads = || {
             names(value.text())
                 || printed(value)
-                || may_name(seen, part, value)
-                || texts::is_text(value.text()) && tells(seen, part, value.text())
+                || may_name(examined, part, value)
+                || texts::is_text(value.text()) && tells(examined, part, value.text())
         };
         !git_places::is_place(it.name()) && leads()
     };
-    let is_flag = |word: &str| word.starts_with('-') && seen.engine.classifier.is_flag(part, word);
+    let is_flag = |it: &str| it.starts_with('-') && examined.engine.classifier.is_flag(part, it);
     let is_named = |(at, word): (usize, &String)| {
         names(word)
             && !is_flag(word)
-            && !is_input(seen, part, word)
+            && !is_input(examined, part, word)
             && !left_out::is_left_out(part.argv(), at)
     };
+    let expands = |word: &Word| printed(word) || matched(word) || may_name(examined, part, word);
+    let patched = texts::patched(examined.engine, view, part);
+    let obeyed = texts::obeyed(examined.engine, view, part);
     part.argv().iter().enumerate().skip(1).any(is_named)
-        || part
-            .words()
-            .iter()
-            .any(|word| printed(word) || matched(word) || may_name(seen, part, word))
+        || part.words().iter().any(expands)
         || targets(part).any(matched)
         || part.assignments().iter().any(given)
-        || texts::obeyed(seen.engine, view, part).into_iter().any(|text| tells(seen, part, text))
+        || obeyed.into_iter().any(|text| tells(examined, part, text))
         || texts::is_fed(part) && view.parts().iter().any(|from| hands_on(from, &names, &matched))
-        || texts::patched(seen.engine, view, part).iter().any(|name| is_patched(seen, part, name))
+        || patched.iter().any(|name| is_patched(examined, part, name))
         || computed::writes(view, part)
-        || copied::brings(seen, view, part, |place| protected_place(seen, place))
+        || copied::brings(examined, view, part, |place| protected_place(examined, place))
         || configuring::writes(part)
-        || sweeps_all(seen, part)
-        || makes_repository(seen, part)
-        || part.directories().iter().any(|directory| protected_place(seen, directory))
+        || sweeps_all(examined, part)
+        || makes_repository(examined, part)
+        || part.directories().iter().any(|directory| protected_place(examined, directory))
 }
 
 /// Returns `true` if a word of a command, as it is once the shell has put in what it knows, names or matches something protected:
@@ -272,9 +274,9 @@ fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word)
 /// Returns `true` if a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.
 ///
 /// A script may have thousands of words: files are not looked at for each.
-fn tells(seen: &Seen<'_>, part: &Part, text: &str) -> bool {
+fn tells(examined: &ExaminedCall<'_>, part: &Part, text: &str) -> bool {
     let is_place = |directory: &PathBuf, word: &str| {
-        protected_place(seen, &lexically_normal(&directory.join(word)))
+        protected_place(examined, &lexically_normal(&directory.join(word)))
     };
     let mentioned = |word: &str| part.directories().iter().any(|it| is_place(it, word));
     let unquoted = texts::unquoted(text);
@@ -332,7 +334,7 @@ fn writes_unknown(part: &Part) -> bool {
 }
 
 /// Returns `true` if a word that is known in parts may name something protected: `.cl${x}aude`.
-fn may_name(seen: &Seen<'_>, part: &Part, word: &Word) -> bool {
+fn may_name(examined: &ExaminedCall<'_>, part: &Part, word: &Word) -> bool {
     let Some(pattern) = texts::as_pattern(word) else { return false };
     let own = |known: &PathBuf| {
         let fits_all = |directory: &PathBuf| {
@@ -347,19 +349,19 @@ fn may_name(seen: &Seen<'_>, part: &Part, word: &Word) -> bool {
         part.directories().iter().any(fits_all)
     };
     word::readings(&pattern).iter().any(|form| may_be_protected(form))
-        || seen.engine.protected.iter().any(own)
+        || examined.engine.protected.iter().any(own)
 }
 
 /// Returns `true` if a patch of this file, in the folder that a command works in or names, changes something protected.
-fn is_patched(seen: &Seen<'_>, part: &Part, name: &str) -> bool {
-    let below = |folder: &str| leads(seen, &format!("{folder}/{name}"), Some(part));
-    leads(seen, name, Some(part))
+fn is_patched(examined: &ExaminedCall<'_>, part: &Part, name: &str) -> bool {
+    let below = |folder: &str| leads(examined, &format!("{folder}/{name}"), Some(part));
+    leads(examined, name, Some(part))
         || part.argv().iter().skip(1).flat_map(|it| word::readings(it)).any(|it| below(&it))
 }
 
 /// Returns `true` if a command goes through all that is below a folder around the workspace, and with it through the
 /// workspace.
-fn sweeps_all(seen: &Seen<'_>, part: &Part) -> bool {
+fn sweeps_all(examined: &ExaminedCall<'_>, part: &Part) -> bool {
     let name = part.program_name();
     let words = part.argv().get(1..).unwrap_or_default();
     let deep = |word: &String| {
@@ -371,54 +373,59 @@ fn sweeps_all(seen: &Seen<'_>, part: &Part) -> bool {
         "rm" | "trash" | "shred" if name != "rm" || words.iter().any(deep) => {
             // What another command finds is looked up as such.
             let is_found = texts::is_fed(part);
-            return words.iter().any(|word| is_around(seen, part, word))
-                || !is_found && words.iter().any(|word| is_at_or_around(seen, part, word))
+            return words.iter().any(|word| is_around(examined, part, word))
+                || !is_found && words.iter().any(|word| is_at_or_around(examined, part, word))
                 || !is_found && part.words().iter().any(computed::is_printed_place);
         }
         "cp" | "chmod" | "chown" | "chgrp" | "rsync" | "scp" | "setfacl" => words.iter().any(deep),
         "tar" | "bsdtar" | "unzip" | "7z" | "cpio" => true,
         // The last word of `mv` is where it writes.
-        "mv" => return words.iter().rev().skip(1).any(|word| is_around(seen, part, word)),
+        "mv" => return words.iter().rev().skip(1).any(|word| is_around(examined, part, word)),
         "find" | "gfind" | "bfs" => words.iter().any(|word| word == "-delete"),
         _ => false,
     };
-    is_deep && words.iter().any(|word| is_around(seen, part, word))
+    is_deep && words.iter().any(|word| is_around(examined, part, word))
 }
 
 /// Returns `true` if a word names a folder that the workspace is below.
-fn is_around(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    let root = seen.places().root();
-    names_any(seen, part, word, |place| root != place && root.starts_with(place))
+fn is_around(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
+    let root = examined.places().root();
+    names_any(examined, part, word, |place| root != place && root.starts_with(place))
 }
 
 /// Returns `true` if a word names the workspace, or a folder that it is below.
-fn is_at_or_around(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    names_any(seen, part, word, |place| seen.places().root().starts_with(place))
+fn is_at_or_around(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
+    names_any(examined, part, word, |place| examined.places().root().starts_with(place))
 }
 
-fn names_any(seen: &Seen<'_>, part: &Part, word: &str, is_one: impl Fn(&PathBuf) -> bool) -> bool {
+fn names_any(
+    examined: &ExaminedCall<'_>,
+    part: &Part,
+    word: &str,
+    is_one: impl Fn(&PathBuf) -> bool,
+) -> bool {
     part.directories().iter().any(|directory| {
         word::readings(word).iter().any(|it| {
-            seen.places().of(it, directory).is_ok_and(|places| places.iter().any(&is_one))
+            examined.places().of(it, directory).is_ok_and(|places| places.iter().any(&is_one))
         })
     })
 }
 
 /// Returns `true` if a script that a tool is given names something protected.
-fn script(seen: &Seen<'_>, text: &str) -> bool {
+fn script(examined: &ExaminedCall<'_>, text: &str) -> bool {
     let mentioned = |word: &str| {
-        let is_place = |it: &PathBuf| protected_place(seen, &lexically_normal(&it.join(word)));
-        seen.directories().iter().any(is_place)
+        let is_place = |it: &PathBuf| protected_place(examined, &lexically_normal(&it.join(word)));
+        examined.directories().iter().any(is_place)
     };
     fragments(text).any(mentioned)
 }
 
 /// Returns `true` if the table says that a command without reasons only reads the file that a word names.
-fn is_input(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
+fn is_input(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
     if !part.reasons().iter().all(Reason::is_about_reach) || part.shares_operands() {
         return false;
     }
-    let Ok(places) = seen.places().of(word, part.directory()) else { return false };
+    let Ok(places) = examined.places().of(word, part.directory()) else { return false };
     let reads = |place: &PathBuf| {
         part.effects()
             .iter()
@@ -442,18 +449,23 @@ fn strings(value: &Value, tool: &str, role: TextRole, each: &mut impl FnMut(&str
 
 /// Returns `true` if a pattern matches something protected in a directory, says as much of a protected name as to mean it, or matches
 /// too much to tell.
-fn matches_protected(seen: &Seen<'_>, pattern: &str, directory: &Path) -> bool {
+fn matches_protected(examined: &ExaminedCall<'_>, pattern: &str, directory: &Path) -> bool {
     // A pattern may match a link to something protected, whatever the link is called.
     let leads = |place: &PathBuf| {
-        let places = seen.places().of(&place.to_string_lossy(), directory);
-        places.iter().flatten().chain([place]).any(|it| protected_place(seen, it))
+        let places = examined.places().of(&place.to_string_lossy(), directory);
+        places.iter().flatten().chain([place]).any(|it| protected_place(examined, it))
     };
-    let found = seen.engine.classifier.matches(pattern, directory);
+    let found = examined.engine.classifier.matches(pattern, directory);
     may_be_protected(pattern) || found.is_none_or(|all| all.iter().any(leads))
 }
 
 /// Returns `true` if a text of the arguments is the path of something protected, in any reading that a tool may make.
-fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall) -> bool {
+fn protected_text(
+    examined: &ExaminedCall<'_>,
+    text: &str,
+    role: TextRole,
+    shell: ShellCall,
+) -> bool {
     if text.is_empty() {
         return false;
     }
@@ -461,13 +473,13 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall)
     let is_words = || role == TextRole::Prose && text.trim().contains(char::is_whitespace);
     if shell == ShellCall::Analysed
         && (!argument::is_path_like(text) || is_words())
-        && is_in_protected(seen)
+        && is_in_protected(examined)
     {
         return is_protected(Path::new(text));
     }
     let may_be_pattern = role == TextRole::Named && text.contains(['*', '?', '[']);
     if argument::is_plain(text) && !may_be_pattern {
-        return leads(seen, text, None);
+        return leads(examined, text, None);
     }
     let Readings { all, is_address, is_cut, .. } = argument::readings(text, role);
     if is_cut {
@@ -488,26 +500,29 @@ fn protected_text(seen: &Seen<'_>, text: &str, role: TextRole, shell: ShellCall)
         let matched = || {
             reading.is_pattern
                 && role == TextRole::Named
-                && seen.directories().iter().any(|it| matches_protected(seen, &reading.text, it))
+                && examined
+                    .directories()
+                    .iter()
+                    .any(|it| matches_protected(examined, &reading.text, it))
         };
-        !is_no_path && (leads(seen, &reading.text, None) || matched())
+        !is_no_path && (leads(examined, &reading.text, None) || matched())
     })
 }
 
 /// Returns `true` if a directory that a call may begin in is protected, so that each name in it is.
-fn is_in_protected(seen: &Seen<'_>) -> bool {
-    seen.directories().iter().any(|directory| protected_place(seen, directory))
+fn is_in_protected(examined: &ExaminedCall<'_>) -> bool {
+    examined.directories().iter().any(|directory| protected_place(examined, directory))
 }
 
 /// Returns `true` if a text is the path of something protected: as it is written, behind an option or `=`, and as it is
 /// resolved. Words of a command are relative to the directories that it may run in.
-fn leads(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
+fn leads(examined: &ExaminedCall<'_>, text: &str, part: Option<&Part>) -> bool {
     match part {
-        None => leads_from(seen, text, None),
+        None => leads_from(examined, text, None),
         Some(_) => word::any_reading(text, |text| {
             // What is packed has the name without the ending, once it is unpacked.
             let packed = PACKED.iter().find_map(|ending| text.strip_suffix(ending));
-            std::iter::once(text).chain(packed).any(|text| leads_from(seen, text, part))
+            std::iter::once(text).chain(packed).any(|text| leads_from(examined, text, part))
         }),
     }
 }
@@ -515,14 +530,14 @@ fn leads(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
 const PACKED: &[&str] =
     &[".gz", ".xz", ".bz2", ".zst", ".lz4", ".lzma", ".br", ".Z", ".orig", ".rej"];
 
-fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
+fn leads_from(examined: &ExaminedCall<'_>, text: &str, part: Option<&Part>) -> bool {
     if text.is_empty() || text.contains('\0') {
         return false;
     }
     let path = Path::new(text);
     // The names above the root are not the agent's choice: a workspace may be below a folder of that name.
     let inner = match path.is_absolute() {
-        true => inside(path, seen.places().root()).unwrap_or(path),
+        true => inside(path, examined.places().root()).unwrap_or(path),
         false => path,
     };
     let names_one = is_protected(inner);
@@ -530,12 +545,12 @@ fn leads_from(seen: &Seen<'_>, text: &str, part: Option<&Part>) -> bool {
     if names_one && !may_be_free || is_head(inner) {
         return true;
     }
-    if !seen.places().looks() && seen.engine.protected.is_empty() {
-        return names_one && !(part.is_none() && is_plan(seen, &lexically_normal(path)));
+    if !examined.places().looks() && examined.engine.protected.is_empty() {
+        return names_one && !(part.is_none() && is_plan(examined, &lexically_normal(path)));
     }
-    let directories = part.map_or_else(|| seen.directories(), Part::directories);
-    directories.iter().any(|directory| match seen.places().of(text, directory) {
-        Ok(places) => places.iter().any(|place| protected_place(seen, place)),
+    let directories = part.map_or_else(|| examined.directories(), Part::directories);
+    directories.iter().any(|directory| match examined.places().of(text, directory) {
+        Ok(places) => places.iter().any(|place| protected_place(examined, place)),
         Err(_) => names_one,
     })
 }
@@ -550,22 +565,22 @@ const PLANS: &str = ".claude/plans/";
 
 /// Returns `true` if a place is a plan of Claude Code, which the call changes with a tool of that client. A plan is
 /// shown to a person before it is followed.
-fn is_plan(seen: &Seen<'_>, place: &Path) -> bool {
-    let edits = matches!(seen.call.tool, "write_file" | "edit_file")
-        && seen.call.toolset_as_set() == Some("claude");
-    let home = seen.places().home().filter(|_| edits);
+fn is_plan(examined: &ExaminedCall<'_>, place: &Path) -> bool {
+    let edits = matches!(examined.call.tool, "write_file" | "edit_file")
+        && examined.call.toolset_as_set() == Some("claude");
+    let home = examined.places().home().filter(|_| edits);
     let inner = home.and_then(|home| inside(place, home)?.to_str()?.strip_prefix(PLANS));
     inner.is_some_and(|name| name.ends_with(".md") && !name.contains(is_separator))
 }
 
 /// Returns `true` if a command names a file `HEAD` below the root, by which git takes the folder for a repository: also
 /// as `HEAD` behind a `cd`. Behind `git`, and in a request, it is a revision.
-fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
+fn makes_repository(examined: &ExaminedCall<'_>, part: &Part) -> bool {
     let sends = |it: &Effect| matches!(it, Effect::Sends(_) | Effect::Queries(_));
     if part.program_name() == "git" || part.effects().iter().any(sends) {
         return false;
     }
-    let is_inner = |directory: &PathBuf| directory != seen.places().root();
+    let is_inner = |directory: &PathBuf| directory != examined.places().root();
     let words = part.argv().iter().skip(1).map(String::as_str);
     let mut all = words.chain(targets(part).map(Word::text));
     part.directories().iter().any(is_inner)
@@ -573,14 +588,14 @@ fn makes_repository(seen: &Seen<'_>, part: &Part) -> bool {
 }
 
 /// Returns `true` if a place is protected, by the names on its way or as one that the user has named.
-fn protected_place(seen: &Seen<'_>, place: &Path) -> bool {
-    let root = seen.places().root();
-    let is_plan = is_plan(seen, place);
+fn protected_place(examined: &ExaminedCall<'_>, place: &Path) -> bool {
+    let root = examined.places().root();
+    let is_plan = is_plan(examined, place);
     let by_name = is_protected(inside(place, root).unwrap_or(place))
-        && seen.own_worktree(place).is_none_or(is_protected)
+        && examined.own_worktree(place).is_none_or(is_protected)
         && !is_plan;
     by_name
-        || seen.engine.protected.iter().any(|known| {
+        || examined.engine.protected.iter().any(|known| {
             // The folder of all settings of the client is among these.
             place.starts_with(known) && !(is_plan && known.ends_with(".claude"))
                 || (known.starts_with(place) && place != root && !root.starts_with(place))

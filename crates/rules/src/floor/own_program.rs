@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::calls::command::CommandView;
 use crate::calls::texts;
 use crate::calls::texts::{UNKNOWN, with_unknown};
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{is_executable, program_name};
 use countersign_shell::protected::{fits, plain};
 use countersign_shell::{Effect, Part};
@@ -32,7 +32,12 @@ const NAMERS: &[&str] = &["alias", "hash", "parallel", "sem", "xargs", "gxargs"]
 const COPIES: &[&str] = &["cp", "gcp", "install", "ln", "mv", "rsync", "scp"];
 
 /// Returns `true` if a command may run the program for more than reading its rules or its help.
-pub(crate) fn runs(seen: &Seen<'_>, view: &CommandView, part: &Part, only_reads: bool) -> bool {
+pub(crate) fn runs(
+    examined: &ExaminedCall<'_>,
+    view: &CommandView,
+    part: &Part,
+    only_reads: bool,
+) -> bool {
     let Some((program, words)) = part.argv().split_first() else { return false };
     if is_name(program) {
         return decides(words);
@@ -58,15 +63,15 @@ pub(crate) fn runs(seen: &Seen<'_>, view: &CommandView, part: &Part, only_reads:
         }
         names_it(word) && is_command(after(at), is_name(word))
             || NAMERS.contains(&name) && is_name(value)
-            || COPIES.contains(&name) && is_name(word) && is_program_file(seen, part, word)
+            || COPIES.contains(&name) && is_name(word) && is_program_file(examined, part, word)
     };
     part.argv().iter().any(|word| may_name_it(word)) && words.iter().enumerate().any(named)
-        || hidden(seen, view, part).any(|text| mentions(&text))
+        || hidden(examined, view, part).any(|text| mentions(&text))
 }
 
 /// The texts of a command that it may run.
 fn hidden<'t>(
-    seen: &'t Seen<'_>,
+    examined: &'t ExaminedCall<'_>,
     view: &'t CommandView,
     part: &'t Part,
 ) -> impl Iterator<Item = Cow<'t, str>> {
@@ -80,7 +85,7 @@ fn hidden<'t>(
     let own = (is_git || part.effects().iter().any(runs)).then_some(part.argv());
     let own = own.into_iter().flatten().map(String::as_str);
     let given = part.assignments().iter().map(|it| it.value().text());
-    let all = texts::obeyed(seen.engine, view, part).into_iter().chain(own).chain(given);
+    let all = texts::obeyed(examined.engine, view, part).into_iter().chain(own).chain(given);
     all.map(Cow::Borrowed)
 }
 
@@ -202,10 +207,10 @@ fn is_command<W: AsRef<str>>(words: &[W], is_named: bool) -> bool {
 }
 
 /// Returns `true` if a word names a file of the program.
-fn is_program_file(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    seen.places().looks()
+fn is_program_file(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
+    examined.places().looks()
         && part.directories().iter().any(|directory| {
-            let places = seen.places().of(word, directory).unwrap_or_default();
+            let places = examined.places().of(word, directory).unwrap_or_default();
             places.iter().any(|place| is_executable(place))
         })
 }

@@ -218,9 +218,9 @@ impl RuleFile {
     }
 
     fn unique(&self, source: &mut Source) {
-        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut examined: HashMap<&str, usize> = HashMap::new();
         for rule in &self.rules {
-            if let Some(line) = seen.insert(&rule.id, rule.line) {
+            if let Some(line) = examined.insert(&rule.id, rule.line) {
                 source.problem(
                     &rule.span,
                     format!("the rule on line {line} has the id `{}`, too", rule.id),

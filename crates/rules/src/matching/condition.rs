@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Number, Value};
 
+use super::examined_call::{ExaminedCall, Sight, TextPlaces};
 use super::host::HostPattern;
 use super::origins::OriginTest;
-use super::seen::{Seen, Sight, TextPlaces};
 use crate::calls::classes::Classes;
 use crate::calls::command::CommandView;
 use crate::calls::glob::{Glob, MAX_TEXT, PathGlob};
@@ -137,16 +137,16 @@ impl Condition {
     }
 
     /// Decides whether the condition holds for a call.
-    pub(crate) fn holds(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
+    pub(crate) fn holds(&self, examined: &ExaminedCall<'_>, reading: Reading) -> Truth {
         let path = match &self.field {
-            FieldPath::AnyPath => return self.any_path(seen, reading),
+            FieldPath::AnyPath => return self.any_path(examined, reading),
             FieldPath::Run => &Vec::new(),
             FieldPath::Named(path) => path,
         };
         if let Test::Origin(test) = &self.test {
-            return test.holds(path, seen);
+            return test.holds(path, examined);
         }
-        let value = seen.field(path).filter(|value| !value.is_null());
+        let value = examined.field(path).filter(|value| !value.is_null());
         match (&self.test, value) {
             (Test::Exists(wanted), value) => Truth::of(value.is_some() == *wanted),
             (_, None) => Truth::Unknown("is missing"),
@@ -154,9 +154,9 @@ impl Condition {
                 if items.is_empty() {
                     return Truth::Unknown("is an empty list");
                 }
-                reading.over(items.iter().map(|item| one(test, item, seen, reading)))
+                reading.over(items.iter().map(|item| one(test, item, examined, reading)))
             }
-            (test, Some(value)) => one(test, value, seen, reading),
+            (test, Some(value)) => one(test, value, examined, reading),
         }
     }
 
@@ -165,12 +165,12 @@ impl Condition {
         &self,
         view: &CommandView,
         part: usize,
-        seen: &Seen<'_>,
+        examined: &ExaminedCall<'_>,
         reading: Reading,
     ) -> Truth {
         match &self.test {
             Test::Runs(patterns) => Truth::any(
-                patterns.iter().map(|words| view.runs(part, words, seen.engine, reading)),
+                patterns.iter().map(|words| view.runs(part, words, examined.engine, reading)),
             ),
             Test::Is(classes) => view.is(part, *classes, reading),
             Test::Words(globs) => view.words(part, globs, reading),
@@ -178,8 +178,8 @@ impl Condition {
         }
     }
 
-    fn any_path(&self, seen: &Seen<'_>, reading: Reading) -> Truth {
-        paths(&self.test, seen.any_paths(), seen, reading)
+    fn any_path(&self, examined: &ExaminedCall<'_>, reading: Reading) -> Truth {
+        paths(&self.test, examined.any_paths(), examined, reading)
     }
 }
 
@@ -188,7 +188,7 @@ impl Condition {
 pub(crate) fn excepting<'r>(
     exceptions: &'r [Vec<Condition>],
     finding: &[Condition],
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
 ) -> Option<&'r Condition> {
     let of_all = |it: &&Condition| it.field == FieldPath::AnyPath;
     let only = |exception: &'r Vec<Condition>| match exception.as_slice() {
@@ -200,21 +200,27 @@ pub(crate) fn excepting<'r>(
     let is_found = |text: &&TextPlaces| {
         let one = std::slice::from_ref(*text);
         let mut finding = finding.iter().filter(of_all);
-        finding.any(|it| paths(&it.test, one, seen, Reading::Strict) != Truth::No)
+        finding.any(|it| paths(&it.test, one, examined, Reading::Strict) != Truth::No)
     };
-    let found: Vec<_> = seen.any_paths().iter().filter(is_found).collect();
+    let found: Vec<_> = examined.any_paths().iter().filter(is_found).collect();
     let holds = |exception: &&Condition| {
-        let one = |it: &&TextPlaces| one_text(&exception.test, it, seen, Reading::Allowing);
+        let one = |it: &&TextPlaces| one_text(&exception.test, it, examined, Reading::Allowing);
         !found.is_empty() && found.iter().all(|it| one(it) == Truth::Yes)
     };
     exceptions.find(holds)
 }
 
 /// Decides whether a test of paths holds for one reading of a text, whatever that reading is worth.
-fn one_text(test: &Test, text: &TextPlaces, seen: &Seen<'_>, reading: Reading) -> Truth {
+fn one_text(
+    test: &Test,
+    text: &TextPlaces,
+    examined: &ExaminedCall<'_>,
+    reading: Reading,
+) -> Truth {
     match &text.places {
         Ok(places) => {
-            let each = places.iter().map(|place| at(test, place, seen, reading, text.is_pattern));
+            let each =
+                places.iter().map(|place| at(test, place, examined, reading, text.is_pattern));
             reading.over(each)
         }
         Err(why) => Truth::Unknown(why),
@@ -225,8 +231,8 @@ fn one_text(test: &Test, text: &TextPlaces, seen: &Seen<'_>, reading: Reading) -
 ///
 /// A rule that allows has to match every reading that a consumer may make. A strict one speaks about one that is certain,
 /// and asks about one that is only possible (rule X2).
-fn paths(test: &Test, all: &[TextPlaces], seen: &Seen<'_>, reading: Reading) -> Truth {
-    let holds = |it: &TextPlaces| one_text(test, it, seen, reading);
+fn paths(test: &Test, all: &[TextPlaces], examined: &ExaminedCall<'_>, reading: Reading) -> Truth {
+    let holds = |it: &TextPlaces| one_text(test, it, examined, reading);
     if reading.allows() {
         let counts =
             |it: &&TextPlaces| it.sight != Sight::Strict && it.likelihood != Likelihood::Loose;
@@ -247,7 +253,7 @@ fn paths(test: &Test, all: &[TextPlaces], seen: &Seen<'_>, reading: Reading) -> 
     }))
 }
 
-fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Truth {
+fn one(test: &Test, value: &Value, examined: &ExaminedCall<'_>, reading: Reading) -> Truth {
     match test {
         Test::OneOf(wanted) => equal(wanted, value),
         Test::Range(range) => match value {
@@ -257,12 +263,12 @@ fn one(test: &Test, value: &Value, seen: &Seen<'_>, reading: Reading) -> Truth {
         Test::Exists(_) => Truth::Yes,
         _ => match value.as_str() {
             None => Truth::Unknown("is no text"),
-            Some(text) => in_text(test, text, seen, reading),
+            Some(text) => in_text(test, text, examined, reading),
         },
     }
 }
 
-fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth {
+fn in_text(test: &Test, text: &str, examined: &ExaminedCall<'_>, reading: Reading) -> Truth {
     if text.len() > MAX_TEXT {
         return Truth::Unknown("is too long");
     }
@@ -273,31 +279,43 @@ fn in_text(test: &Test, text: &str, seen: &Seen<'_>, reading: Reading) -> Truth 
         }
         _ if text.is_empty() => Truth::Unknown("is empty"),
         // A rule that names the argument says that it is a path.
-        _ => seen.with_readings(text, |all| paths(test, all, seen, reading)),
+        _ => examined.with_readings(text, |all| paths(test, all, examined, reading)),
     }
 }
 
 /// Tests one place that a path may stand for. One in another working tree of the project is also the place in the root
 /// that it stands for.
-fn at(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
-    let found = at_place(test, place, seen, reading, is_glob);
+fn at(
+    test: &Test,
+    place: &Path,
+    examined: &ExaminedCall<'_>,
+    reading: Reading,
+    is_glob: bool,
+) -> Truth {
+    let found = at_place(test, place, examined, reading, is_glob);
     // `outside` holds for what is in neither.
     let settled = if matches!(test, Test::Outside(_)) { Truth::No } else { Truth::Yes };
     if found == settled {
         return found;
     }
-    let stands_for = seen.in_root(place, reading.allows() && settled == Truth::Yes);
-    match stands_for.map(|it| at_place(test, &it, seen, reading, is_glob)) {
+    let stands_for = examined.in_root(place, reading.allows() && settled == Truth::Yes);
+    match stands_for.map(|it| at_place(test, &it, examined, reading, is_glob)) {
         Some(other) if other == settled || !matches!(found, Truth::Unknown(_)) => other,
         _ => found,
     }
 }
 
-fn at_place(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glob: bool) -> Truth {
+fn at_place(
+    test: &Test,
+    place: &Path,
+    examined: &ExaminedCall<'_>,
+    reading: Reading,
+    is_glob: bool,
+) -> Truth {
     let inside = |targets: &[String], reading: Reading| {
         let mut known = true;
         let found = targets.iter().any(|target| {
-            let target = seen.target(target);
+            let target = examined.target(target);
             known &= target.is_some();
             target.is_some_and(|target| is_below(place, &target, reading))
         });
@@ -318,7 +336,7 @@ fn at_place(test: &Test, place: &Path, seen: &Seen<'_>, reading: Reading, is_glo
         },
         Test::Path(globs) => Truth::any(globs.iter().map(|glob| {
             let folded = !reading.allows();
-            match glob.matches(place, seen.places(), folded, is_glob) {
+            match glob.matches(place, examined.places(), folded, is_glob) {
                 Some(holds) => Truth::of(holds),
                 None => Truth::Unknown("may match, depending on the files there"),
             }

@@ -13,7 +13,7 @@
 
 use serde_json::Value;
 
-use super::seen::Seen;
+use super::examined_call::ExaminedCall;
 use crate::calls::truth::Truth;
 
 /// The reason why a condition has no answer.
@@ -43,12 +43,12 @@ impl OriginTest {
     }
 
     /// Decides whether the test holds for a field of the call; tests of what was read are about no field.
-    pub(super) fn holds(&self, field: &[String], seen: &Seen<'_>) -> Truth {
-        let origin = seen.call.origin.as_ref().filter(|it| it.is_recorded());
+    pub(super) fn holds(&self, field: &[String], examined: &ExaminedCall<'_>) -> Truth {
+        let origin = examined.call.origin.as_ref().filter(|it| it.is_recorded());
         let is_of_run = matches!(self, Self::HasRead(_) | Self::HasNotRead(_));
-        let value = seen.field(field).filter(|value| !value.is_null());
+        let value = examined.field(field).filter(|value| !value.is_null());
         if value.is_none() && !is_of_run {
-            let is_known = field.first().is_some_and(|name| seen.call.has_optional(name));
+            let is_known = field.first().is_some_and(|name| examined.call.has_optional(name));
             return match is_known {
                 true => Truth::of(matches!(self, Self::NamedBy(_))),
                 false => Truth::Unknown("is missing"),
@@ -71,13 +71,13 @@ impl OriginTest {
     }
 
     /// The reason why a rule with this test speaks, in words for people; `None` for a test of a rule that allows.
-    pub(crate) fn why(&self, field: &[String], seen: &Seen<'_>) -> Option<String> {
-        let origin = seen.call.origin.as_ref()?;
+    pub(crate) fn why(&self, field: &[String], examined: &ExaminedCall<'_>) -> Option<String> {
+        let origin = examined.call.origin.as_ref()?;
         let name = field.join(".");
         match self {
             Self::NotNamedBy(sources) => {
                 let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-                Some(origin.why(&name, &sources, seen.field(field).unwrap_or(&Value::Null)))
+                Some(origin.why(&name, &sources, examined.field(field).unwrap_or(&Value::Null)))
             }
             Self::Carries(_) => {
                 Some(format!("`{name}` passes on what stands only in text of strangers"))

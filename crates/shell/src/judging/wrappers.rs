@@ -49,6 +49,12 @@ impl Simple<'_> {
         let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
             (Kind::RunEach, _) => "{}",
             (_, Some(replaced)) => replaced,
+            // Each word that is read from the input is a path: one or more of them stand behind the words of the command.
+            (Kind::RunAppended, None) if self.input == Lines::Words => {
+                let paths = words.last().map(|last| std::iter::repeat_n(found_path("x", last), 2));
+                let words = words.iter().cloned().chain(paths.into_iter().flatten());
+                return self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
+            }
             (_, None) => return self.inner(judging, name, kind, words, left),
         };
         if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
@@ -68,7 +74,7 @@ impl Simple<'_> {
             self.ask(format!("`{replaced}` becomes a part of a word"));
         }
         let path = |word: &Word| match whole(word) {
-            true => Word { text: "./x".to_owned(), found: true, ..word.clone() },
+            true => found_path("./x", word),
             false => word.clone(),
         };
         // `-exec x {} +` hands over as many as there are: a second path may be an output.
@@ -144,8 +150,8 @@ impl Simple<'_> {
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
     pub(crate) fn appended(&mut self, name: &str, entry: &ProgramEntry) {
-        if self.input == Lines::Words && reads_names(name, self.words) {
-            // The files that were looked at have to be those that are read.
+        if self.input == Lines::Words {
+            // They were judged with the words. The files that were looked at have to be those that are read.
             self.script = true;
             return;
         }
@@ -256,27 +262,7 @@ fn gives_whole_lines(words: &[Word]) -> bool {
     words.first().is_some_and(|word| word.text == "xargs") && own.all(is_plain)
 }
 
-/// Returns `true` if what is appended to a command can only be the names of files that it reads.
-fn reads_names(name: &str, words: &[Word]) -> bool {
-    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
-    let Some(texts) = texts else { return false };
-    let is_option = |text: &&str| text.starts_with('-');
-    match (name, texts.as_slice()) {
-        ("cat" | "head" | "tail" | "nl" | "wc", [_, rest @ ..]) => {
-            rest.iter().all(|text| is_option(text) || text.chars().all(|c| c.is_ascii_digit()))
-        }
-        // The pattern is there, so that no name takes its place.
-        ("grep" | "rg", [_, rest @ ..]) => {
-            let has_value = |text: &&&str| is_option(text) && !SIMPLE.contains(text);
-            rest.iter().any(|text| !is_option(text)) && !rest.iter().any(|text| has_value(&text))
-        }
-        ("sed", [_, "-n", script]) => !is_option(script),
-        _ => false,
-    }
+/// A path that another program puts into the words of a command.
+fn found_path(text: &str, beside: &Word) -> Word {
+    Word { found: true, span: beside.span.clone(), ..Word::synthetic(text) }
 }
-
-/// Options of `grep` and `rg` that have no value.
-const SIMPLE: &[&str] = &[
-    "-n", "-l", "-i", "-c", "-H", "-h", "-w", "-o", "-F", "-E", "-nH", "-Hn", "-in", "-ni", "-il",
-    "-li", "-nE", "-En", "-nw", "-lF", "-nF", "-hn", "-nh", "-lE", "-lw", "-s", "-q",
-];

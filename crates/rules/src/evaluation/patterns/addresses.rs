@@ -4,7 +4,7 @@
 //! address, and the class says so.
 
 use super::commands::{CommandClass, CommandClasses, is_bare, with};
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use crate::readings::tools;
 use countersign::decision::GrantPattern;
 use countersign_shell::{Effect, Part, Word};
@@ -16,16 +16,16 @@ const CARRIES: &str = "addresses can carry text out";
 const BESIDE: &[&str] = &["prompt", "format", "timeout", "max_length", "start_index", "raw"];
 
 /// Whether the tool is one of a coding agent's own.
-pub(super) fn is_of_client(seen: &Seen<'_>) -> bool {
-    seen.call.toolset_as_set().is_some_and(tools::is_of_client)
+pub(super) fn is_of_client(examined: &ExaminedCall<'_>) -> bool {
+    examined.call.toolset_as_set().is_some_and(tools::is_of_client)
 }
 
 /// The class of a coding agent's own tool that fetches an address.
-pub(super) fn of_fetch(seen: &Seen<'_>) -> Option<GrantPattern> {
-    let args = seen.call.args;
-    let is_own = seen.call.source.is_none() || is_of_client(seen);
+pub(super) fn of_fetch(examined: &ExaminedCall<'_>) -> Option<GrantPattern> {
+    let args = examined.call.args;
+    let is_own = examined.call.source.is_none() || is_of_client(examined);
     let is_known = args.keys().all(|name| name == "url" || BESIDE.contains(&name.as_str()));
-    if seen.call.tool != "fetch" || !is_own || !is_known {
+    if examined.call.tool != "fetch" || !is_own || !is_known {
         return None;
     }
     let place = scheme_and_host(args.get("url")?.as_str()?)?;
@@ -66,15 +66,15 @@ const FLAGS: &[&str] = &[
 ];
 
 /// The class of `curl` with addresses of one host.
-pub(super) fn of_curl(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
+pub(super) fn of_curl(examined: &ExaminedCall<'_>, part: &Part) -> Option<CommandClasses> {
     let is_known = part.program() == Some("curl") && part.written_program() == "curl";
     let only_sends = part.effects().iter().all(|it| match it {
         Effect::Sends(_) => true,
         Effect::Writes(path) => path.as_os_str() == "/dev/null",
         _ => false,
     });
-    let is_installed = seen.engine.classifier.is_installed("curl");
-    if !is_known || !only_sends || !is_installed || !is_bare(seen, part) {
+    let is_installed = examined.engine.classifier.is_installed("curl");
+    if !is_known || !only_sends || !is_installed || !is_bare(examined, part) {
         return None;
     }
     let mut words = part.words().iter().skip(1).map(Word::literal);

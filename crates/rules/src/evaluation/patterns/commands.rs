@@ -1,6 +1,6 @@
 //! What the classes of commands have in common: how a command has to be written, and what a class says.
 
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::{Part, RedirectionTarget, Stage, Word};
 
 /// A class of commands, before it is one of calls.
@@ -27,8 +27,8 @@ impl CommandClasses {
 
 /// Whether a command stands alone: nothing runs it, sets variables for it, or takes its output elsewhere, and it works in
 /// the workspace.
-pub(super) fn is_bare(seen: &Seen<'_>, part: &Part) -> bool {
-    let root = seen.places().root();
+pub(super) fn is_bare(examined: &ExaminedCall<'_>, part: &Part) -> bool {
+    let root = examined.places().root();
     let directories = part.directories();
     part.assignments().is_empty()
         && part.wrapped_by().is_none()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign::decision::GrantPattern;
 
 /// The parts of the names of tools that change one file.
@@ -100,25 +100,26 @@ impl<'a> ChangedFiles<'a> {
 }
 
 /// The place of a plain file, below the root.
-fn inner_place(seen: &Seen<'_>, path: &str) -> Option<PathBuf> {
-    let [directory] = seen.directories() else { return None };
-    if !seen.engine.classifier.is_plain_file(path, directory) {
+fn inner_place(examined: &ExaminedCall<'_>, path: &str) -> Option<PathBuf> {
+    let [directory] = examined.directories() else { return None };
+    if !examined.engine.classifier.is_plain_file(path, directory) {
         return None;
     }
     // The first place is the written one. Where links and `..` lead to two others, no class is offered.
-    let places = seen.places_of(path).ok()?;
+    let places = examined.places_of(path).ok()?;
     let place = places.last().filter(|_| places.len() <= 2)?;
-    place.strip_prefix(seen.places().root()).ok().map(Path::to_owned)
+    place.strip_prefix(examined.places().root()).ok().map(Path::to_owned)
 }
 
 /// The classes of a tool that changes files: by the file, if it is one, and by their folder, if it is one and not the root.
-pub(super) fn of_file(seen: &Seen<'_>) -> Vec<GrantPattern> {
-    let has = |parts: &[&str]| parts.iter().any(|part| contains(seen.call.tool, part));
+pub(super) fn of_file(examined: &ExaminedCall<'_>) -> Vec<GrantPattern> {
+    let has = |parts: &[&str]| parts.iter().any(|part| contains(examined.call.tool, part));
     if !has(CHANGES) || has(OTHERS) {
         return Vec::new();
     }
-    let Some(changed) = ChangedFiles::of(seen.call.args) else { return Vec::new() };
-    let places: Option<Vec<_>> = changed.paths.iter().map(|path| inner_place(seen, path)).collect();
+    let Some(changed) = ChangedFiles::of(examined.call.args) else { return Vec::new() };
+    let places: Option<Vec<_>> =
+        changed.paths.iter().map(|path| inner_place(examined, path)).collect();
     let Some(mut places) = places else { return Vec::new() };
     places.sort();
     places.dedup();
@@ -151,7 +152,7 @@ pub(super) fn of_file(seen: &Seen<'_>) -> Vec<GrantPattern> {
             "any file in `{folder}/`, and not in the folders below, that holds no secret and defines no build, with any \
              content"
         );
-        let tool = countersign::show::escape_name(seen.call.tool);
+        let tool = countersign::show::escape_name(examined.call.tool);
         let found = class(format!("files in {folder}"), says, Some(changed.field))
             .with_example(format!("{tool}({}: {folder}/…)", changed.field))
             .with_never(format!("{tool}({}: {folder}/below/…)", changed.field))

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::commands::{CommandClass, CommandClasses, is_bare, is_document, is_plain_name, with};
 use crate::calls::landings::landings;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::{Part, Word};
 
 /// A command of the list.
@@ -39,17 +39,19 @@ fn list() -> &'static [Generalised] {
 }
 
 /// The classes of a command of the list: with the same options, and with any that the list has.
-pub(super) fn classes(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
+pub(super) fn classes(examined: &ExaminedCall<'_>, part: &Part) -> Option<CommandClasses> {
     let starts = |known: &&Generalised| {
         let mut words = known.words.iter().zip(part.argv());
         part.argv().len() >= known.words.len() && words.all(|(known, word)| known == word)
     };
     let known = list().iter().find(starts)?;
     let is_known = part.program().is_some() && part.reasons().len() == 1;
-    let rest = part.words().get(known.words.len()..).filter(|_| is_known && is_bare(seen, part))?;
-    let options = options_of(seen, known, rest, part)?;
+    let rest =
+        part.words().get(known.words.len()..).filter(|_| is_known && is_bare(examined, part))?;
+    let options = options_of(examined, known, rest, part)?;
     let names = rest.iter().filter(|word| !word.text().starts_with('-')).count();
-    if known.operands == "one" && names != 1 || known.operands == "copies" && !lands(seen, part) {
+    if known.operands == "one" && names != 1 || known.operands == "copies" && !lands(examined, part)
+    {
         return None;
     }
     let command = known.words.join(" ");
@@ -84,9 +86,9 @@ pub(super) fn classes(seen: &Seen<'_>, part: &Part) -> Option<CommandClasses> {
 }
 
 /// Returns `true` if each copy is a plain file where it lands, in a folder as well, in which a link of its name may be.
-fn lands(seen: &Seen<'_>, part: &Part) -> bool {
+fn lands(examined: &ExaminedCall<'_>, part: &Part) -> bool {
     let is_plain = |place: &String| {
-        part.directories().iter().all(|it| seen.engine.classifier.is_plain_file(place, it))
+        part.directories().iter().all(|it| examined.engine.classifier.is_plain_file(place, it))
     };
     landings(part).iter().all(is_plain)
 }
@@ -94,7 +96,7 @@ fn lands(seen: &Seen<'_>, part: &Part) -> bool {
 /// The options of a command, sorted, without their texts. `None` if one is not in the list, or an operand is not of its
 /// kind.
 fn options_of(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     known: &Generalised,
     words: &[Word],
     part: &Part,
@@ -111,7 +113,7 @@ fn options_of(
                 (is_text || is_document(value)).then_some(())?;
             }
         } else {
-            is_operand(seen, known, text, part).then_some(())?;
+            is_operand(examined, known, text, part).then_some(())?;
         }
     }
     options.sort();
@@ -140,8 +142,8 @@ fn options_in(known: &Generalised, word: &str) -> Option<(Vec<String>, bool)> {
     Some((options, takes_text))
 }
 
-fn is_operand(seen: &Seen<'_>, known: &Generalised, word: &str, part: &Part) -> bool {
-    let classifier = &seen.engine.classifier;
+fn is_operand(examined: &ExaminedCall<'_>, known: &Generalised, word: &str, part: &Part) -> bool {
+    let classifier = &examined.engine.classifier;
     // To git, these are patterns of files, also between quotes.
     let is_pattern = word.contains(['*', '?', '[', '\\', ':']);
     let all = |is: &dyn Fn(&std::path::Path) -> bool| part.directories().iter().all(|it| is(it));

@@ -39,7 +39,7 @@ use std::rc::Rc;
 use self::addresses::is_of_client;
 pub(crate) use self::files::CONTENT;
 use crate::calls::command::CommandView;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign::decision::GrantPattern;
 
 /// The commands of a text that are asked about: the number of the text, and that of the command in it.
@@ -48,15 +48,15 @@ pub(super) type AskedCommands = [(usize, usize)];
 /// The classes of a call, from the narrowest to the widest. A text has none where `asked` does not say which of its
 /// commands are asked about.
 pub(super) fn patterns(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     views: &[(Vec<String>, Rc<CommandView>)],
     asked: &AskedCommands,
 ) -> Vec<GrantPattern> {
     match views {
         [] => {
-            let mut classes = files::of_file(seen);
-            classes.extend(addresses::of_fetch(seen));
-            if let Some(tool) = of_tool(seen) {
+            let mut classes = files::of_file(examined);
+            classes.extend(addresses::of_fetch(examined));
+            if let Some(tool) = of_tool(examined) {
                 classes.truncate(NARROWER);
                 classes.push(tool);
             }
@@ -65,7 +65,7 @@ pub(super) fn patterns(
         [(field, view)] => match (field.as_slice(), &view.refused) {
             ([field], None) => {
                 let asked: Vec<usize> = asked.iter().map(|(_, part)| *part).collect();
-                texts::of_text(seen, field, view, &asked)
+                texts::of_text(examined, field, view, &asked)
             }
             _ => Vec::new(),
         },
@@ -77,12 +77,12 @@ pub(super) fn patterns(
 const NARROWER: usize = 2;
 
 /// The class of all calls of a tool. A tool of a coding agent has none: it is one of few that do everything there.
-fn of_tool(seen: &Seen<'_>) -> Option<GrantPattern> {
-    let source = seen.call.source.as_ref()?;
-    if is_of_client(seen) || seen.shell_field.is_some() {
+fn of_tool(examined: &ExaminedCall<'_>) -> Option<GrantPattern> {
+    let source = examined.call.source.as_ref()?;
+    if is_of_client(examined) || examined.shell_field.is_some() {
         return None;
     }
-    let tool = countersign::show::escape_name(seen.call.tool);
+    let tool = countersign::show::escape_name(examined.call.tool);
     let kind = if source.is_server() { "mcp" } else { "set" };
     let name = format!("tool {kind}:{}/{}", source.set(), source.tool());
     let class = GrantPattern::new(name, "any arguments").with_any_args();

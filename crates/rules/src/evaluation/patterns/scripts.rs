@@ -13,7 +13,7 @@ use super::unknown::{is_fed, is_first_word, is_harmless, options_of, program};
 use crate::calls::command::CommandView;
 use crate::evaluation::scripts::MAX_SIZE;
 use crate::floor::only_reads;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{digest_of, without_version};
 use countersign_shell::{Part, inside, lexically_normal};
 
@@ -24,12 +24,16 @@ const RUNNERS: &[&str] = &[
 ];
 
 /// The class of a command that runs a script of the workspace; `None` where there is none.
-pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
+pub(super) fn class(
+    examined: &ExaminedCall<'_>,
+    view: &CommandView,
+    part: &Part,
+) -> Option<CommandClasses> {
     let is_literal = part.words().iter().all(|word| word.literal().is_some());
-    if !is_literal || part.reasons().len() != 1 || !is_bare(seen, part) {
+    if !is_literal || part.reasons().len() != 1 || !is_bare(examined, part) {
         return None;
     }
-    if is_fed(view.commands(), &part.span(), false) || !seen.places().looks() {
+    if is_fed(view.commands(), &part.span(), false) || !examined.places().looks() {
         return None;
     }
     let (runner, script, rest) = match part.argv() {
@@ -43,7 +47,7 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
         _ => return None,
     };
     let [directory] = part.directories() else { return None };
-    if script.starts_with('-') || !seen.engine.classifier.is_plain_file(script, directory) {
+    if script.starts_with('-') || !examined.engine.classifier.is_plain_file(script, directory) {
         return None;
     }
     let file = directory.join(script);
@@ -53,18 +57,18 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
     }
     let digest = digest_of(&file, MAX_SIZE).ok()??;
     let found = match runner {
-        Some(runner) => program(seen, runner)?,
+        Some(runner) => program(examined, runner)?,
         None => String::new(),
     };
     let (first, rest) = match rest {
         [first, rest @ ..] if is_first_word(first) => {
-            is_harmless(seen, part, first).then_some((format!(" {first}"), rest))?
+            is_harmless(examined, part, first).then_some((format!(" {first}"), rest))?
         }
         rest => (String::new(), rest),
     };
-    let options = options_of(seen, part, rest)?;
+    let options = options_of(examined, part, rest)?;
     let place = lexically_normal(&file);
-    let place = inside(&place, seen.places().root())?.to_str()?.to_owned();
+    let place = inside(&place, examined.places().root())?.to_str()?.to_owned();
     let runs = runner.map_or(String::new(), |runner| format!("{runner} "));
     let (with, command) = (with(&options), format!("{runs}{place}{first}"));
     let narrow = CommandClass {

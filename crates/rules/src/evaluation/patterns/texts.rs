@@ -6,7 +6,7 @@ use super::addresses;
 use super::commands::{CommandClass, CommandClasses};
 use super::{listed, scripts, unknown};
 use crate::calls::command::CommandView;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use crate::readings::shells;
 use countersign::decision::GrantPattern;
 use countersign_shell::{Commands, CompoundKind, Part, Stage, Word};
@@ -57,7 +57,7 @@ const MOST: usize = 4;
 
 /// The classes of a text in which these commands are asked about.
 pub(super) fn of_text(
-    seen: &Seen<'_>,
+    examined: &ExaminedCall<'_>,
     field: &str,
     view: &CommandView,
     asked: &[usize],
@@ -65,22 +65,24 @@ pub(super) fn of_text(
     if changes_shell(view) {
         return Vec::new();
     }
-    let of = |at: &usize| classes(seen, view, view.parts().get(*at)?);
+    let of = |at: &usize| classes(examined, view, view.parts().get(*at)?);
     let Some(all) = asked.iter().map(of).collect::<Option<Vec<CommandClasses>>>() else {
         return Vec::new();
     };
     let found = joined(all);
-    found.into_iter().map(|class| pattern(seen, field, class)).collect()
+    found.into_iter().map(|class| pattern(examined, field, class)).collect()
 }
 
-fn classes(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
+fn classes(examined: &ExaminedCall<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
     // A command in a text that another one is given, as with `bash -c`, does not stand in the call.
     let mut written = view.commands().simple_commands();
     if !written.any(|it| it.span() == part.span() && it.words() == part.words()) {
         return None;
     }
-    let found = listed::classes(seen, part).or_else(|| addresses::of_curl(seen, part));
-    found.or_else(|| scripts::class(seen, view, part)).or_else(|| unknown::class(seen, view, part))
+    let found = listed::classes(examined, part).or_else(|| addresses::of_curl(examined, part));
+    found
+        .or_else(|| scripts::class(examined, view, part))
+        .or_else(|| unknown::class(examined, view, part))
 }
 
 /// The classes of commands as those of their text: its own, if it is of one kind, and otherwise one for all.
@@ -114,11 +116,11 @@ fn chain(kinds: &[CommandClass]) -> CommandClass {
 }
 
 /// The class as one of calls. The calls may differ in how long the tool waits, too.
-fn pattern(seen: &Seen<'_>, field: &str, class: CommandClass) -> GrantPattern {
+fn pattern(examined: &ExaminedCall<'_>, field: &str, class: CommandClass) -> GrantPattern {
     // Another tool may do anything with such an argument.
-    let is_shell = seen.shell_field == Some(field);
+    let is_shell = examined.shell_field == Some(field);
     let is_freed = |name: &&String| is_shell && *name != field && shells::is_of_waiting(name);
-    let waits = seen.call.args.keys().filter(is_freed);
+    let waits = examined.call.args.keys().filter(is_freed);
     let more = ["timeout", "run_in_background"].into_iter().filter(|_| is_shell).map(str::to_owned);
     let mut fields: Vec<String> = waits.cloned().chain(more).collect();
     fields.sort();

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use super::commands::{CommandClass, CommandClasses, example, is_bare, is_plain_name, with};
 use crate::calls::command::CommandView;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{is_executable, is_script};
 use countersign_shell::{Assignment, Commands, Part, Redirection, RedirectionTarget, Stage, Word};
 
@@ -120,19 +120,23 @@ const SECRETS: &[&str] = &[
 ];
 
 /// The class of a command of a program that is not known; `None` where there is none.
-pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
+pub(super) fn class(
+    examined: &ExaminedCall<'_>,
+    view: &CommandView,
+    part: &Part,
+) -> Option<CommandClasses> {
     let [name, first, rest @ ..] = part.argv() else { return None };
     let is_literal = part.words().iter().all(|word| word.literal().is_some());
     let is_unknown = part.program().is_none() && part.reasons().len() == 1;
-    let is_one = is_literal && is_unknown && is_bare(seen, part) && is_program_name(name);
+    let is_one = is_literal && is_unknown && is_bare(examined, part) && is_program_name(name);
     if !is_one || is_fed(view.commands(), &part.span(), false) {
         return None;
     }
-    let file = program(seen, name)?;
-    if !is_first_word(first) || !is_harmless(seen, part, first) {
+    let file = program(examined, name)?;
+    if !is_first_word(first) || !is_harmless(examined, part, first) {
         return None;
     }
-    let options = options_of(seen, part, rest)?;
+    let options = options_of(examined, part, rest)?;
     let (with, command) = (with(&options), format!("{name} {first}"));
     let is = match file.is_empty() {
         false => format!("while `{name}` is `{}`", countersign::show::escape(&file)),
@@ -152,12 +156,16 @@ pub(super) fn class(seen: &Seen<'_>, view: &CommandView, part: &Part) -> Option<
 }
 
 /// The options among the words of a command, sorted. `None` where one may do more than that, or an operand may.
-pub(super) fn options_of(seen: &Seen<'_>, part: &Part, words: &[String]) -> Option<Vec<String>> {
+pub(super) fn options_of(
+    examined: &ExaminedCall<'_>,
+    part: &Part,
+    words: &[String],
+) -> Option<Vec<String>> {
     let mut options = Vec::new();
     for word in words {
         if word.starts_with('-') {
-            options.push(option(seen, part, word)?);
-        } else if !is_operand(seen, part, word) {
+            options.push(option(examined, part, word)?);
+        } else if !is_operand(examined, part, word) {
             return None;
         }
     }
@@ -168,9 +176,9 @@ pub(super) fn options_of(seen: &Seen<'_>, part: &Part, words: &[String]) -> Opti
 
 /// The file of a program, as a text that is empty where there is no such program; `None` where tools may write it, or put
 /// another one of this name in its place, and where no file is looked at.
-pub(super) fn program(seen: &Seen<'_>, name: &str) -> Option<String> {
-    let classifier = &seen.engine.classifier;
-    if !seen.places().looks() || !classifier.is_installed(name) {
+pub(super) fn program(examined: &ExaminedCall<'_>, name: &str) -> Option<String> {
+    let classifier = &examined.engine.classifier;
+    if !examined.places().looks() || !classifier.is_installed(name) {
         return None;
     }
     let file = classifier.program_file(name);
@@ -244,7 +252,7 @@ fn is_never(word: &str) -> bool {
 
 /// An option as the class has it: its name. `None` where it may run, send, delete or set something, or where its value is
 /// no operand.
-fn option(seen: &Seen<'_>, part: &Part, word: &str) -> Option<String> {
+fn option(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> Option<String> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
@@ -253,14 +261,14 @@ fn option(seen: &Seen<'_>, part: &Part, word: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_named = !letters.is_empty() && letters.chars().all(plain);
     let is_harmless = letters.split(['-', '_']).all(|piece| !is_never(piece));
-    let is_operand = value.is_none_or(|value| is_operand(seen, part, value));
+    let is_operand = value.is_none_or(|value| is_operand(examined, part, value));
     (is_named && is_harmless && is_operand).then(|| name.to_owned())
 }
 
 /// Whether a word is a plain name, several with commas between them, or a plain file of the workspace.
-fn is_operand(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
-    word.split(',').all(|name| is_file(seen, part, name) || is_name(name))
-        && word.split(',').all(|name| is_harmless(seen, part, name))
+fn is_operand(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
+    word.split(',').all(|name| is_file(examined, part, name) || is_name(name))
+        && word.split(',').all(|name| is_harmless(examined, part, name))
 }
 
 fn is_name(word: &str) -> bool {
@@ -268,13 +276,13 @@ fn is_name(word: &str) -> bool {
 }
 
 /// Whether a word names a file of the workspace with its folder: `src/notes.md`, `./notes.md`.
-fn is_file(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
+fn is_file(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+' | '@');
     let (folder, _) = word.split_once('/').unwrap_or_default();
     let is_local =
         folder == "." || !folder.is_empty() && !may_be_address(folder.trim_start_matches('.'));
-    let is_plain = |it: &PathBuf| seen.engine.classifier.is_plain_file(word, it);
+    let is_plain = |it: &PathBuf| examined.engine.classifier.is_plain_file(word, it);
     is_local && word.chars().all(plain) && part.directories().iter().all(is_plain)
 }
 
@@ -292,7 +300,7 @@ const INSTALLED: &[&str] = &["node_modules/.bin", ".venv/bin", "venv/bin", "vend
 
 /// Whether a word is neither the name of a program, nor a script, nor the name of a file without its folder, and does not
 /// say that something is run, sent, deleted or set.
-pub(super) fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
+pub(super) fn is_harmless(examined: &ExaminedCall<'_>, part: &Part, word: &str) -> bool {
     let may_run = |directory: &PathBuf| {
         let file = directory.join(word);
         let is_installed = |folder: &&str| directory.join(folder).join(word).exists();
@@ -304,7 +312,7 @@ pub(super) fn is_harmless(seen: &Seen<'_>, part: &Part, word: &str) -> bool {
             || INSTALLED.iter().any(is_installed)
     };
     !is_never(word)
-        && !seen.engine.classifier.names_program(word)
+        && !examined.engine.classifier.names_program(word)
         && !part.directories().iter().any(may_run)
 }
 

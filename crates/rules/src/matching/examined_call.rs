@@ -61,7 +61,7 @@ const MAX_KNOWN: usize = 16;
 type Views = Vec<(Vec<String>, Option<Rc<CommandView>>)>;
 
 /// One call while it is decided about.
-pub(crate) struct Seen<'a> {
+pub(crate) struct ExaminedCall<'a> {
     pub(crate) call: RuleCall<'a>,
     pub(crate) engine: &'a Engine,
     /// The field with a shell text, if the tool is a shell.
@@ -75,7 +75,7 @@ pub(crate) struct Seen<'a> {
     swept: OnceCell<SweptFiles>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ExaminedCall<'a> {
     pub(crate) fn new(engine: &'a Engine, call: RuleCall<'a>) -> Self {
         Self {
             shell_field: engine.shell_field(&call),

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::matching::condition::FieldPath;
-use crate::matching::seen::Seen;
+use crate::matching::examined_call::ExaminedCall;
 use crate::readings::argument;
 use crate::readings::scheme::scheme;
 use crate::readings::shells;
@@ -40,76 +40,79 @@ pub(crate) struct Unread {
 
 /// The fields of a call of a shell that may change what runs. Of a call of another tool, the directories that are not
 /// certain.
-pub(crate) fn unread(seen: &Seen<'_>) -> Vec<Unread> {
-    match seen.shell_field {
-        Some(command) => beside(seen, &[command.to_owned()]),
+pub(crate) fn unread(examined: &ExaminedCall<'_>) -> Vec<Unread> {
+    match examined.shell_field {
+        Some(command) => of_judged(examined, &[command.to_owned()]),
         None => {
-            let more = if starts_agent(seen) { of_agent(seen) } else { Vec::new() };
-            directories(seen).into_iter().chain(more).collect()
+            let more = if starts_agent(examined) { of_agent(examined) } else { Vec::new() };
+            directories(examined).into_iter().chain(more).collect()
         }
     }
 }
 
 /// The fields beside some texts that are commands, which may change what runs.
-pub(crate) fn beside(seen: &Seen<'_>, commands: &[String]) -> Vec<Unread> {
+pub(crate) fn of_judged(examined: &ExaminedCall<'_>, commands: &[String]) -> Vec<Unread> {
     let mut found = Vec::new();
     let mut places: Vec<(&String, PathBuf)> = Vec::new();
-    for (name, value) in seen.call.args.iter().filter(|(name, _)| !commands.contains(name)) {
+    for (name, value) in examined.call.args.iter().filter(|(name, _)| !commands.contains(name)) {
         let why = if DIRECTORIES.contains(&name.as_str()) {
-            match place(seen, value).and_then(|place| is_there(seen, place)) {
+            match place(examined, value).and_then(|place| is_there(examined, place)) {
                 Ok(place) => {
                     places.extend(place.map(|place| (name, place)));
                     None
                 }
                 Err(why) => Some(why),
             }
-        } else if name == "paths" && commands.iter().any(|it| is_of_patch(seen, it)) {
+        } else if name == "paths" && commands.iter().any(|it| is_of_patch(examined, it)) {
             None
         } else {
             shells::doubt(name, value).map(why)
         };
-        found.extend(why.map(|why| Unread::new(name, seen.call.tool, why)));
+        found.extend(why.map(|why| Unread::new(name, examined.call.tool, why)));
     }
     // The tool starts in one of them, and it is not known in which.
     if places.windows(2).any(|pair| matches!(pair, [(_, one), (_, other)] if one != other)) {
         let why = "is one of several directories";
-        found.extend(places.iter().map(|(name, _)| Unread::new(name, seen.call.tool, why)));
+        found.extend(places.iter().map(|(name, _)| Unread::new(name, examined.call.tool, why)));
     }
     found
 }
 
 /// Returns `true` if the call starts another agent of a coding agent.
-fn starts_agent(seen: &Seen<'_>) -> bool {
-    let is_of_client = seen.call.toolset_as_set().is_some_and(tools::is_of_client);
-    is_of_client && seen.call.tool == CommonTool::SpawnAgent.name()
+fn starts_agent(examined: &ExaminedCall<'_>) -> bool {
+    let is_of_client = examined.call.toolset_as_set().is_some_and(tools::is_of_client);
+    is_of_client && examined.call.tool == CommonTool::SpawnAgent.name()
 }
 
 /// The fields of the start of an agent that may change what the agent may do.
-fn of_agent(seen: &Seen<'_>) -> Vec<Unread> {
-    let doubts = seen.call.args.iter().filter_map(|(name, value)| {
+fn of_agent(examined: &ExaminedCall<'_>) -> Vec<Unread> {
+    let doubts = examined.call.args.iter().filter_map(|(name, value)| {
         let why = why(shells::doubt_of_agent(name, value)?);
-        Some(Unread::new(name, seen.call.tool, why))
+        Some(Unread::new(name, examined.call.tool, why))
     });
     doubts.collect()
 }
 
 /// The arguments that name the directory of any tool, where it may be another one.
-fn directories(seen: &Seen<'_>) -> Vec<Unread> {
-    let named = seen.call.args.iter().filter(|(name, _)| OF_ANY_TOOL.contains(&name.as_str()));
+fn directories(examined: &ExaminedCall<'_>) -> Vec<Unread> {
+    let named = examined.call.args.iter().filter(|(name, _)| OF_ANY_TOOL.contains(&name.as_str()));
     let doubts = named.filter_map(|(name, value)| {
-        let why = place(seen, value).err()?;
-        Some(Unread::new(name, seen.call.tool, why))
+        let why = place(examined, value).err()?;
+        Some(Unread::new(name, examined.call.tool, why))
     });
     doubts.collect()
 }
 
 /// The directory, if it is there: a tool that does not find it, or has no such argument, may work in another one. One
 /// outside of the root is judged as that.
-fn is_there(seen: &Seen<'_>, place: Option<PathBuf>) -> Result<Option<PathBuf>, &'static str> {
-    let root = seen.places().root();
+fn is_there(
+    examined: &ExaminedCall<'_>,
+    place: Option<PathBuf>,
+) -> Result<Option<PathBuf>, &'static str> {
+    let root = examined.places().root();
     let is_missing = |place: &PathBuf| {
-        let below = *place != seen.base() && place.starts_with(root) && root.is_dir();
-        below && seen.places().looks() && !place.is_dir()
+        let below = *place != examined.base() && place.starts_with(root) && root.is_dir();
+        below && examined.places().looks() && !place.is_dir()
     };
     match &place {
         Some(place) if is_missing(place) => Err("is no directory"),
@@ -133,12 +136,12 @@ fn why(doubt: Doubt) -> &'static str {
 }
 
 /// The directory that a value of such a field means, if it means one. The error says why it may be another one.
-fn place(seen: &Seen<'_>, value: &Value) -> Result<Option<PathBuf>, &'static str> {
+fn place(examined: &ExaminedCall<'_>, value: &Value) -> Result<Option<PathBuf>, &'static str> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) if text.is_empty() => Ok(None),
         Value::String(text) if !is_read_otherwise(text) => {
-            Ok(Some(lexically_normal(&seen.base().join(text))))
+            Ok(Some(lexically_normal(&examined.base().join(text))))
         }
         _ => Err("may be another directory than it seems to be"),
     }
@@ -156,8 +159,8 @@ fn is_read_otherwise(text: &str) -> bool {
 }
 
 /// Whether the command is a patch, to which the hook of an agent adds the paths that it changes.
-fn is_of_patch(seen: &Seen<'_>, command: &str) -> bool {
-    let text = seen.call.args.get(command).and_then(Value::as_str);
+fn is_of_patch(examined: &ExaminedCall<'_>, command: &str) -> bool {
+    let text = examined.call.args.get(command).and_then(Value::as_str);
     // A comment with these words makes no command a patch.
     text.is_some_and(|text| text.lines().any(|line| line.trim() == "*** Begin Patch"))
 }
@@ -198,8 +201,8 @@ pub(crate) fn allows_nothing(
 }
 
 /// The fields as one reason.
-pub(crate) fn reason(unread: &[Unread], beside_judged: &[Unread]) -> String {
-    let all = || unread.iter().chain(beside_judged).map(|it| &it.why);
+pub(crate) fn reason(unread: &[Unread], unread_of_judged: &[Unread]) -> String {
+    let all = || unread.iter().chain(unread_of_judged).map(|it| &it.why);
     let mut named: Vec<String> = Vec::new();
     for why in all() {
         if named.len() < MAX_NAMED && !named.contains(why) {
