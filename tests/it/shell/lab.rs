@@ -456,6 +456,34 @@ fn a_bare_repository_in_the_workspace_is_asked_about() {
     }
 }
 
+/// Git takes a folder for a repository if `HEAD` is there, as a link that leads nowhere, too, and if `objects` and `refs` are in
+/// the folder that `commondir` names.
+#[cfg(unix)]
+#[test]
+fn a_folder_with_a_head_of_its_own_may_be_a_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            (".git/config", "[core]\n"),
+            ("linked/objects/x", ""),
+            ("linked/refs/x", ""),
+            ("linked/config", "[core]\nfsmonitor = ./x\n"),
+            ("parted/HEAD", "ref: refs/heads/main\n"),
+            ("parted/commondir", "../common\n"),
+            ("common/config", "[core]\nfsmonitor = ./x\n"),
+            ("plain/a", ""),
+        ],
+    );
+    std::os::unix::fs::symlink("refs/heads/main", folder.path().join("linked/HEAD")).unwrap();
+    for name in ["linked", "parted"] {
+        for form in ["git -C NAME status", "cd NAME && git diff HEAD~1 HEAD"] {
+            judged(&real(folder.path(), Preset::Reader), &form.replace("NAME", name), Ask);
+        }
+    }
+    judged(&real(folder.path(), Preset::Reader), "git -C plain status", Allow);
+}
+
 #[test]
 fn a_registry_that_the_workspace_names_is_another_place() {
     let rows: &[(&str, &str, &[&str])] = &[

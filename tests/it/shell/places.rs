@@ -200,6 +200,63 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
     }
 }
 
+/// C4: an option may be the name of a file, so that a pattern is looked at where an option may do harm.
+#[test]
+fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
+    let place = Place::new();
+    place.write("src/shop/web/a.ts", "a");
+    place.write("src/shop/names/--files0-from=.env", "a");
+    let texts =
+        ["wc -l *", "du -sh *", "sort *", "sha256sum *", "for f in *; do wc -l \"$f\"; done"];
+    for text in texts {
+        place.is_allowed(&format!("cd web && {text}"), true, "no name begins with a dash");
+        place.is_allowed(&format!("cd names && {text}"), false, "`--files0-from=.env` is one");
+        place.is_allowed(&format!("cd web && touch x && {text}"), false, "it may be there then");
+    }
+    for text in [
+        "git ls-files | while read -r f; do wc -l \"$f\"; done",
+        "git ls-files -z | xargs -0 wc -l",
+        "zstdcat $(git ls-files)",
+        "cd web && sort -*",
+    ] {
+        place.is_allowed(text, false, "the index may have such a name");
+    }
+    place.is_allowed("find . -type f -print0 | xargs -0 wc -l", true, "each begins with `./`");
+    place.is_allowed("find . -type f -print0 | xargs -0 sed -n 1p", true, "each begins with `./`");
+    place.is_allowed("find names -type f -print0 | xargs -0 du", true, "each begins with `names/`");
+    place.is_allowed(
+        "rg -l0 a names | xargs -0 du",
+        false,
+        "it is below no folder by its name alone",
+    );
+    place.is_allowed("find evil:x -type f -exec tar tf {} +", false, "`evil:x` may be a machine");
+}
+
+/// C3: copies of secrets are secrets, and so are files of data that are called so.
+#[test]
+fn names_of_secrets_are_known_by_their_parts() {
+    let place = Place::new();
+    let names = [
+        "terraform.tfstate.backup",
+        "id_rsa.bak",
+        "server.key.old",
+        ".netrc~",
+        ".env-prod",
+        ".env_local",
+        ".dev.vars",
+        "serviceAccountKey.json",
+        "client_secret_12.apps.example.com.json",
+        "shop-firebase-adminsdk-x1.json",
+        "google-credentials.txt",
+    ];
+    for name in names {
+        place.is_allowed(&format!("cat {name}"), false, "a secret");
+    }
+    for name in ["secretary.json", "README.md.bak", "environment.json", "docs/secret-santa.md"] {
+        place.is_allowed(&format!("cat {name}"), true, "no secret");
+    }
+}
+
 /// C1: "Paths that are split at blanks": without `-print0` where no name below the folders is split, or may be an option.
 #[test]
 fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {

@@ -32,8 +32,8 @@ use crate::syntax::commands::Word;
 pub(crate) enum Value {
     /// One word of the text. Unless it is `plain`, a shell may make other words from it where it is not quoted.
     Word { word: Word, plain: bool },
-    /// A path in the workspace, or a part of one.
-    Line,
+    /// A path in the workspace, or a part of one. It is plain if no program takes the whole of it for an option.
+    Line { is_plain: bool },
     /// Anything but a secret of the environment.
     Text,
 }

@@ -8,21 +8,25 @@
 //! settings name. In the workspace's own repository this was accepted with the workspace; a directory further down may
 //! have another one, which anyone who can write there has made.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
+use super::lines::{FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched};
 use super::lists::MAX_DIRECTORIES;
-use super::simple::{Judging, Lines, Simple};
+use super::simple::{Judging, Simple};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
-use crate::places::links::{is_one_word, lead_out, names_are_words};
+use crate::places::links::{
+    is_one_word, is_path_to_all, lead_out, names_are_words, tracked_are_words,
+};
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
 use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Argument, Kind, Matched, ProgramMark};
+use crate::table::{Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -242,6 +246,56 @@ impl Simple<'_> {
             && entry.is_some_and(|entry| entry.is(ProgramMark::Counts))
     }
 
+    /// Returns the arguments of a program, in which patterns say whether they match the name of an option now. Nothing is
+    /// looked at for a program whose options do no harm.
+    pub(super) fn with_patterns<'w>(
+        &mut self,
+        judging: &Judging<'_>,
+        entry: &ProgramEntry,
+        args: &'w [Word],
+    ) -> Cow<'w, [Word]> {
+        let workspace = &judging.settings.workspace;
+        // `-*` is the option itself where it matches nothing.
+        let is_pattern = |word: &&Word| {
+            word.kind == WordKind::Glob && !word.text.starts_with('-') && may_be_option(word)
+        };
+        if !workspace.looks()
+            || is_harmless(workspace, entry)
+            || !args.iter().any(|word| is_pattern(&word))
+        {
+            return Cow::Borrowed(args);
+        }
+        let mut args = args.to_vec();
+        for word in args.iter_mut().filter(|word| is_pattern(&&**word)) {
+            let names_paths = |here: &PathBuf| {
+                let found = workspace.matches(&word.text, here)?;
+                let mut texts = found.iter().map(|path| path.strip_prefix(here).ok()?.to_str());
+                texts.all(|text| text.is_some_and(is_path_to_all)).then_some(())
+            };
+            word.no_option = self.here.iter().all(|here| names_paths(here).is_some());
+            if word.no_option {
+                self.if_changed = Some(FILES_CHANGED);
+            }
+        }
+        Cow::Owned(args)
+    }
+
+    /// Asks about words that may be options by the name of a file, for a program of which one does harm.
+    pub(super) fn odd_names(
+        &mut self,
+        judging: &Judging<'_>,
+        (name, entry): (&str, &ProgramEntry),
+        args: &[Word],
+    ) {
+        if judging.settings.workspace.looks() && entry.is(ProgramMark::ByName) {
+            let options =
+                args.iter().filter(|it| it.kind != WordKind::Literal && may_be_option(it));
+            for word in options {
+                self.ask(format!("`{}` may become an option of `{name}`", word.text));
+            }
+        }
+    }
+
     /// Asks about a program that follows links, if one of them leads out of the workspace.
     pub(crate) fn followed(
         &mut self,
@@ -254,7 +308,7 @@ impl Simple<'_> {
         }
     }
 
-    /// Whether the paths that a program prints may be those of links that lead out of the workspace.
+    /// Returns `true` if the paths that a program prints may be those of links that lead out of the workspace.
     pub(super) fn prints_links(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
         !matched.files && self.has_links_out(judging, matched)
     }
@@ -266,19 +320,35 @@ impl Simple<'_> {
         matched: &Matched<'_, '_>,
         filters: bool,
     ) -> Lines {
-        match (matched.paths, self.input, matched.nul) {
-            (true, _, false) if judging.hands_on && self.prints_words(judging, matched) => {
-                Lines::Words
-            }
-            (true, _, false) => Lines::Paths,
-            (true, _, true) if self.prints_links(judging, matched) => Lines::NulLinks,
-            (true, _, true) => Lines::NulPaths,
+        match self.input {
+            _ if matched.paths => Lines::Paths(self.printed_paths(judging, matched)),
             // What `xargs cat` prints is what the files hold.
-            _ if self.appended => Lines::Unknown,
-            (_, Lines::Paths | Lines::Words, false) if filters => self.input,
-            (_, Lines::NulPaths | Lines::NulLinks, true) if filters => self.input,
+            Lines::Paths(paths) if filters && !self.appended && paths.nul == matched.nul => {
+                self.input
+            }
             _ => Lines::Unknown,
         }
+    }
+
+    fn printed_paths(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> PrintedPaths {
+        let nul = matched.nul;
+        let in_folders = self.prints_in_folders(matched);
+        if nul && in_folders {
+            let links = self.prints_links(judging, matched);
+            return PrintedPaths { nul, words: PathWords::Plain, in_folders, links };
+        }
+        if judging.hands_on && self.prints_words(judging, matched) {
+            return PrintedPaths { nul, words: PathWords::PlainNow, in_folders, links: false };
+        }
+        let words = if nul { PathWords::Whole } else { PathWords::Split };
+        let links = !nul || self.prints_links(judging, matched);
+        PrintedPaths { nul, words, in_folders, links }
+    }
+
+    /// Returns `true` if each path that a program prints begins with the name of a folder, as `./-x` does.
+    fn prints_in_folders(&self, matched: &Matched<'_, '_>) -> bool {
+        let name = self.words.first().map_or("", |word| word.text.as_str());
+        matches!(name, "find" | "gfind") && begin_as_paths(matched)
     }
 
     /// Returns `true` if each path that a program prints is one word and no option, and none is that of a link that leads out.
@@ -286,14 +356,25 @@ impl Simple<'_> {
         let workspace = &judging.settings.workspace;
         let is_ls = |name: &str| matches!(name, "ls" | "dir" | "vdir" | "tree");
         let is_named = self.words.first().is_some_and(|word| is_ls(&word.text));
-        // Git also names what is in its index or history, `ls x` names what is in `x` without it, and an error is no name.
-        if matched.entry.is(ProgramMark::Repository) || is_named || !self.redirections.is_empty() {
+        // `ls x` names what is in `x` without it, and an error is no name.
+        if is_named || !workspace.looks() || !self.redirections.is_empty() {
             return false;
+        }
+        // Other commands of git also name what is in its history, or not tracked.
+        if matched.entry.is(ProgramMark::Repository) {
+            let lists =
+                matches!(self.words, [git, ls, ..] if git.text == "git" && ls.text == "ls-files");
+            let others = |word: &Word| matches!(&*word.text, "-o" | "--others");
+            return lists
+                && !self.words.iter().any(others)
+                && self
+                    .here
+                    .iter()
+                    .all(|it| tracked_are_words(workspace, it, &judging.entries_left));
         }
         // A program prints a folder as it was given, below which it found a file.
         let mut given = matched.operands.iter().filter(|one| is_searched(one));
-        workspace.looks()
-            && given.all(|one| is_one_word(&one.word.text))
+        given.all(|one| is_one_word(&one.word.text))
             && names_are_words(workspace, self.searched(workspace, matched), &judging.entries_left)
     }
 
@@ -324,9 +405,9 @@ impl Simple<'_> {
     }
 }
 
-/// Returns `true` for an operand below which a command looks for files.
-fn is_searched(one: &Argument<'_, '_>) -> bool {
-    matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
+/// Returns `true` if no option of a program does harm, and no name that may be one.
+pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {
+    entry.is(ProgramMark::Harmless) && !(workspace.looks() && entry.is(ProgramMark::ByName))
 }
 
 /// The directories, each of them once.

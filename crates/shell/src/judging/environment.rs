@@ -26,12 +26,24 @@ pub(super) fn may_be_set(name: &str, value: &str) -> bool {
     };
     let path = value.starts_with(['/', '~', '.']) || value.contains("../") || value.contains("/.");
     let zone = name == "TZ" && value.starts_with(':');
-    is_settable(name) && value.len() <= 200 && value.chars().all(plain) && !path && !zone
+    let is_known = settable(name).is_some_and(|values| {
+        values.is_none_or(|values| values.split('|').any(|known| known == value))
+    });
+    is_known && value.len() <= 200 && value.chars().all(plain) && !path && !zone
 }
 
 /// Returns `true` if a command may run with a variable of this name, or export it, with a plain value.
 pub(super) fn is_settable(name: &str) -> bool {
-    names("settable variables").contains(&name)
+    settable(name).is_some()
+}
+
+/// The values that a command may give to a variable, with `|` between them, or `None` for any plain one. `None` for a variable
+/// that it may not set.
+fn settable(name: &str) -> Option<Option<&'static str>> {
+    names("settable variables").iter().find_map(|entry| match entry.split_once('=') {
+        Some((known, values)) => (known == name).then_some(Some(values)),
+        None => (*entry == name).then_some(None),
+    })
 }
 
 /// Returns `true` if a variable names places of the workspace in which a build finds code: `PYTHONPATH=src`. A build

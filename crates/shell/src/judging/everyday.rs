@@ -230,21 +230,18 @@ impl ScriptPlaces<'_> {
     }
 }
 
-/// Asks about each script that was taken for a build, and each file that was looked at before it is read, where another command
-/// of the text may write: before it, beside it in a pipe, or behind it in a loop.
+/// Asks about each script that was taken for a build, and each command whose files were looked at before it reads them, where
+/// another command of the text may write: before it, beside it in a pipe, or behind it in a loop.
 pub(super) fn ask_about_changes(parts: &mut [Part]) {
     let writers = parts.iter().filter(|part| may_write(part)).count();
-    for part in parts.iter_mut().filter(|part| part.script) {
+    for part in parts.iter_mut() {
+        let Some(why) = part.if_changed else { continue };
         if writers > usize::from(may_write(part)) {
             part.reasons.push(Reason {
                 decision: ToolDecision::Ask,
                 every_time: false,
                 kind: ReasonKind::Effect,
-                text: match part.effects.contains(&Effect::RunsWorkspace) {
-                    true => "runs a script that another command of the text may change",
-                    false => "reads files that another command of the text may make or change",
-                }
-                .to_owned(),
+                text: why.to_owned(),
             });
         }
     }

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value, is_free_name};
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use super::simple::{Judging, Lines, Simple};
+use super::lines::Lines;
+use super::simple::{Judging, Simple};
 use super::values::{redirections_with_values, with_values};
 use crate::names::globs::is_glob;
 use crate::syntax::commands::{
@@ -59,8 +60,7 @@ impl Judging<'_> {
                 self.one_after_another(lists, here)
             }
             (CompoundKind::While, [condition, body]) if let Some(read) = read_of(condition) => {
-                let value = if input.are_paths() { Value::Line } else { Value::Text };
-                self.reading(compound, &read, &value, body, here)
+                self.reading(compound, &read, &input.read(), body, here)
             }
             (_, lists) => {
                 let ends = self.one_after_another(lists, here);
@@ -254,8 +254,11 @@ impl Judging<'_> {
         }
         let ended = self.texts(&given, here);
         match given.as_slice() {
-            // Split at blanks, a path becomes parts of one.
-            [only] if only.text == "$(…)" && ended.are_paths() => vec![Value::Line],
+            // Split at blanks, a path becomes parts of one, of which each may be an option.
+            [only] if only.text == "$(…)" => match ended.read() {
+                Value::Line { .. } => vec![Value::Line { is_plain: false }],
+                other => vec![other],
+            },
             _ => vec![Value::Text],
         }
     }
@@ -276,7 +279,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         digest: None,
         shares_operands: false,
         fed: false,
-        script: false,
+        if_changed: None,
         effects: Vec::new(),
         reasons: Vec::new(),
     }

@@ -209,8 +209,8 @@ pub struct Part {
     pub(crate) digest: Option<Arc<str>>,
     pub(crate) shares_operands: bool,
     pub(crate) fed: bool,
-    /// `true` for a script of the workspace that counts as a build, and for a reader of files whose names were looked at.
-    pub(super) script: bool,
+    /// Why to ask where another command of the text may write: files were looked at before the command reads or runs them.
+    pub(super) if_changed: Option<&'static str>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) reasons: Vec<Reason>,
 }

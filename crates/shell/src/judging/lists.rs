@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use super::bindings::{Binding, Value};
 use super::flow::is_plain;
 use super::judgement::{Reason, ReasonKind};
-use super::simple::{Judging, Lines, Simple};
+use super::lines::Lines;
+use super::simple::{Judging, Simple};
 use super::values::{
     DIRECTORY, Printed, TOPLEVEL, command_with_values, printed, redirections_with_values,
     with_values,

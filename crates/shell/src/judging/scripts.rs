@@ -79,17 +79,32 @@ impl Sed<'_> {
     }
 
     /// Skips to a delimiter that is not escaped. A delimiter within `[…]` is refused: some versions of `sed` end the
-    /// pattern there, others do not.
+    /// pattern there, others do not. `]` is the first character of `[]x]` and `[^]x]`, and `[:x:]` a class in `[[:x:]y]`.
     fn delimited(&mut self, delimiter: char) -> Result<(), String> {
-        let mut bracket = false;
+        let (mut bracket, mut first) = (false, false);
         while let Some(next) = self.bump() {
+            let is_first = std::mem::take(&mut first);
             match next {
+                '^' if is_first => first = true,
+                ']' if is_first => {}
+                '[' if bracket && matches!(self.peek(), Some(':' | '.' | '=')) => {
+                    let mark = self.bump().unwrap_or(':');
+                    let end = format!("{mark}]");
+                    let class = self
+                        .rest
+                        .split_once(&*end)
+                        .filter(|(class, _)| class.chars().all(char::is_alphanumeric));
+                    self.rest = class.ok_or("a class without its end")?.1;
+                }
                 '\\' => {
                     self.bump();
                 }
                 _ if next == delimiter && bracket => return Err("a delimiter within `[…]`".into()),
                 _ if next == delimiter => return Ok(()),
-                '[' => bracket = true,
+                '[' => {
+                    first = !bracket;
+                    bracket = true;
+                }
                 ']' => bracket = false,
                 '\n' => return Err("a line break in a pattern".into()),
                 _ => {}

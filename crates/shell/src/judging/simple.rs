@@ -9,20 +9,6 @@
 //! 4. The arguments, matched as the program would; an option or operand that does not match is asked about.
 //! 5. What the program does with them: effects, and the reasons against.
 //! 6. The programs that it runs, each judged by the same code, as parts behind this one.
-//!
-//! # Lines
-//!
-//! A pipeline such as `find . -name '*.rs' | xargs grep x` is only harmless because the lines are paths in the
-//! workspace. So each command says what it knows about its output: paths (one a line, or separated by NUL), or nothing.
-//! A filter that passes whole lines keeps it, everything else loses it.
-//!
-//! | command | input | output |
-//! |---|---|---|
-//! | `find . -print0` | – | paths, NUL |
-//! | `grep -v target` behind `find .` | paths | paths: whole lines |
-//! | `sed s/a/b/` behind `find .` | paths | unknown |
-//! | `xargs cat` behind `find .` | paths | asks: paths are split at blanks |
-//! | `xargs -0 cat` behind `find . -print0` | paths, NUL | read, as files of the workspace |
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -32,6 +18,7 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
+use super::lines::Lines;
 use crate::places::registries::names_host;
 use crate::places::search_path::{activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
@@ -73,8 +60,8 @@ pub(crate) struct Simple<'a> {
     pub(super) code_in: Option<String>,
     /// Whether such a variable stands in front of a program that runs this one.
     pub(super) code_around: bool,
-    /// Whether it is a script of the workspace that counts as a build.
-    pub(super) script: bool,
+    /// Why to ask where another command of the text may write: files were looked at before the command reads or runs them.
+    pub(super) if_changed: Option<&'static str>,
     program: Option<Program>,
 }
 
@@ -138,7 +125,7 @@ impl<'a> Simple<'a> {
             hides_content: false,
             code_in: None,
             code_around: false,
-            script: false,
+            if_changed: None,
             program: None,
         }
     }
@@ -241,7 +228,7 @@ impl<'a> Simple<'a> {
             digest,
             shares_operands: self.shares_operands,
             fed: self.fed || self.appended,
-            script: self.script,
+            if_changed: self.if_changed,
             effects: self.effects,
             reasons: self.reasons,
         }
@@ -323,6 +310,7 @@ impl<'a> Simple<'a> {
         }
         let installed = entry.is(ProgramMark::Installed)
             && judging.settings.workspace.has_installed(args, &self.here);
+        let args = &self.with_patterns(judging, entry, args);
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
@@ -331,6 +319,10 @@ impl<'a> Simple<'a> {
                 self.not_installed(given);
             }
             Ok(matched) if matched.help => self.does(judging, name, &matched, false),
+            Ok(matched) if matched.entry.is(ProgramMark::ByName) => {
+                self.odd_names(judging, (name, matched.entry), args);
+                self.matched(judging, name, &matched, left);
+            }
             Ok(matched) => self.matched(judging, name, &matched, left),
             Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
             Err((unmatched, described)) => {
@@ -410,7 +402,7 @@ impl<'a> Simple<'a> {
         self.does(judging, name, matched, formats);
         self.fetched(judging, matched);
         if self.appended {
-            self.appended(name, matched.entry);
+            self.appended(judging, name, matched.entry);
         }
         match name {
             "cd" => {
@@ -521,27 +513,6 @@ impl<'a> Simple<'a> {
             return self.deny("deletes everything");
         }
         self.ask(format!("`{name}` {what}"));
-    }
-}
-
-/// The known property of the lines of a command's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lines {
-    /// Every line is a path in the workspace. A path may have blanks, so that words of it may be any path.
-    Paths,
-    /// The same, and no path is split, taken for an option, or that of a link that leads out of the workspace.
-    Words,
-    /// Paths with NUL after each of them.
-    NulPaths,
-    /// The same, and a path may be that of a link that leads out of the workspace.
-    NulLinks,
-    Unknown,
-}
-
-impl Lines {
-    /// Returns `true` if each line is a path.
-    pub(super) fn are_paths(self) -> bool {
-        matches!(self, Self::Paths | Self::Words)
     }
 }
 

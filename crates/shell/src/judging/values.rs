@@ -26,7 +26,7 @@ pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
         let known = bindings.iter().find(|one| one.name == name);
         known.and_then(|one| match &one.value {
             Value::Word { word: value, plain } if *plain || !word.split => Some(value.text.clone()),
-            Value::Word { .. } | Value::Line | Value::Text => None,
+            Value::Word { .. } | Value::Line { .. } | Value::Text => None,
         })
     };
     let known = match printed(word) {
@@ -94,7 +94,10 @@ fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Ve
             }
             value => {
                 let whole = word.text == written && !word.split;
-                given.line |= whole && matches!(value, Value::Line);
+                if let Value::Line { is_plain } = value {
+                    given.line |= whole;
+                    given.no_option |= whole && *is_plain;
+                }
                 known = false;
                 text.push_str(written);
             }

@@ -16,9 +16,11 @@
 //!
 //! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
+use super::directories::is_harmless;
 use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
-use super::simple::{Judging, Left, Lines, Simple};
+use super::lines::{FILES_CHANGED, Lines, PathWords, begin_as_paths, found_path, with_found_paths};
+use super::simple::{Judging, Left, Simple};
 use crate::places::script_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
@@ -38,28 +40,25 @@ impl Simple<'_> {
         left: &mut Left,
     ) {
         if *kind == Kind::RunAppended {
-            self.input = match (self.input, matched.nul) {
-                (input @ (Lines::NulPaths | Lines::NulLinks), true) => input,
-                (Lines::Words, false) if gives_whole_lines(self.words) => Lines::Words,
-                (Lines::Paths | Lines::Words, false) => Lines::Paths,
-                _ => Lines::Unknown,
-            };
+            self.input = self.input.split_by(self.words, matched.nul);
         }
         let replaced = matched.operands.iter().rfind(|one| *one.kind == Kind::Replaced);
         let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
             (Kind::RunEach, _) => "{}",
             (_, Some(replaced)) => replaced,
-            // Each word that is read from the input is a path: one or more of them stand behind the words of the command.
-            (Kind::RunAppended, None) if self.input == Lines::Words => {
-                let paths = words.last().map(|last| std::iter::repeat_n(found_path("x", last), 2));
-                let words = words.iter().cloned().chain(paths.into_iter().flatten());
-                return self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
+            (Kind::RunAppended, None) if self.input.are_plain() => {
+                return self.inner(judging, name, kind, &with_found_paths(words), left);
             }
             (_, None) => return self.inner(judging, name, kind, words, left),
         };
         if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
             self.ask(format!(
                 "`{name}` runs a program with paths that are not known to be in the workspace"
+            ));
+        }
+        if *kind == Kind::RunEach && !begin_as_paths(matched) {
+            self.ask(format!(
+                "`{name}` runs a program with paths that it may take for something else"
             ));
         }
         if *kind == Kind::RunEach
@@ -103,7 +102,7 @@ impl Simple<'_> {
             return false;
         }
         self.builds = true;
-        self.script = true;
+        self.if_changed = Some("runs a script that another command of the text may change");
         let is_path = |word: &&Word| !word.text.starts_with('-') && word.text.contains(['/', '.']);
         for word in operands.iter().filter(is_path) {
             self.path(judging, word, &Kind::Read);
@@ -149,29 +148,35 @@ impl Simple<'_> {
     }
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
-    pub(crate) fn appended(&mut self, name: &str, entry: &ProgramEntry) {
-        if self.input == Lines::Words {
-            // They were judged with the words. The files that were looked at have to be those that are read.
-            self.script = true;
-            return;
-        }
-        if !entry.takes_only_harmless() {
+    pub(crate) fn appended(&mut self, judging: &Judging<'_>, name: &str, entry: &ProgramEntry) {
+        let words = match self.input {
+            Lines::Paths(paths) => paths.words,
+            Lines::Unknown => PathWords::Split,
+        };
+        // Where each is nothing but a path, it was judged with the words of the command.
+        let may_be_options = matches!(words, PathWords::Split | PathWords::Whole);
+        let workspace = &judging.settings.workspace;
+        if may_be_options && !(is_harmless(workspace, entry) && entry.takes_only_paths()) {
             self.ask(format!("`{name}` gets arguments from its input that may be options"));
         }
+        // The files that were looked at have to be those that are read.
+        if words == PathWords::PlainNow {
+            self.if_changed = Some(FILES_CHANGED);
+        }
         match self.input {
-            Lines::NulPaths => {}
             // Text from the pipe could be printed by `cat` as well.
             _ if entry.only_prints() => {}
-            Lines::Paths | Lines::Words | Lines::NulLinks if entry.hides_content() => {}
-            Lines::NulLinks => self.ask(format!(
-                "`{name}` gets paths from its input that may be links to other places: write `-type f`"
-            )),
-            Lines::Paths | Lines::Words => self.ask(format!(
-                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
-            )),
             Lines::Unknown => self.ask(format!(
                 "`{name}` gets arguments from its input that are not known to be paths in the workspace"
             )),
+            Lines::Paths(_) if entry.hides_content() => {}
+            Lines::Paths(paths) if words == PathWords::Split && !paths.nul => self.ask(format!(
+                "`{name}` gets paths from its input that are split at blanks: separate them by NUL"
+            )),
+            Lines::Paths(paths) if paths.links => self.ask(format!(
+                "`{name}` gets paths from its input that may be links to other places: write `-type f`"
+            )),
+            Lines::Paths(_) => {}
         }
     }
 
@@ -245,24 +250,4 @@ fn sets_variable(text: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let name = text.split_once('=').map_or("", |(name, _)| name);
     !name.is_empty() && name.chars().all(is_of_name)
-}
-
-/// Returns `true` if `xargs` appends what it reads, split at blanks and nowhere else: no option but those that say how many
-/// at once.
-fn gives_whole_lines(words: &[Word]) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    let is_plain = |text: &str| {
-        let count = text.strip_prefix("-n").or_else(|| text.strip_prefix("-P"));
-        ["-r", "-t", "--no-run-if-empty"].contains(&text)
-            || count.is_some_and(|count| count.is_empty() || is_number(count))
-            || is_number(text)
-    };
-    let texts = words.iter().skip(1).map(|word| word.text.as_str());
-    let mut own = texts.take_while(|text| text.starts_with('-') || is_number(text));
-    words.first().is_some_and(|word| word.text == "xargs") && own.all(is_plain)
-}
-
-/// A path that another program puts into the words of a command.
-fn found_path(text: &str, beside: &Word) -> Word {
-    Word { found: true, span: beside.span.clone(), ..Word::synthetic(text) }
 }

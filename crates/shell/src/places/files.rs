@@ -63,3 +63,9 @@ pub(super) fn git_folder(dot: &Path) -> Result<PathBuf> {
     let folder = pointer.strip_prefix("gitdir:").ok_or_else(unknown)?.trim();
     Ok(dot.parent().ok_or_else(unknown)?.join(folder))
 }
+
+/// Returns `true` if git may take a folder for a repository, or for one whose files are in a `.git` of it. `HEAD` may be a link
+/// that leads nowhere, and `objects` and `refs` may lie in the folder that the file `commondir` names.
+pub(super) fn may_be_repository(at: &Path) -> bool {
+    [".git", "HEAD"].iter().any(|name| std::fs::symlink_metadata(at.join(name)).is_ok())
+}

@@ -12,9 +12,9 @@
 //! | `.git` as a file, of a worktree or submodule | by the index of the folder that it names |
 
 use std::fs;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use super::files::{bounded, git_folder};
+use super::files::{bounded, git_folder, may_be_repository};
 use super::objects::HASH;
 
 /// The longest index that is read. That of the Linux kernel has nine megabytes.
@@ -66,6 +66,22 @@ pub(super) fn hash_in_index(folder: &Path, inner: &str) -> Option<Vec<u8>> {
         [(mode, true, hash)] if PLAIN_FILES.contains(mode) => Some(hash.clone()),
         _ => None,
     }
+}
+
+/// The paths that the repository of a folder tracks. `None` if that cannot be known, and if a part of one of their names does not
+/// pass.
+pub(super) fn tracked(folder: &Path, passes: impl Fn(&str) -> bool) -> Option<Vec<PathBuf>> {
+    let top = folder.ancestors().find(|at| may_be_repository(at))?;
+    let index = bounded(&git_folder(&top.join(".git")).ok()?.join("index"), MAX_INDEX).ok()??;
+    let (mut found, mut all_pass) = (Vec::new(), true);
+    each(&index, |entry| match std::str::from_utf8(entry.name) {
+        // In a sparse index an entry may be a folder, whose files are not known.
+        Ok(name) if !name.ends_with('/') && name.split('/').all(&passes) => {
+            found.push(top.join(name))
+        }
+        _ => all_pass = false,
+    })?;
+    all_pass.then_some(found)
 }
 
 /// Returns whether a repository has others within its working tree, whose settings git reads, too. `None` if that

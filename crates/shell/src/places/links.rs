@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::index::tracked;
 use super::paths::{PathClass, Workspace};
 
 /// How many entries of folders are looked at for one text.
@@ -32,6 +33,15 @@ pub(crate) fn names_are_words(
     !any_below(workspace, open, left, |name| !name.to_str().is_some_and(is_one_word))
 }
 
+/// The same for the names that git tracks in the repository of a folder, as far as these are there.
+pub(crate) fn tracked_are_words(workspace: &Workspace, folder: &Path, left: &Cell<usize>) -> bool {
+    let Some(paths) = tracked(folder, is_one_word) else { return false };
+    let Some(rest) = left.get().checked_sub(paths.len()) else { return false };
+    left.set(rest);
+    let mut found = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
+    !found.any(|it| matches!(workspace.place(&it), PathClass::Outside | PathClass::Secret))
+}
+
 /// Returns `true` for `@x`, which many programs read as a file of options.
 pub(crate) fn begins_with_at(path: &Path) -> bool {
     path.to_string_lossy().starts_with('@')
@@ -41,7 +51,14 @@ pub(crate) fn begins_with_at(path: &Path) -> bool {
 /// options, address, assignment or pattern.
 pub(crate) fn is_one_word(path: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "._/-+@,~".contains(c);
-    !path.starts_with(['-', '+', '@', '~']) && path.chars().all(is_plain)
+    is_path_to_all(path) && path.chars().all(is_plain)
+}
+
+/// Returns `true` if no program takes a path, or one below it, for anything else: an option, a file of options, an address, an
+/// assignment.
+pub(crate) fn is_path_to_all(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    !path.starts_with(['-', '+', '@', '~']) && !first.contains([':', '=', '@', '%'])
 }
 
 /// Returns `true` if one of these names is below the folders, or a link that leads out of the workspace, or to a secret. Also

@@ -22,12 +22,14 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::may_be_repository;
 use super::lexical::{inside, lexically_normal};
 use super::worktrees::{may_be_in_own_worktree, worktree_of, worktrees};
 use crate::names::globs::{fits, is_glob};
 use crate::names::lists::{is_named, lower, names};
 use crate::names::protected::is_protected;
 use crate::syntax::commands::Word;
+use crate::table::parts;
 
 type Resolve = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
@@ -186,11 +188,8 @@ impl Workspace {
     }
 
     fn begins_none(&self, directory: &Path, top: &Path) -> bool {
-        let is_one = |at: &Path| {
-            at.join(".git").exists() || (at.join("HEAD").exists() && at.join("objects").exists())
-        };
         let mut between = directory.ancestors().take_while(|at| *at != top);
-        self.looks && directory.starts_with(top) && !between.any(is_one)
+        self.looks && directory.starts_with(top) && !between.any(may_be_repository)
     }
 
     /// The files in a directory that define a build.
@@ -438,17 +437,34 @@ pub(crate) fn is_secret(path: &str) -> bool {
 }
 
 fn is_secret_file(name: &str) -> bool {
-    let lower = lower(name);
+    let lowered = lower(name);
+    let mut lower = &*lowered;
+    while let Some(of) = names("endings of copies").iter().find_map(|it| lower.strip_suffix(it)) {
+        lower = of;
+    }
     for harmless in names("harmless endings") {
         if lower.ends_with(harmless) {
             return false;
         }
     }
-    is_named("secret files", name)
+    is_named("secret files", lower)
         || names("secret endings").iter().any(|ending| lower.ends_with(ending))
-        || lower.starts_with(".env.")
-        || lower.starts_with("id_rsa")
-        || lower.starts_with("id_ed25519")
+        || [".env.", ".env-", ".env_", ".dev.vars", "id_rsa", "id_ed25519"]
+            .iter()
+            .any(|beginning| lower.starts_with(beginning))
+        || is_data_of_secrets(lower)
+}
+
+/// Returns `true` for a file of data whose name says that secrets are in it: `client_secret_123.json`.
+fn is_data_of_secrets(lower: &str) -> bool {
+    let is_about = |stem: &str| {
+        stem.contains("credential")
+            || stem.contains("serviceaccount")
+            || stem.contains("adminsdk")
+            || stem.contains("secret") && parts(stem).any(|it| matches!(it, "secret" | "secrets"))
+    };
+    let mut endings = names("endings of data").iter();
+    endings.find_map(|it| lower.strip_suffix(it)).is_some_and(is_about)
 }
 
 /// Whether a file defines the build of the workspace, and with it the code that a build runs.

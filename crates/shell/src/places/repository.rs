@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::files::{bounded_text, git_folder};
+use super::files::{bounded_text, git_folder, may_be_repository};
 use super::index::has_others_within;
 use super::paths::Workspace;
 use super::registries::MAX_CONFIGURATION;
@@ -28,12 +28,9 @@ pub(crate) fn runs_programs(workspace: &Workspace) -> bool {
     // Git takes the first folder that is a repository, upwards: one with `.git`, or one that is the repository itself,
     // whose files may be those of a person's project.
     for at in workspace.start().ancestors() {
-        let dot = at.join(".git");
-        if fs::symlink_metadata(&dot).is_ok() {
-            return names_programs(&dot).unwrap_or(true);
-        }
-        if at.join("HEAD").exists() && at.join("objects").exists() && at.join("refs").exists() {
-            return true;
+        if may_be_repository(at) {
+            let dot = at.join(".git");
+            return fs::symlink_metadata(&dot).is_err() || names_programs(&dot).unwrap_or(true);
         }
     }
     false
@@ -46,10 +43,8 @@ pub(crate) fn toplevel(workspace: &Workspace, here: &Path) -> Option<PathBuf> {
     if !workspace.looks() || is_moved || !fs::canonicalize(here).is_ok_and(|it| it == here) {
         return None;
     }
-    let is_repository =
-        |at: &&Path| fs::symlink_metadata(at.join(".git")).is_ok() || at.join("HEAD").exists();
     let inside = |at: &&Path| at.starts_with(workspace.root());
-    let top = here.ancestors().take_while(inside).find(is_repository)?;
+    let top = here.ancestors().take_while(inside).find(|at| may_be_repository(at))?;
     let dot = top.join(".git");
     let is_folder = fs::symlink_metadata(&dot).is_ok_and(|it| it.is_dir());
     let is_plain = |file: &str| match bounded_text(&dot.join(file), MAX_CONFIGURATION) {

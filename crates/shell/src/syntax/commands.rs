@@ -582,6 +582,9 @@ pub struct Word {
     pub(crate) line: bool,
     /// `true` if it stands for a path that another program puts here.
     pub(crate) found: bool,
+    /// `true` if no program takes it for an option: a line that begins with the name of a folder, or a pattern that matches no
+    /// such name now.
+    pub(crate) no_option: bool,
     pub(crate) span: Range<usize>,
 }
 
@@ -666,6 +669,7 @@ impl Word {
             substitutions: Vec::new(),
             line: false,
             found: false,
+            no_option: false,
             span: 0..0,
         }
     }

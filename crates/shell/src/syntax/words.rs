@@ -394,6 +394,7 @@ impl Lexer<'_> {
             substitutions: word.substitutions,
             line: false,
             found: false,
+            no_option: false,
             span: word.start..self.at,
         };
         if braces.is_empty() {

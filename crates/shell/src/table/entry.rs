@@ -171,6 +171,9 @@ pub(crate) enum OptionParser {
 pub(crate) enum ProgramMark {
     /// None of the program's options can do harm, so that a file name that looks like an option is harmless too.
     Harmless,
+    /// One of the options of a harmless program does harm after all, where a file is called like it: the names are looked at.
+    /// Where no files are looked at, they count as ordinary ones.
+    ByName,
     /// The output consists of paths below the operands.
     Paths,
     /// The output consists of lines of the input.
@@ -321,10 +324,10 @@ impl ProgramEntry {
         !self.shares_operands || self.does == Does::Reads
     }
 
-    pub(crate) fn takes_only_harmless(&self) -> bool {
+    /// Returns `true` if each operand, and as many as one likes, is a path that is read, or a text.
+    pub(crate) fn takes_only_paths(&self) -> bool {
         let harmless = |kind: &Kind| kind.is_plain() || *kind == Kind::Revision;
         self.subs.is_empty()
-            && self.is(ProgramMark::Harmless)
             && self.operands.iter().all(|slot| harmless(&slot.kind))
             && self.operands.last().is_some_and(|slot| slot.repeats)
     }

@@ -508,6 +508,7 @@ fn parser(value: &str) -> Result<OptionParser, String> {
 fn mark(word: &str) -> Result<ProgramMark, String> {
     Ok(match word {
         "harmless" => ProgramMark::Harmless,
+        "by-name" => ProgramMark::ByName,
         "paths" => ProgramMark::Paths,
         "filter" => ProgramMark::Filter,
         "complete" => ProgramMark::Complete,

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) use arguments::{Argument, Matched, matched};
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
 pub(super) use unmatched::Unmatched;
-pub(super) use words::{SENDS_OUT, is_known_word, parts};
+pub(super) use words::{SENDS_OUT, is_known_word, may_be_option, parts};
 
 /// The built-in files, with their names for error messages.
 const BUILT_IN: &[(&str, &str)] = &[

@@ -25,11 +25,12 @@ pub(super) fn is_plain(rest: &str) -> bool {
 ///
 /// A pattern whose first character is fixed to a letter cannot become an option; `[s]x` and `[a-z]*` differ in that, as
 /// the second may match a name with another character where the locale sorts it into the range.
-pub(super) fn may_be_option(word: &Word) -> bool {
+pub(crate) fn may_be_option(word: &Word) -> bool {
     let text = word.text.as_str();
     match word.kind {
         WordKind::Literal => text.len() > 1 && text.starts_with('-'),
         WordKind::Tilde | WordKind::Process => false,
+        WordKind::Glob | WordKind::Expansion if word.no_option => false,
         // `[s]x` matches only names that begin with `s`.
         WordKind::Glob => {
             let set = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
