@@ -446,6 +446,22 @@ fn the_floor_asks_every_time() {
     );
 }
 
+/// R8: a rule with `no_other_arguments` is silent about a call with an argument that its conditions do not name.
+#[test]
+fn a_rule_without_other_arguments_names_each_of_them() {
+    let text = "version = 2\n[[rule]]\nid = 'a'\nallow = 'pay'\nno_other_arguments = true\nwhere.order.amount = '<= 50'\n\
+                where.note = { exists = true }";
+    let rules = rules(text);
+    for (given, decision) in [
+        (json!({"note": {"any": [1]}, "order": {"amount": 5}}), Allow),
+        (json!({"note": 1, "order": {"amount": 5}, "admin": true}), Ask),
+        (json!({"note": 1, "order": {"amount": 5, "admin": true}}), Ask),
+        (json!({"note": 1, "order": {"amount": 5, "Amount": 500}}), Ask),
+    ] {
+        assert_eq!(decide(&rules, "pay", given.clone()), decision, "{given}");
+    }
+}
+
 #[test]
 fn a_reason_is_filled_in_inertly() {
     let rules = rules("version = 1\n[[rule]]\nid = 'a'\ndeny = 'x'\nreason = 'to {a}, {b}, {c}'");

@@ -837,3 +837,27 @@ fn what_only_reads_is_not_asked_about_by_the_floor() {
     assert_eq!(world.call("write_all", json!({".git/config": "x"})), Ask);
     assert_eq!(world.call("write_all", json!({"files": {"CLAUDE.md": "x"}})), Ask);
 }
+
+/// R5: a command of git that changes something in another repository is asked about every time, also if that lies in the
+/// workspace: its hooks run.
+#[test]
+fn git_in_a_repository_within_the_workspace_is_asked_about() {
+    let world = world();
+    for name in ["z/HEAD", "vendor/.git/HEAD"] {
+        let path = world.root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "ref: refs/heads/main\n").unwrap();
+    }
+    for folder in ["z", "vendor"] {
+        for command in ["commit -m x", "add a.txt", "tag v1", "switch -c x"] {
+            let forms =
+                [format!("cd {folder} && git {command}"), format!("git -C {folder} {command}")];
+            for form in forms {
+                let call = args(json!({ "command": form }));
+                let ruling = world.rules.decide(&RuleCall::new("shell", &call));
+                assert!(ruling.decision() == Ask && ruling.is_every_time(), "{form}: {ruling}");
+            }
+        }
+    }
+    world.assert(&["cd src && git commit -m x", "git -C src add a.txt"], Allow);
+}

@@ -90,6 +90,45 @@ fn a_question_is_bound_to_the_definition_of_the_build_that_a_command_runs() {
     }
 }
 
+/// R6: a command that is asked about is bound to what its program reads in the folder, whatever that is called there.
+#[test]
+fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
+    let (folder, rules) = workspace();
+    for (command, file) in [
+        ("docker compose up -d", "compose.yml"),
+        ("docker compose up -d", "docker-compose.override.yml"),
+        ("task deploy", "taskfile.yml"),
+        ("just deploy", ".JUSTFILE"),
+        ("rake deploy", "rakefile"),
+        ("deno task deploy", "deno.jsonc"),
+        ("invoke deploy", "tasks.py"),
+        ("mage deploy", "magefile.go"),
+        ("cargo make deploy", "Makefile.toml"),
+        ("pipenv run deploy", "Pipfile"),
+        ("pixi run deploy", "pixi.toml"),
+        ("ninja deploy", "build.ninja"),
+        ("foreman start", "Procfile"),
+        ("go run ./cmd", "cmd/main.go"),
+        ("terraform apply", "main.tf"),
+        ("kubectl apply -k deploy", "deploy/kustomization.yaml"),
+        ("npx serverless deploy", "serverless.yml"),
+        ("wrangler deploy", ".wranglerrc"),
+        ("fastlane release", "fastlane/Fastfile"),
+        ("gulp deploy", "gulpfile.babel.js"),
+        ("earthly +deploy", "Earthfile"),
+        ("make x", "Rules.MK"),
+    ] {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(!bound(&rules, command).contains(&file.to_owned()), "{command}: no {file} yet");
+        std::fs::write(&path, "1\n").unwrap();
+        assert!(bound(&rules, command).contains(&file.to_owned()), "{command}: {file}");
+        std::fs::remove_file(&path).unwrap();
+    }
+    std::fs::write(folder.path().join(".gitignore"), "1\n").unwrap();
+    assert_eq!(bound(&rules, "git commit -m x"), [""; 0], "it is about no such file");
+}
+
 /// R6: a question about a command that runs what a file holds, or takes it elsewhere, is bound to the content of the file.
 #[test]
 fn a_question_is_bound_to_the_files_whose_content_a_command_runs_or_sends() {

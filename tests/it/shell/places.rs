@@ -216,6 +216,7 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
     for text in [
         "git ls-files | while read -r f; do wc -l \"$f\"; done",
         "git ls-files -z | xargs -0 wc -l",
+        "wc -l $(git ls-files)",
         "zstdcat $(git ls-files)",
         "cd web && sort -*",
     ] {
@@ -230,6 +231,49 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
         "it is below no folder by its name alone",
     );
     place.is_allowed("find evil:x -type f -exec tar tf {} +", false, "`evil:x` may be a machine");
+}
+
+/// C1: names that git tracks are looked at in its index, whether `xargs`, `read` or a substitution hands them on.
+#[test]
+fn names_from_the_index_are_words_where_it_has_no_other_ones() {
+    let place = Place::new();
+    place.write("src/shop/web/a.ts", "a");
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let run = git.args(args).current_dir(&place.root).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "web"]);
+    let texts = [
+        "git ls-files | xargs wc -l",
+        "git ls-files '*.ts' | xargs grep -n a",
+        "git ls-files -z | xargs -0 sed -n 1,5p",
+        "git ls-files | while read -r f; do wc -l \"$f\"; done",
+        "wc -l $(git ls-files '*.ts')",
+        "grep -n a $(git ls-files web | head -3)",
+        "cat $(find web -name '*.ts')",
+    ];
+    for text in texts {
+        place.is_allowed(text, true, "plain names");
+        place.is_allowed(&format!("touch x && {text}"), false, "another command may write");
+    }
+    for text in [
+        "sed $(git ls-files)",
+        "$(git ls-files) a",
+        "sort -o $(git ls-files)",
+        "wc -l $(git ls-files) ../x",
+        "wc -l $(git ls-files --others)",
+        "wc -l $(git log --name-only --format=)",
+        "rm $(git ls-files)",
+        "python3 $(git ls-files)",
+    ] {
+        place.is_allowed(text, false, "what the names are here");
+    }
+    place.write("src/shop/web/--files0-from=.env", "a");
+    git(&["add", "web"]);
+    let names = texts.iter().filter(|text| text.contains("ls-files"));
+    names.for_each(|text| place.is_allowed(text, false, "one name is an option"));
 }
 
 /// C3: copies of secrets are secrets, and so are files of data that are called so.

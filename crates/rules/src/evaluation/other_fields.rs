@@ -189,15 +189,35 @@ pub(crate) fn allows_nothing(
             "the project's file was not approved in its present form, so that it allows nothing";
         return Some(why.to_owned());
     }
-    let conditions = || rule.whole.iter().chain(&rule.commands);
-    let is_named = |name: &&String| {
-        conditions().any(|condition| match &condition.field {
-            FieldPath::Named(path) => path.first() == Some(*name),
-            FieldPath::AnyPath | FieldPath::Run => false,
-        })
-    };
-    let other = args.keys().find(|name| rule.no_other_arguments && !is_named(name))?;
-    Some(format!("the call has the argument `{}`, which the rule does not name", escape(other)))
+    if !rule.no_other_arguments {
+        return None;
+    }
+    let conditions = rule.whole.iter().chain(&rule.commands);
+    let named = conditions.filter_map(|condition| match &condition.field {
+        FieldPath::Named(path) => Some(path.as_slice()),
+        FieldPath::AnyPath | FieldPath::Run => None,
+    });
+    let other = not_named(&named.collect::<Vec<_>>(), args)?;
+    Some(format!("the call has the argument `{}`, which the rule does not name", escape(&other)))
+}
+
+/// The first argument that is at none of some paths, nor within the value of one. `order.admin` is one beside the path
+/// `order.amount`.
+fn not_named(paths: &[&[String]], args: &Map<String, Value>) -> Option<String> {
+    args.iter().find_map(|(name, value)| {
+        let parts = paths.iter().filter_map(|path| path.split_first());
+        let rest: Vec<_> =
+            parts.filter(|(first, _)| *first == name).map(|(_, rest)| rest).collect();
+        if rest.is_empty() {
+            return Some(name.clone());
+        }
+        // The whole value was looked at.
+        if rest.iter().any(|rest| rest.is_empty()) {
+            return None;
+        }
+        let other = not_named(&rest, value.as_object()?)?;
+        Some(format!("{name}.{other}"))
+    })
 }
 
 /// The fields as one reason.

@@ -8,6 +8,7 @@
 //! | `python3 x.py data.csv`, `./x.sh`, `sh < x.sh`, `cat x.sh \| bash` | the scripts that it names, and no data |
 //! | `python3 -m pkg.tool` | `pkg/tool.py` or `pkg/tool/__main__.py` |
 //! | `npm run deploy`, `make x`, `make -C sub x` | the definitions of builds, such as `package.json` and `Makefile`, in the folders that it works in and names, and in those above them in the workspace |
+//! | `docker compose up`, `terraform apply`, `serverless deploy` | what the program reads there, too: `compose.yml`, `main.tf`, `serverless.yml` |
 //! | `cargo test && git push` | the same, for the first command |
 //! | `psql -f x.sql`, `ssh host < x.sh`, `curl -d @x.json`, `scp x.txt host:` | the files that it names: it runs them, or sends them |
 //! | `eval ./x.sh`, `env -C tools ./x.sh`, `$(pwd)/x.sh` | each file that its text mentions, as it is not known which it runs |
@@ -135,8 +136,8 @@ fn of_view(
             continue;
         }
         let scripts = named(part, examined).scripts(part);
-        if may_run(part) {
-            all_known = all_known.and(definitions(part, examined, files));
+        if may_run(part) || is_asked {
+            all_known = all_known.and(definitions(part, is_asked, examined, files));
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
@@ -434,10 +435,11 @@ fn named<'p>(part: &'p Part, examined: &'p ExaminedCall<'_>) -> NamedFiles<'p> {
     NamedFiles { directories: part.directories(), home: examined.places().home() }
 }
 
-/// Adds the definitions of builds in the folders that a command works in and names, and above them in the workspace.
-/// `None` for too many folders.
+/// Adds the definitions of builds, and of the program of a command that is asked about, in the folders that the command works in
+/// and names, and above them in the workspace. `None` for too many folders.
 fn definitions(
     part: &Part,
+    is_asked: bool,
     examined: &ExaminedCall<'_>,
     files: &mut BTreeSet<PathBuf>,
 ) -> Option<()> {
@@ -452,8 +454,14 @@ fn definitions(
     if all.len() > MAX_FILES {
         return None;
     }
+    let classifier = &examined.engine.classifier;
     for folder in all {
-        files.extend(examined.engine.classifier.build_definitions(folder));
+        if may_run(part) {
+            files.extend(classifier.build_definitions(folder));
+        }
+        if is_asked {
+            files.extend(classifier.definitions_of(part, folder));
+        }
     }
     Some(())
 }

@@ -23,6 +23,9 @@ pub(crate) fn reasons(
                 "uses a repository outside of the workspace, whose settings may run programs",
             );
         }
+        if !only_reads && is_within(examined, part, &words.moves) {
+            found.push("uses another repository in the workspace, whose settings may run programs");
+        }
         if !only_reads && writes_settings(&words) {
             found.push("writes the settings of the repository, which may run programs");
         }
@@ -78,6 +81,21 @@ fn is_elsewhere(examined: &ExaminedCall<'_>, part: &Part, moves: &[&str]) -> boo
     part.directories().iter().any(|directory| {
         let is_own = directory.starts_with(root) || examined.worktree_of(directory).is_some();
         !is_own || moves.iter().any(|it| is_outside(examined, it, directory))
+    })
+}
+
+/// Returns `true` if `git` may work in a repository that lies in the workspace and is not the workspace's own.
+fn is_within(examined: &ExaminedCall<'_>, part: &Part, moves: &[&str]) -> bool {
+    let is_another = |place: &Path| {
+        place.starts_with(examined.places().root())
+            && examined.engine.classifier.has_another_repository(place)
+    };
+    part.directories().iter().any(|directory| {
+        let named = |text: &&str| {
+            let places = examined.places().of(text, directory);
+            places.is_ok_and(|all| all.iter().any(|it| is_another(it)))
+        };
+        is_another(directory) || moves.iter().any(named)
     })
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::everyday::{MAX_SCRIPTS, ask_about_changes};
 use super::judgement::{Judgement, Part};
 use super::simple::Judging;
+use crate::places::definitions::{build_definitions, definitions_of};
 use crate::places::links::MAX_ENTRIES;
 use crate::places::paths::{PathClass, Workspace, is_build_definition};
 use crate::places::search_path::{ProgramFile, SearchPath, installed_name};
@@ -191,7 +192,54 @@ impl Classifier {
     /// ```
     #[must_use]
     pub fn build_definitions(&self, directory: &Path) -> Vec<PathBuf> {
-        self.settings.workspace.build_definitions(directory)
+        let looks = self.settings.workspace.looks();
+        if looks { build_definitions(directory) } else { Vec::new() }
+    }
+
+    /// Returns `true` if git may work in another repository than that of the workspace, or of one of its worktrees, in a directory
+    /// of the workspace: anyone who can write there may have made it. Never in a [`lexical`](Workspace::lexical) workspace.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let folder = std::env::temp_dir().join("a-workspace-with-another-repository");
+    /// std::fs::create_dir_all(folder.join("vendor/lib/.git")).unwrap();
+    /// std::fs::create_dir_all(folder.join("src")).unwrap();
+    /// let classifier = Classifier::new(Workspace::new(&folder), Preset::Developer);
+    /// assert!(classifier.has_another_repository(&folder.join("vendor/lib")));
+    /// assert!(!classifier.has_another_repository(&folder.join("src")));
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// ```
+    #[must_use]
+    pub fn has_another_repository(&self, directory: &Path) -> bool {
+        let workspace = &self.settings.workspace;
+        workspace.looks()
+            && directory != workspace.start()
+            && !workspace.is_no_repository(directory)
+            && workspace.worktree_of_git(directory).is_none()
+    }
+
+    /// The files in a directory that decide what the program of a command does there, beside definitions of builds:
+    /// `compose.yaml` for `docker compose up`, `serverless.yml` for `npx serverless deploy`. None in a
+    /// [`lexical`](Workspace::lexical) workspace.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, Workspace};
+    /// use std::path::Path;
+    ///
+    /// let classifier = Classifier::new(Workspace::new("."), Preset::Developer);
+    /// let of = |text: &str| {
+    ///     let judged = classifier.judge(text, Dialect::Bash);
+    ///     judged.parts().iter().flat_map(|it| classifier.definitions_of(it, Path::new("."))).collect::<Vec<_>>()
+    /// };
+    /// assert!(of("cargo publish").contains(&"./Cargo.toml".into()));
+    /// assert!(of("docker compose up").is_empty());
+    /// ```
+    #[must_use]
+    pub fn definitions_of(&self, part: &Part, directory: &Path) -> Vec<PathBuf> {
+        let looks = self.settings.workspace.looks();
+        if looks { definitions_of(part.argv(), part.wrapped_by(), directory) } else { Vec::new() }
     }
 
     /// Whether a command runs words of its own as another command, as `sudo`, `watch` and `ssh` do, or is not known.

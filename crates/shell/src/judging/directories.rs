@@ -12,7 +12,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
-use super::lines::{FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched};
+use super::lines::{
+    FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched, with_found_paths,
+};
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::places::index::is_tracked;
@@ -246,9 +248,9 @@ impl Simple<'_> {
             && entry.is_some_and(|entry| entry.is(ProgramMark::Counts))
     }
 
-    /// Returns the arguments of a program, in which patterns say whether they match the name of an option now. Nothing is
-    /// looked at for a program whose options do no harm.
-    pub(super) fn with_patterns<'w>(
+    /// Returns the arguments of a program, with paths in the place of a substitution that prints some. Patterns in them say
+    /// whether they match the name of an option now; nothing is looked at for a program whose options do no harm.
+    pub(super) fn with_names<'w>(
         &mut self,
         judging: &Judging<'_>,
         entry: &ProgramEntry,
@@ -259,13 +261,20 @@ impl Simple<'_> {
         let is_pattern = |word: &&Word| {
             word.kind == WordKind::Glob && !word.text.starts_with('-') && may_be_option(word)
         };
+        let args = match args.split_last() {
+            Some((last, before)) if self.found_at_end => {
+                self.if_changed = Some(FILES_CHANGED);
+                Cow::Owned(with_found_paths(before, last))
+            }
+            _ => Cow::Borrowed(args),
+        };
         if !workspace.looks()
             || is_harmless(workspace, entry)
             || !args.iter().any(|word| is_pattern(&word))
         {
-            return Cow::Borrowed(args);
+            return args;
         }
-        let mut args = args.to_vec();
+        let mut args = args.into_owned();
         for word in args.iter_mut().filter(|word| is_pattern(&&**word)) {
             let names_paths = |here: &PathBuf| {
                 let found = workspace.matches(&word.text, here)?;
@@ -290,6 +299,10 @@ impl Simple<'_> {
         if judging.settings.workspace.looks() && entry.is(ProgramMark::ByName) {
             let options =
                 args.iter().filter(|it| it.kind != WordKind::Literal && may_be_option(it));
+            // The names that `read` gets may be other ones when it does.
+            if args.iter().any(|word| word.line && word.no_option) {
+                self.if_changed = Some(FILES_CHANGED);
+            }
             for word in options {
                 self.ask(format!("`{}` may become an option of `{name}`", word.text));
             }

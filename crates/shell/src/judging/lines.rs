@@ -62,7 +62,9 @@ impl Lines {
     /// The value of a variable that `read` gives one of the lines.
     pub(super) fn read(self) -> Value {
         match self {
-            Self::Paths(paths) if !paths.nul => Value::Line { is_plain: paths.in_folders },
+            Self::Paths(paths) if !paths.nul => {
+                Value::Line { is_plain: paths.in_folders || self.are_plain() }
+            }
             _ => Value::Text,
         }
     }
@@ -71,6 +73,11 @@ impl Lines {
     pub(super) fn are_plain(self) -> bool {
         use PathWords::{Plain, PlainNow};
         matches!(self, Self::Paths(PrintedPaths { words: Plain | PlainNow, .. }))
+    }
+
+    /// Returns `true` if a shell makes the same words of the lines.
+    pub(super) fn are_words(self) -> bool {
+        self.are_plain() && matches!(self, Self::Paths(paths) if !paths.nul)
     }
 
     /// Returns what `xargs` with these words reads from its input.
@@ -101,10 +108,15 @@ pub(super) fn found_path(text: &str, beside: &Word) -> Word {
     Word { found: true, span: beside.span.clone(), ..Word::synthetic(text) }
 }
 
-/// The words of a command that `xargs` runs. It appends one or more paths; a second one may be an output.
-pub(super) fn with_found_paths(words: &[Word]) -> Vec<Word> {
-    let paths = words.last().map(|last| std::iter::repeat_n(found_path("x", last), 2));
-    words.iter().cloned().chain(paths.into_iter().flatten()).collect()
+/// The words of a command, with paths behind them that another command prints: one or more, and a second one may be an output.
+pub(super) fn with_found_paths(words: &[Word], beside: &Word) -> Vec<Word> {
+    let paths = std::iter::repeat_n(found_path("x", beside), 2);
+    words.iter().cloned().chain(paths).collect()
+}
+
+/// Returns `true` for a word that is nothing but a substitution, whose output the shell splits at blanks.
+pub(super) fn is_found(word: &Word) -> bool {
+    word.text == "$(…)" && word.split
 }
 
 /// Returns `true` if `xargs` appends what it reads, split at blanks and nowhere else: no option but those that say how many

@@ -27,7 +27,7 @@ use super::values::{
     with_values,
 };
 use crate::places::repository::toplevel;
-use crate::syntax::commands::{Commands, Join, Pipeline, SimpleCommand, Stage, Word};
+use crate::syntax::commands::{Commands, CompoundKind, Join, Pipeline, SimpleCommand, Stage, Word};
 use countersign::decision::ToolDecision;
 
 /// The effect of a pipeline on the pipelines after it.
@@ -97,11 +97,11 @@ impl Judging<'_> {
         let mut went: Option<Went> = None;
         // In `bash`, the stages of a pipeline run in shells of their own; in `zsh`, the last one does not.
         let alone = pipeline.stages.len() == 1 && !pipeline.negated;
-        let fed = self.fed;
+        let (fed, handed) = (self.fed, self.hands_on);
         for (number, stage) in pipeline.stages.iter().enumerate() {
             // Each stage but the first reads what the one before it prints.
             self.fed = fed || number > 0;
-            self.hands_on = pipeline.stages.iter().skip(number + 1).any(is_xargs);
+            self.hands_on = handed || pipeline.stages.iter().skip(number + 1).any(reads_paths);
             match stage {
                 Stage::Simple(command) => {
                     let with_values;
@@ -189,7 +189,11 @@ impl Judging<'_> {
 }
 
 /// Returns `true` if a stage makes operands of the lines that it reads.
-fn is_xargs(stage: &Stage) -> bool {
-    let is_one = |word: &Word| matches!(word.literal(), Some("xargs" | "gxargs"));
-    matches!(stage, Stage::Simple(command) if command.words.iter().any(is_one))
+fn reads_paths(stage: &Stage) -> bool {
+    let is_xargs = |word: &Word| matches!(word.literal(), Some("xargs" | "gxargs"));
+    match stage {
+        Stage::Simple(command) => command.words.iter().any(is_xargs),
+        Stage::Compound(compound) => matches!(compound.kind, CompoundKind::While),
+        Stage::Subshell { .. } | Stage::Condition { .. } => false,
+    }
 }

@@ -70,7 +70,7 @@ impl Sed<'_> {
             Some(delimiter @ ('/' | '\\')) => {
                 self.bump();
                 let delimiter = if delimiter == '\\' { self.bump().unwrap_or('/') } else { '/' };
-                self.delimited(delimiter)?;
+                self.delimited(delimiter, true)?;
                 self.skip(&['I', 'M']);
             }
             _ => {}
@@ -80,7 +80,7 @@ impl Sed<'_> {
 
     /// Skips to a delimiter that is not escaped. A delimiter within `[…]` is refused: some versions of `sed` end the
     /// pattern there, others do not. `]` is the first character of `[]x]` and `[^]x]`, and `[:x:]` a class in `[[:x:]y]`.
-    fn delimited(&mut self, delimiter: char) -> Result<(), String> {
+    fn delimited(&mut self, delimiter: char, has_brackets: bool) -> Result<(), String> {
         let (mut bracket, mut first) = (false, false);
         while let Some(next) = self.bump() {
             let is_first = std::mem::take(&mut first);
@@ -101,7 +101,7 @@ impl Sed<'_> {
                 }
                 _ if next == delimiter && bracket => return Err("a delimiter within `[…]`".into()),
                 _ if next == delimiter => return Ok(()),
-                '[' => {
+                '[' if has_brackets => {
                     first = !bracket;
                     bracket = true;
                 }
@@ -127,8 +127,8 @@ impl Sed<'_> {
             Some('s') => self.substitute(),
             Some('y') => {
                 let delimiter = self.bump().ok_or("`y` without its characters")?;
-                self.delimited(delimiter)?;
-                self.delimited(delimiter)?;
+                self.delimited(delimiter, false)?;
+                self.delimited(delimiter, false)?;
                 self.end()
             }
             Some('a' | 'i' | 'c') => {
@@ -156,8 +156,8 @@ impl Sed<'_> {
             .bump()
             .filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | '\n' | ' '))
             .ok_or("`s` without a pattern")?;
-        self.delimited(delimiter)?;
-        self.delimited(delimiter)?;
+        self.delimited(delimiter, true)?;
+        self.delimited(delimiter, false)?;
         loop {
             match self.peek() {
                 Some('g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9') => {

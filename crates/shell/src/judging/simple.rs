@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use super::lines::Lines;
+use super::lines::{Lines, is_found};
 use crate::places::registries::names_host;
 use crate::places::search_path::{activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
@@ -62,6 +62,8 @@ pub(crate) struct Simple<'a> {
     pub(super) code_around: bool,
     /// Why to ask where another command of the text may write: files were looked at before the command reads or runs them.
     pub(super) if_changed: Option<&'static str>,
+    /// `true` if its last word stands for paths that another command prints: `wc -l $(git ls-files)`.
+    pub(super) found_at_end: bool,
     program: Option<Program>,
 }
 
@@ -126,6 +128,7 @@ impl<'a> Simple<'a> {
             code_in: None,
             code_around: false,
             if_changed: None,
+            found_at_end: false,
             program: None,
         }
     }
@@ -234,12 +237,18 @@ impl<'a> Simple<'a> {
         }
     }
 
-    pub(crate) fn substitutions(&self, judging: &mut Judging<'_>) {
-        let values = self.assignments.iter().map(|assignment| &assignment.value);
-        let targets = self.redirections.iter().filter_map(|redirection| redirection.target.word());
-        for word in values.chain(self.words).chain(targets) {
+    pub(crate) fn substitutions(&mut self, judging: &mut Judging<'_>) {
+        let (assignments, words, redirections) = (self.assignments, self.words, self.redirections);
+        let values = assignments.iter().map(|assignment| &assignment.value);
+        let targets = redirections.iter().filter_map(|redirection| redirection.target.word());
+        for word in values.chain(words).chain(targets) {
             for commands in &word.substitutions {
-                judging.list(commands, &self.here);
+                let before = std::mem::replace(&mut judging.hands_on, is_found(word));
+                let lines = judging.list(commands, &self.here).lines;
+                judging.hands_on = before;
+                self.found_at_end = self.words.last().is_some_and(|last| std::ptr::eq(last, word))
+                    && is_found(word)
+                    && lines.are_words();
             }
         }
     }
@@ -310,7 +319,7 @@ impl<'a> Simple<'a> {
         }
         let installed = entry.is(ProgramMark::Installed)
             && judging.settings.workspace.has_installed(args, &self.here);
-        let args = &self.with_patterns(judging, entry, args);
+        let args = &self.with_names(judging, entry, args);
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
@@ -319,11 +328,10 @@ impl<'a> Simple<'a> {
                 self.not_installed(given);
             }
             Ok(matched) if matched.help => self.does(judging, name, &matched, false),
-            Ok(matched) if matched.entry.is(ProgramMark::ByName) => {
+            Ok(matched) => {
                 self.odd_names(judging, (name, matched.entry), args);
                 self.matched(judging, name, &matched, left);
             }
-            Ok(matched) => self.matched(judging, name, &matched, left),
             Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
             Err((unmatched, described)) => {
                 self.unmatched(name, described, &unmatched, args);
@@ -370,7 +378,14 @@ impl<'a> Simple<'a> {
             Unmatched::SubCommand(sub) if sub.is_empty() => {
                 format!("`{name}` alone is not known to be harmless")
             }
-            Unmatched::SubCommand(sub) => format!("`{name} {sub}` is not known to be harmless"),
+            Unmatched::SubCommand(sub) => {
+                // `docker compose up`, and not `docker up`.
+                let before = args.iter().take_while(|word| word.text != *sub);
+                let before = before.filter(|word| !word.text.starts_with('-'));
+                let words: Vec<&str> = before.map(|word| word.text.as_str()).collect();
+                let path = [&[name][..], &words, &[sub.as_str()]].concat().join(" ");
+                format!("`{path}` is not known to be harmless")
+            }
             Unmatched::Operand(operand) => {
                 format!("`{name}` with the operand `{operand}` is not known to be harmless")
             }

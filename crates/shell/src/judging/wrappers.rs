@@ -46,8 +46,11 @@ impl Simple<'_> {
         let replaced = match (kind, replaced.map(|one| one.word.text.as_str())) {
             (Kind::RunEach, _) => "{}",
             (_, Some(replaced)) => replaced,
-            (Kind::RunAppended, None) if self.input.are_plain() => {
-                return self.inner(judging, name, kind, &with_found_paths(words), left);
+            (Kind::RunAppended, None)
+                if let Some(last) = words.last()
+                    && self.input.are_plain() =>
+            {
+                return self.inner(judging, name, kind, &with_found_paths(words, last), left);
             }
             (_, None) => return self.inner(judging, name, kind, words, left),
         };

@@ -62,6 +62,7 @@ pub(crate) fn lower(name: &str) -> Cow<'_, str> {
 
 /// The lists that are looked up by whole names.
 const SET_HEADINGS: &[&str] = &[
+    "build definitions",
     "build files",
     "build folders",
     "control paths",

@@ -1,6 +1,7 @@
 //! Places on disk that commands lead to: paths, links, repositories and programs.
 
 pub(super) mod committed;
+pub(super) mod definitions;
 pub(super) mod files;
 pub(super) mod index;
 pub(super) mod lexical;

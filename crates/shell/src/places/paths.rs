@@ -192,12 +192,6 @@ impl Workspace {
         self.looks && directory.starts_with(top) && !between.any(may_be_repository)
     }
 
-    /// The files in a directory that define a build.
-    pub(crate) fn build_definitions(&self, directory: &Path) -> Vec<PathBuf> {
-        let known = names("build definitions").iter().filter(|_| self.looks);
-        known.map(|name| directory.join(name)).filter(|file| file.is_file()).collect()
-    }
-
     /// Whether the program of the first word is installed in `node_modules` of each of these directories, or of one
     /// above it in the root. Never in a [`lexical`](Self::lexical) workspace.
     pub(crate) fn has_installed(&self, words: &[Word], here: &[PathBuf]) -> bool {
@@ -473,7 +467,7 @@ pub(crate) fn is_build_definition(path: &Path) -> bool {
     let in_cargo = path.parent().is_some_and(|folder| folder.ends_with(".cargo"));
     in_cargo
         || names("build definitions").contains(&&*name)
-        || names("build definition endings").iter().any(|ending| name.ends_with(ending))
+        || names("build definition endings").iter().any(|ending| lower(&name).ends_with(ending))
 }
 
 /// Whether a path of the system is readable for every user and contains no secrets.
@@ -482,5 +476,6 @@ fn is_system(path: &str) -> bool {
         path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
     };
     names("system folders").iter().any(|place| below(place))
+        && !names("folders of settings").iter().any(|place| below(place))
         || names("system files").contains(&path)
 }

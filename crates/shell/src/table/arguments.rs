@@ -23,7 +23,9 @@ use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
 use super::unmatched::Unmatched;
-use super::words::{is_known_word, is_like_option, is_one_of, is_plain, may_be_option};
+use super::words::{
+    check_behind_dashes, is_known_word, is_like_option, is_one_of, is_plain, may_be_option,
+};
 use crate::syntax::commands::{Word, WordKind};
 
 /// The arguments of a program, matched.
@@ -192,6 +194,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 return Err(Unmatched::Option(word.text.clone()));
             } else if text == "--" && !self.only_operands {
                 self.only_operands = true;
+                check_behind_dashes(self.entry, args)?;
             } else if !self.entry.subs.contains_key(text) || !self.sub_command(word)? {
                 args = self.option(word, rest)?;
             }

@@ -1,6 +1,7 @@
 //! Words as a program may take them: as an option, as one of the words that an entry lists, or as a path.
 
-use super::entry::Kind;
+use super::entry::{Kind, OptionParser, ProgramEntry, ProgramMark};
+use super::unmatched::Unmatched;
 use crate::syntax::commands::{Word, WordKind};
 
 /// Returns `true` if a value looks like an option: a dash and more than a number.
@@ -39,6 +40,18 @@ pub(crate) fn may_be_option(word: &Word) -> bool {
             text.starts_with(['-', '*', '?', '[']) && !fixed
         }
         WordKind::Expansion => text.starts_with(['-', '$']) && !word.is_number(),
+    }
+}
+
+/// Refuses a word behind `--` that a program may read as an option nevertheless: `find -- . -delete` deletes, and `unzip -l --
+/// --l -o x.zip` extracts.
+pub(super) fn check_behind_dashes(entry: &ProgramEntry, behind: &[Word]) -> Result<(), Unmatched> {
+    let reads_none = entry.parser == OptionParser::Gnu
+        || entry.passes_options_on()
+        || entry.is(ProgramMark::Harmless);
+    match behind.iter().find(|word| !reads_none && may_be_option(word)) {
+        Some(word) => Err(Unmatched::MayBeOption(word.text.clone())),
+        None => Ok(()),
     }
 }
 
@@ -102,8 +115,12 @@ pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
             is_known_word(&[without_query], path) && query.chars().all(|c| plain(c) || c == '&')
         }),
         Some((beginning, end)) => {
-            // A continuation stays below what it continues.
-            let stays = |rest: &str| rest.split('/').all(|part| part != "..");
+            // A continuation stays below what it continues, and makes no path of a name: `x*` is not `x/y.lua`.
+            let is_path = beginning.contains(['/', '.', ':', '=', '@']);
+            let stays = |rest: &str| match is_path {
+                true => rest.split('/').all(|part| part != ".."),
+                false => !rest.contains(['/', '.']),
+            };
             // `gh api` puts the repository of the folder in the place of these.
             let text = text.replace("/{owner}", "/o").replace("/{repo}", "/r");
             text.strip_prefix(beginning).and_then(|rest| rest.strip_suffix(end)).is_some_and(
