@@ -57,7 +57,22 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
     let endings = names("secret endings");
     let files =
         names("secret files").into_iter().chain(endings.iter().map(|it| format!("prod{it}")));
-    let files: Vec<_> = files.collect();
+    // Copies, and data that is called so.
+    let others = [
+        "npm.pem.bak",
+        "server.key.old",
+        ".netrc~",
+        "terraform.tfstate.backup",
+        "prod.tfstate",
+        ".env-prod",
+        ".env_local",
+        ".dev.vars",
+        "serviceAccountKey.json",
+        "client_secret_1.json",
+        "my-credentials.txt",
+        "x-firebase-adminsdk-1.json",
+    ];
+    let files: Vec<_> = files.chain(others.map(str::to_owned)).collect();
     assert!(files.len() > 80, "{files:?}");
     for preset in [Preset::Developer, Preset::Reader] {
         let layer = rules_of(preset).into_layer();
