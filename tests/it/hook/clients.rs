@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign_cli::hook::{Client, Hook, Installation};
+use countersign_rules::{RuleCall, Rules};
 use countersign_shell::protected::is_protected;
+use serde_json::json;
 
 use super::{before, recorded};
 use crate::support::clients::forms;
@@ -105,5 +107,22 @@ fn the_files_of_every_client_are_protected() {
         for it in own.into_iter().flatten() {
             assert!(is_protected(it.path()), "{client}: {}", it.path().display());
         }
+    }
+}
+
+/// R5: "The floor is built in": a client's program is asked about where it writes its own configuration.
+#[test]
+fn the_program_of_every_client_is_asked_about_where_it_writes_its_settings() {
+    let text = "version = 1\n[[rule]]\nid = 'all'\nallow = '*'\n";
+    let rules = Rules::builder().lexical().root("/src").text("mine.toml", text).load().unwrap();
+    for client in Client::ALL {
+        // Editors take a file of settings, or an extension, and no sub-command.
+        let command = match client.program() {
+            "code" => "code --install-extension x".to_owned(),
+            program => format!("{program} mcp add x -- sh -c id"),
+        };
+        let call = json!({"command": command});
+        let ruling = rules.decide(&RuleCall::new("shell", call.as_object().unwrap()));
+        assert!(ruling.is_every_time(), "{client}: `{command}`: {ruling}");
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use countersign::args::hex;
 use countersign_cli::config::write_private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -56,7 +57,7 @@ pub(super) struct InitRecord {
 }
 
 pub(super) fn digest(text: &[u8]) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text))
 }
 
 impl InitRecord {

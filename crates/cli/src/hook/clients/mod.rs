@@ -8,6 +8,9 @@
 //! | a file in this folder, and its row in [`Client`] | the value | the compiler, field by field |
 //! | `readings::tools` of the crate `rules` | its tools, in the vocabulary of rules | the compiler, as the value names them |
 //! | `tests/hooks/CLIENT.jsonl` | payloads, and what the client obeys | `hook::clients` of the tests |
+//! | `shell/protected.txt` | its own files | `hook::clients` of the tests |
+//! | `rules/floor/configuring.rs` | how its program writes its configuration | `hook::clients` of the tests |
+//! | `rules/calls/texts.rs`, `rules/presets/developer.toml`, `commands/guard_entries.rs` | its program as one that takes texts, its agents, its list of servers | nothing: without them a person is asked more often |
 //! | a page in `docs/hooks`, and the lists that lead there | what was measured | `hook::clients` of the tests |
 
 mod answers;
