@@ -32,7 +32,7 @@ pub(super) fn find(name: &str, value: &str) -> Option<DailyValue> {
         return place(value).map(|place| DailyValue::Places(vec![place]));
     }
     if name == "NODE_OPTIONS" {
-        return of_node(value).map(DailyValue::Places);
+        return loaded_by_node(value).map(DailyValue::Places);
     }
     None
 }
@@ -90,7 +90,7 @@ fn is_proxy(value: &str) -> bool {
 }
 
 /// The files that Node is told to load, where everything else only changes its limits and its warnings.
-fn of_node(value: &str) -> Option<Vec<PathBuf>> {
+pub(super) fn loaded_by_node(value: &str) -> Option<Vec<PathBuf>> {
     let mut places = Vec::new();
     let mut words = value.split_whitespace();
     while let Some(word) = words.next() {

@@ -59,8 +59,12 @@ pub(super) fn names_workspace_code(name: &str, value: &str) -> bool {
     names("variables of code").contains(&name) && value.len() <= 200 && value.split(':').all(inside)
 }
 
-/// Returns `true` if a variable has options for a compiler that only change its warnings and its optimisation.
+/// Returns `true` if a variable has options for a compiler that only change its warnings and its optimisation, or for Node about
+/// its limits and warnings.
 pub(super) fn has_harmless_flags(name: &str, value: &str) -> bool {
+    if name == "NODE_OPTIONS" {
+        return daily::loaded_by_node(value).is_some_and(|files| files.is_empty());
+    }
     let known = |flag: &str| names("compiler flags").contains(&flag);
     let lint =
         |flag: &str| flag.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'));
