@@ -46,6 +46,27 @@ pub fn date_and_time(at: Millis) -> Option<(String, String)> {
     Some((date.to_owned(), time.to_owned()))
 }
 
+/// The point of time that a date names, with or without a time of day, in UTC: the inverse of [`date_and_time`]. `None` where it
+/// is no date.
+///
+/// ```
+/// use countersign::ledger::millis_of;
+///
+/// for text in ["2026-11-22 18:02:04", "2026-11-22T18:02:04Z", "2026-11-22 18:02:04 UTC"] {
+///     assert_eq!(millis_of(text), Some(1_795_370_524_000));
+/// }
+/// assert_eq!(millis_of("2026-11-22"), Some(1_795_305_600_000));
+/// assert_eq!(millis_of("yesterday"), None);
+/// ```
+#[must_use]
+pub fn millis_of(text: &str) -> Option<Millis> {
+    let text = text.strip_suffix(" UTC").unwrap_or(text);
+    let at = humantime::parse_rfc3339_weak(text)
+        .or_else(|_| humantime::parse_rfc3339_weak(&format!("{text} 00:00:00")))
+        .ok()?;
+    Millis::try_from(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
 /// A point of time for people: the date and the time of day in UTC, or else the number of milliseconds.
 ///
 /// ```
