@@ -121,6 +121,10 @@ pub struct Ask {
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) valid_for: Option<Millis>,
+    /// The time for which the caller waits for the answer, in milliseconds; `None` where it waits for ever, or comes back for
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<Millis>,
     /// The reason why the call is asked about again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
@@ -218,6 +222,7 @@ impl Ask {
             quorum: Quorum::default(),
             expires_in: None,
             valid_for: None,
+            waits_for: None,
             changed: None,
             denied_before: None,
             session: None,
@@ -366,6 +371,27 @@ impl Ask {
     pub fn with_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
         self.valid_for = Some(time.unwrap_or(Millis::MAX));
+        self
+    }
+
+    /// Sets for how long the caller waits for the answer; by default for ever. Later the ask is pending as before, and people
+    /// are told that an approval is for the next equal call. It is no part of the fingerprint.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "deploy").with_waits_for(Duration::from_secs(60));
+    /// let record = ledger.park(ask).await?;
+    /// let now = ledger.now().await?;
+    /// assert!(!record.has_no_caller(now) && record.has_no_caller(now + 60_000));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn with_waits_for(mut self, time: Duration) -> Self {
+        self.waits_for = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
         self
     }
 
