@@ -72,7 +72,7 @@ mod surface;
 mod verifying;
 
 pub use approver::Approver;
-pub use asks::ask::{Ask, Millis, Quorum, date_and_time, utc};
+pub use asks::ask::{Ask, Millis, Quorum, date_and_time, millis_of, utc};
 pub use asks::record::{AskRecord, AskState, ClaimRecord, GrantUse, LedgerDecision, Vote};
 pub use asks::results::{Cancelled, Claimed, Decided, Renewed, Settled, Winner};
 pub use broken::Broken;

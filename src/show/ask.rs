@@ -42,6 +42,10 @@ pub struct AskView {
     pub changed_at: i64,
     /// The time when a pending ask expires; `None` means never.
     pub expires_at: Option<i64>,
+    /// The sentence for people about an ask whose caller no longer waits; `None` while it does
+    /// ([`AskRecord::has_no_caller`](crate::ledger::AskRecord::has_no_caller)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_caller: Option<&'static str>,
     /// The number of people who have to approve.
     pub approvals_needed: u32,
     /// `true` if the approvals have to be of others than the requester.

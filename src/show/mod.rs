@@ -5,7 +5,7 @@
 //! - A backslash always begins an escape that this module wrote: `\u{202e}` for a character that cannot be seen or
 //!   that moves others, `\{120 spaces}` for a run that could push text out of sight, `\{masked: 40 characters}` for a
 //!   secret, `\{900 characters left out}` for elided text. A backslash of the text itself is doubled, so that no text
-//!   can pretend to be one of these.
+//!   can pretend to be one of these; in a difference and the text of a preview only where it could, and a tab is `\{1 tab}` there.
 //! - The real call comes first. Texts of layers, tools and servers are below the call, each with its author.
 //! - Commands, paths, addresses and hosts are neither masked as a whole nor elided.
 //! - Masked are only values that look random under a name that ends in a secret's word (`password`, `client_secret`,

@@ -29,18 +29,36 @@ pub(super) struct Style {
     ascii: bool,
     /// Letters that could be taken for other ones.
     names: NameReading,
+    /// `true` for a text whose line breaks are those of what is shown: a backslash is shown as it is, unless it could be taken
+    /// for the beginning of an escape.
+    block: bool,
 }
 
 impl Style {
-    pub(super) const PROSE: Self = Self { quoted: false, ascii: false, names: NameReading::InText };
+    pub(super) const PROSE: Self =
+        Self { quoted: false, ascii: false, names: NameReading::InText, block: false };
     pub(super) const NAME: Self = Self { ascii: true, ..Self::PROSE };
     pub(super) const VALUE: Self = Self { quoted: true, ..Self::PROSE };
     pub(super) const PLACE: Self = Self { names: NameReading::Alone, ..Self::VALUE };
+    /// The lines of a text or a difference.
+    pub(super) const BLOCK: Self = Self { block: true, ..Self::PROSE };
     pub(super) const ADDRESS: Self = Self { quoted: true, ..Self::NAME };
 
     /// The same style for a line in a block, which has no quotes around it.
     pub(super) const fn unquoted(self) -> Self {
         Self { quoted: false, ..self }
+    }
+
+    /// Returns `true` if backslashes in front of this text could be taken for the beginning of an escape: it begins as the
+    /// rest of one, or an escape or a mark follows.
+    fn continues_escape(self, rest: &str) -> bool {
+        match rest.chars().next() {
+            None | Some('{') => true,
+            Some('u') => rest.starts_with("u{"),
+            Some('\n') => false,
+            Some(' ') => rest.chars().take_while(|c| *c == ' ').count() > SPACES,
+            Some(c) => !c.is_ascii() || self.escapes(c),
+        }
     }
 
     fn escapes(self, c: char) -> bool {
@@ -123,7 +141,7 @@ pub(super) fn escaped(text: &str, style: Style) -> String {
 
 /// Splits a text into pieces, with invisible characters and those of the style escaped.
 pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
-    let mut out = Pieces::default();
+    let mut out = Pieces { all: Vec::new(), block: style.block };
     let mut doubtful = look_alikes(text, style.names).into_iter().peekable();
     let mut chars = text.char_indices().peekable();
     let mut marks = MARKS; // A mark at the start belongs to no character, and is escaped.
@@ -141,14 +159,23 @@ pub(super) fn pieces(text: &str, style: Style) -> Vec<Piece> {
         while doubtful.next_if(|word| word.end <= at).is_some() {}
         let doubt = !c.is_ascii() && doubtful.peek().is_some_and(|word| word.contains(&at));
         match c {
+            '\\' if style.block => {
+                let run = 1 + repeated(&mut chars, c);
+                let rest = text.get(at + run..).unwrap_or_default();
+                let shown = if style.continues_escape(rest) { "\\\\" } else { SINGLE };
+                (0..run).for_each(|_| out.unit(shown.into(), 1));
+            }
             '\\' => out.unit("\\\\".into(), 1),
             '"' if style.quoted => out.unit("\\\"".into(), 1),
             c if c == ' ' || doubt || style.escapes(c) => out.run(c, 1 + repeated(&mut chars, c)),
             c => out.plain(c),
         }
     }
-    out.0
+    out.all
 }
+
+/// A backslash of a text that is shown as it is.
+const SINGLE: &str = "\\";
 
 /// Returns `true` if a text is in ASCII and has nothing to escape, as most texts are.
 fn is_plain(text: &str, style: Style) -> bool {
@@ -172,25 +199,30 @@ fn repeated(chars: &mut Peekable<CharIndices<'_>>, c: char) -> usize {
     count
 }
 
-#[derive(Default)]
-struct Pieces(Vec<Piece>);
+struct Pieces {
+    all: Vec<Piece>,
+    block: bool,
+}
 
 impl Pieces {
     fn plain(&mut self, c: char) {
-        match self.0.last_mut() {
+        match self.all.last_mut() {
             Some(Piece::Plain(text)) => text.push(c),
-            _ => self.0.push(Piece::Plain(c.into())),
+            _ => self.all.push(Piece::Plain(c.into())),
         }
     }
 
     fn unit(&mut self, text: String, chars: usize) {
-        self.0.push(Piece::Unit(text, chars));
+        self.all.push(Piece::Unit(text, chars));
     }
 
     fn run(&mut self, c: char, run: usize) {
         match c {
             ' ' if run <= SPACES => (0..run).for_each(|_| self.plain(' ')),
             ' ' => self.unit(format!("\\{{{run} spaces}}"), run),
+            // As `\t` and `\r` are in many texts of programs, these are never the escapes of a block.
+            '\t' if self.block => self.unit(format!("\\{{{}}}", counted(run, "tab")), run),
+            '\r' if self.block => (0..run).for_each(|_| self.unit("\\{CR}".into(), 1)),
             // Letters, which are escaped only in names, are text and not padding: their number is not written instead.
             c if run <= ESCAPES || c.is_alphanumeric() => {
                 (0..run).for_each(|_| self.unit(name(c), 1));
@@ -220,7 +252,11 @@ pub(super) fn elide(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
         return pieces;
     }
     let all: usize = pieces.iter().map(Piece::stands_for).sum();
-    let head = take(pieces.iter(), most - most / 3, false);
+    let mut head = take(pieces.iter(), most - most / 3, false);
+    // In front of the mark it could be taken for the beginning of an escape.
+    while head.last().is_some_and(|piece| piece.text() == SINGLE) {
+        head.pop();
+    }
     let mut tail = take(pieces.iter().rev(), most / 3, true);
     tail.reverse();
     let kept: usize = head.iter().chain(&tail).map(Piece::stands_for).sum();
@@ -321,6 +357,47 @@ mod tests {
         shown.sort();
         shown.dedup();
         assert_eq!(shown.len(), texts.len());
+    }
+
+    /// S7: "In a difference and a text, a backslash is shown as it is": unless it could be taken for an escape.
+    #[test]
+    fn the_backslashes_of_a_block_are_shown_as_they_are() {
+        let shown = |text: &str| join(&pieces(text, Style::BLOCK));
+        for plain in [r#"print("a\nb\t")"#, r"C:\temp\new", r"^\d+\.\s$", r"\\server\x", r"\\d"] {
+            assert_eq!(shown(plain), plain);
+        }
+        for (text, expected) in [
+            ("a\tb\t\tc", r"a\{1 tab}b\{2 tabs}c"),
+            ("a\r", r"a\{CR}"),
+            (r"\u{202e}", r"\\u{202e}"),
+            (r"\\u{202e}", r"\\\\u{202e}"),
+            ("\\\u{202e}", r"\\\u{202e}"),
+            (r"\{9 lines left out}", r"\\{9 lines left out}"),
+            (&format!("\\{}x", " ".repeat(17)), r"\\\{17 spaces}x"),
+            ("a\\", r"a\\"),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+        let texts = [
+            "\u{202e}",
+            r"\u{202e}",
+            r"\\u{202e}",
+            "\\\u{202e}",
+            "\t",
+            r"\t",
+            r"\{1 tab}",
+            r"\\{1 tab}",
+        ];
+        let mut all: Vec<_> = texts.iter().map(|text| shown(text)).collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), texts.len());
+        // A cut in front of a mark leaves none.
+        let cut = join(&elide(
+            pieces(&format!("ab{}cd{}", r"\n".repeat(9), "x".repeat(40)), Style::BLOCK),
+            20,
+        ));
+        assert!(!cut.contains(r"\\{"), "{cut}");
     }
 
     #[test]

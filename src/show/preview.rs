@@ -56,6 +56,35 @@ pub struct PreviewLine {
     pub new: Option<usize>,
 }
 
+impl PreviewLine {
+    /// The line as a diff has it, in two parts: the sign, and the text. The place of the next lines, `@@ -1 +1 @@`, has no sign.
+    ///
+    /// ```
+    /// use countersign::Decision;
+    /// use countersign::decision::Preview;
+    /// use countersign::ledger::Ask;
+    /// use countersign::show::{CallView, Limits};
+    ///
+    /// let asked = Decision::ask("writes").with_preview(Preview::diff("a", "one\n", "two\n"));
+    /// let ask = Ask::new("run-1", "root/c1", "write").with_questions(asked.questions().to_vec());
+    /// let [view] = &CallView::all(&ask.requests(), Limits::default())[..] else { panic!("one call") };
+    /// let lines = view.previews[0].lines.iter().map(|line| line.in_diff());
+    /// let lines: Vec<_> = lines.map(|(sign, text)| format!("{sign}{text}")).collect();
+    /// assert_eq!(lines, ["@@ -1 +1 @@", "-one", "+two"]);
+    /// ```
+    #[must_use]
+    pub fn in_diff(&self) -> (&'static str, &str) {
+        let sign = match self.sign {
+            PreviewSign::Plain => " ",
+            PreviewSign::Added => "+",
+            PreviewSign::Removed => "-",
+            PreviewSign::Remark if self.text.starts_with("@@ ") => "",
+            PreviewSign::Remark => "@",
+        };
+        (sign, &self.text)
+    }
+}
+
 /// The meaning of a line of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -254,7 +283,7 @@ fn lines_of(text: &str, rule: ShowRule) -> Vec<(usize, Vec<Piece>)> {
     let mut out: Vec<(usize, Vec<Piece>)> = vec![(0, Vec::new())];
     let mut chars = text.chars();
     let mut number = 0;
-    for piece in masked(text, rule, Style::VALUE.unquoted()) {
+    for piece in masked(text, rule, Style::BLOCK) {
         let breaks = chars.by_ref().take(piece.stands_for()).filter(|c| *c == '\n').count();
         match (&piece, out.last_mut()) {
             (Piece::Unit(..), _) if breaks > 0 => {

@@ -174,7 +174,8 @@ impl WrappedLines {
     fn preview(&mut self, preview: &PreviewView) {
         self.row("  = ", &preview.heading);
         for line in &preview.lines {
-            self.row(&format!("    |{}", line.sign.char()), &line.text);
+            let (sign, text) = line.in_diff();
+            self.row(&format!("    |{sign}"), text);
         }
     }
 

@@ -103,12 +103,28 @@ async fn approve(turn: &Turn, suspended: SuspendedTurn) -> TurnReport {
     turn.resume(suspended, answers).await.unwrap()
 }
 
+/// S7: "In a difference and a text, a backslash is shown as it is, unless it could be taken for the beginning of an escape".
+#[tokio::test]
+async fn a_difference_shows_the_backslashes_of_the_file_as_they_are() {
+    let file = File::new("print(\"a\\n\")\n");
+    let report = Turn::new(file.shown_by_layer())
+        .run(write("print(\"\\d\\\\u{202e}\u{202e}\")\n"))
+        .await
+        .unwrap();
+    let text = view(&suspended(report).requests(), Limits::default()).text(100);
+    for line in
+        [r#"    |-print("a\n")"#, r#"    |+print("\d\\\\u{202e}\u{202e}")"#, "    |@@ -1 +1 @@"]
+    {
+        assert!(text.lines().any(|it| it == line), "{line}: {text}");
+    }
+}
+
 fn view(requests: &DeferredToolRequests, limits: Limits) -> CallView {
     CallView::of(requests, "c1", limits).unwrap()
 }
 
 const SHOWN: [&str; 5] = [
-    "    |@@@ -1,2 +1,2 @@",
+    "    |@@ -1,2 +1,2 @@",
     "    | one",
     "    |-two",
     "    |+2",

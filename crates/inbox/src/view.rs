@@ -78,6 +78,7 @@ impl<'a> Looker<'a> {
             "parked_at": view.parked_at,
             "changed_at": view.changed_at,
             "expires_at": view.expires_at,
+            "no_caller": view.no_caller,
             "line": call.map(of_call),
             "grantable": !Offers::of(&record.ask).is_empty(),
             "left_out": call.is_some_and(|call| call.left_out),

@@ -150,7 +150,7 @@ fn misspelt_fields(file: &RuleFile, rule: &Rule) -> Vec<String> {
         let Some(first) = path.first().filter(is_unknown) else { continue };
         let there = calls.iter().flat_map(|call| call.args.keys()).map(String::as_str);
         let common = COMMON_FIELDS.iter().copied();
-        if let Some(meant) = near(there.chain(common), first) {
+        if let Some(meant) = near(there.chain(common), first).or_else(|| slipped(first)) {
             found.push(format!("no test has the field `{first}`: is `{meant}` meant?"));
         }
     }
@@ -280,6 +280,21 @@ fn of_servers<'a>(file: &'a RuleFile, rule: &'a Rule) -> impl Iterator<Item = St
             "in a rule that allows, `{name}` is about no tool of an MCP server: is `{meant}` meant?"
         ))
     })
+}
+
+/// The short name of a common field that a text is, but for a letter that is missing, doubled or in another place: `pth` for
+/// `path`. Another letter makes a word of its own, as `math` is one.
+fn slipped(text: &str) -> Option<&'static str> {
+    let letters = |text: &str| {
+        let mut letters: Vec<_> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let is_slip = |name: &&&str| {
+        let is_near = strsim::damerau_levenshtein(name, text) == 1;
+        is_near && (name.len() != text.len() || letters(name) == letters(text))
+    };
+    COMMON_FIELDS.iter().filter(|name| name.len() <= 4).find(is_slip).copied()
 }
 
 /// The name that differs from a text in one letter, or in two of a long one.

@@ -9,6 +9,7 @@
 //! | `shadowed` | a rule that allows, and is always overruled |
 //! | `dead` | no tool of that name, no such field, a pattern that matches nothing |
 //! | `renamed` | a tool by a name of some coding agent's that hooks do not use |
+//! | `some-agents` | a tool by the name that only some coding agents have for it |
 //! | `untested` | a file without tests, a rule that no test makes speak |
 //! | `by-default` | a test that wants a question, and no rule asks one |
 //! | `misspelt` | a field or a tool by a name that none has, near to one that some has |
@@ -36,7 +37,7 @@ use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
 use crate::matching::condition::{Condition, FieldPath, Test};
 use crate::readings::shells::is_known_shell;
-use crate::readings::tools::{client_of, named_otherwise};
+use crate::readings::tools::{client_of, named_otherwise, of_some_agents};
 use countersign::call::ToolDefinition;
 use countersign::decision::ToolDecision;
 
@@ -88,6 +89,7 @@ pub fn lint(rules: &Rules, tools: Option<&[ToolDefinition]>) -> Vec<Lint> {
             linting.wide(file, rule, rules);
             linting.shadowed(file, rule);
             linting.conditions(file, rule);
+            linting.named(file, rule);
             linting.renamed(file, rule, tools.unwrap_or_default());
             if let Some(tools) = tools {
                 linting.dead(file, rule, tools);
@@ -285,6 +287,33 @@ impl Linting<'_> {
         }
     }
 
+    /// A tool by a name that no door produces, or by that of some coding agents.
+    fn named(&mut self, file: &RuleFile, rule: &Rule) {
+        for pattern in &rule.tools {
+            if let Some(why) = pattern.matches_nothing() {
+                let text = format!("no door has a tool `{}`: {why}", pattern.text());
+                self.add(file, Some(rule), "dead", text);
+            }
+        }
+        let tested = |name: &str| file.examples.iter().any(|example| example.tool == name);
+        let plain = rule.tools.iter().filter_map(ToolPattern::plain_name);
+        let names = || rule.tools.iter().filter_map(ToolPattern::plain_name);
+        for name in plain.filter(|_| rule.effect != ToolDecision::Allow) {
+            let Some((agents, kind)) = of_some_agents(name).filter(|_| !tested(name)) else {
+                continue;
+            };
+            if rule.tools.iter().any(ToolPattern::is_every_tool) || names().any(|it| it == kind) {
+                continue;
+            }
+            let text = format!(
+                "`{name}` is a tool of {} alone: `{kind}` is that of every coding agent. A tool of your own program is \
+                 `set:ID/{name}`",
+                agents.join(" and ")
+            );
+            self.add(file, Some(rule), "some-agents", text);
+        }
+    }
+
     /// A tool by the name that a coding agent has for it, where the hook has another one: no door has that tool.
     /// A rule that denies or asks is about it by either name.
     fn renamed(&mut self, file: &RuleFile, rule: &Rule, tools: &[ToolDefinition]) {
@@ -425,7 +454,28 @@ impl Linting<'_> {
     }
 }
 
+/// The problem of a text that looks like a comparison, and is compared as a text.
+fn no_comparison(text: &str) -> Option<(&'static str, String)> {
+    let rest = text.trim_start_matches(['<', '>', '=', '!', '~', '≤', '≥']);
+    let is_number =
+        rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c));
+    (rest.len() < text.len() && is_number).then(|| {
+        let text = format!(
+            "`{text}` is compared as a text: a comparison is one of `<`, `<=`, `>` and `>=` with a number, such as `>= 5`"
+        );
+        ("misspelt", text)
+    })
+}
+
 fn suspicious(condition: &Condition, effect: ToolDecision) -> Option<(&'static str, String)> {
+    let compared = match &condition.test {
+        Test::OneOf(values) => values.iter().filter_map(Value::as_str).find_map(no_comparison),
+        Test::Text(globs) => globs.iter().find_map(|glob| no_comparison(glob.text())),
+        _ => None,
+    };
+    if compared.is_some() {
+        return compared;
+    }
     match &condition.test {
         Test::Path(globs) => {
             let glob = globs.iter().find(|glob| glob.text().split('/').any(|part| part == ".."))?;

@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use super::choice::{Choice, GRANTING, HELP, REVIEWING, Scope, esc, is_yes};
 use super::editing::LineEdit;
 use super::granting::{CallOffers, Chosen, GrantChoice, TIMES};
+use super::head::ReviewHead;
 use super::screen::{Gone, LinePrompt, LineUse, Screen};
 use countersign::args::Args;
 use countersign::call::ToolCall;
@@ -41,7 +42,8 @@ pub(super) struct Dialogue<'s, 'a, S> {
     items: Vec<DialogueCall<'a>>,
     offers: CallOffers,
     granted: Chosen,
-    reviewing: bool,
+    /// The head of a review of an ask that waits in a store.
+    head: Option<ReviewHead>,
 }
 
 /// A call that is asked about.
@@ -83,7 +85,7 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             })
             .collect();
         let (offers, granted) = (CallOffers::new(), Chosen::new());
-        Self { screen, requests, items, offers, granted, reviewing: false }
+        Self { screen, requests, items, offers, granted, head: None }
     }
 
     /// Offers these grants beside the approval of a call.
@@ -93,22 +95,26 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
     }
 
     /// Reviews an ask that waits in a store, which can be left for later, and whose decision the caller says.
-    pub(super) fn reviewing(mut self, reviewing: bool) -> Self {
-        self.reviewing = reviewing;
+    pub(super) fn reviewing(mut self, head: Option<ReviewHead>) -> Self {
+        self.head = head;
         self
+    }
+
+    fn is_review(&self) -> bool {
+        self.head.is_some()
     }
 
     /// Asks about every call. Returns the answers, and the grants to make. An error when the person stops or the terminal
     /// is gone: then nothing is decided.
     pub(super) fn run(mut self, agent: &str) -> Result<(CallAnswers<'a>, Chosen), Gone> {
         if let Err(gone) = self.ask_all(agent) {
-            if let Some(told) = gone.told(self.items.len(), self.reviewing) {
+            if let Some(told) = gone.told(self.items.len(), self.is_review()) {
                 // An error is ignored: the screen may be the reason for the stop.
                 let _ = self.say(&told);
             }
             return Err(gone);
         }
-        if !self.reviewing {
+        if !self.is_review() {
             // An error is ignored: the calls are decided, also where the summary cannot be shown.
             let _ = self.sum_up();
         }
@@ -138,10 +144,15 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
             "" => "The agent".to_owned(),
             agent => show::escape_name(agent),
         };
-        let mut text = match self.items.len() {
-            1 => format!("\n{who} asks to run a tool:\n"),
-            calls => format!("\n{who} asks to run {calls} tools:\n"),
+        let mut text = match (self.head, self.items.len()) {
+            (Some(head), _) => format!("\n{}: {who} asks to run a tool:\n", head.place),
+            (None, 1) => format!("\n{who} asks to run a tool:\n"),
+            (None, calls) => format!("\n{who} asks to run {calls} tools:\n"),
         };
+        let note = self.head.and_then(|head| head.note);
+        for line in note.iter().flat_map(|note| show::wrap("  ", note, self.screen.width())) {
+            text += &format!("{line}\n");
+        }
         let width = self.screen.width().saturating_sub(6);
         let views = CallView::all(self.requests, Limits::default());
         let texts: Vec<_> = views.iter().map(|view| view.text(width)).collect();
@@ -192,12 +203,12 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         let mut keys = vec!["a", "d", "e"];
         keys.extend(several.then_some("A,D"));
         keys.extend(self.offers.contains_key(call.id()).then_some("g"));
-        keys.extend(self.reviewing.then_some("l"));
+        keys.extend(self.is_review().then_some("l"));
         keys.extend(["v", "?"]);
         let label = format!("Approve? [{}; Enter denies] ", keys.join(","));
         loop {
             let Some(line) = self.ask(&LinePrompt::choice(&label))? else {
-                self.say(esc(self.reviewing))?;
+                self.say(esc(self.is_review()))?;
                 continue;
             };
             let decided = match self.decision(at, call, &line)? {
@@ -252,11 +263,11 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
                 if self.offers.contains_key(call.id()) {
                     self.say(GRANTING)?;
                 }
-                if self.reviewing {
+                if self.is_review() {
                     self.say(REVIEWING)?;
                 }
             }
-            Some(Choice::Skip) if self.reviewing => return Err(Gone::Skipped),
+            Some(Choice::Skip) if self.is_review() => return Err(Gone::Skipped),
             Some(Choice::Skip) | None => {
                 self.say("That is no answer, and nothing was decided; ? helps.")?
             }

@@ -18,6 +18,7 @@ use crossterm::terminal::size;
 use super::dialogue::CallAnswers;
 use super::editor;
 use super::granting::{CallOffers, Chosen};
+use super::head::ReviewHead;
 use super::input::{Input, RawMode, failed};
 use super::list::List;
 use super::mode::AfterKey;
@@ -47,16 +48,17 @@ impl Full {
 pub(super) fn ask<'a>(
     requests: &'a DeferredToolRequests,
     agent: &str,
-    asking: (CallOffers, bool),
+    asking: (CallOffers, Option<ReviewHead>),
     arming: Duration,
     abandoned: Arc<AtomicBool>,
 ) -> io::Result<Result<(CallAnswers<'a>, Chosen), Gone>> {
-    let (offers, reviewing) = asking;
+    let (offers, head) = asking;
+    let reviewing = head.is_some();
     let command = editor::command();
     let mut screen = FullScreen {
         list: List::new(requests, agent, arming, command.is_some())
             .offering(offers)
-            .reviewing(reviewing),
+            .reviewing(head),
         input: Input::new(abandoned),
         command,
         colored: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),

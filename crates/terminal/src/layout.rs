@@ -96,7 +96,7 @@ impl List<'_> {
         let shown = match &self.mode {
             Mode::Help => {
                 let mut help = words(HELP, width);
-                if self.reviewing {
+                if self.is_review() {
                     help.push(String::new());
                     help.extend(words(REVIEWING, width));
                 }
@@ -128,7 +128,10 @@ impl List<'_> {
                     rows.extend(self.listed(width, most));
                 }
                 rows.push(ScreenRow::of(Look::Faint, "-".repeat(width)));
-                let all = self.batch.details(width - 1);
+                let note = self.head.and_then(|head| head.note);
+                let mut all: Vec<_> =
+                    note.iter().flat_map(|note| show::wrap("", note, width - 1)).collect();
+                all.extend(self.batch.details(width - 1));
                 let shown = self.details(all, body - most);
                 let seen = self.end_shown && self.batch.shows_all();
                 if let Some(entry) = self.batch.selected_mut().filter(|_| seen) {
@@ -163,7 +166,10 @@ impl List<'_> {
         let tools = if all == 1 { "a tool".to_owned() } else { format!("{all} tools") };
         let found = if self.batch.search.is_empty() { "" } else { " found" };
         let title = format!("{} asks to run {tools}", self.agent);
-        let place = format!("{here} of {}{found}", listed.len());
+        let place = match self.head {
+            Some(head) => head.place.to_string(),
+            None => format!("{here} of {}{found}", listed.len()),
+        };
         // Half of a number says something else, so what does not fit beside the beginning of the title is left out. Of one
         // call they say nothing.
         let counts =
@@ -307,7 +313,7 @@ impl List<'_> {
                 };
                 let mut others = vec!["e change"];
                 others.extend(self.is_granted().then_some("g always"));
-                others.extend(self.reviewing.then_some("l later"));
+                others.extend(self.is_review().then_some("l later"));
                 others.push(view);
                 if !self.batch.is_one_call() {
                     others.extend(["j/k move", "x select", "/ search"]);

@@ -28,6 +28,7 @@ mod form;
 mod frame;
 mod full;
 mod granting;
+mod head;
 mod input;
 mod layout;
 mod line;
@@ -55,6 +56,8 @@ use countersign::outcome::ToolDenied;
 use countersign::show::counted;
 use dialogue::{CallAnswers, Dialogue, askable};
 use granting::{CallOffers, Chosen};
+use head::ReviewHead;
+pub use head::ReviewPlace;
 pub use review::Review;
 use screen::Gone;
 use teardown::Signals;
@@ -262,12 +265,12 @@ impl TerminalHandler {
         answers.answered_by_policy("no terminal").leave_rest().build()
     }
 
-    /// Runs the whole dialogue, with these grants, as a review or not. Blocks the thread until the person has answered.
+    /// Runs the whole dialogue, with these grants, as a review where it has a head. Blocks the thread until the person has answered.
     fn dialogue<'a>(
         &self,
         agent: &str,
         requests: &'a DeferredToolRequests,
-        asking: (CallOffers, bool),
+        asking: (CallOffers, Option<ReviewHead>),
         abandoned: Arc<AtomicBool>,
     ) -> io::Result<Result<(CallAnswers<'a>, Chosen), Gone>> {
         let signals = Signals::new();
@@ -275,9 +278,9 @@ impl TerminalHandler {
             full::ask(requests, agent, asking, self.arming, abandoned)
         } else {
             Terminal::open(self.arming, abandoned).map(|mut terminal| {
-                let (offers, reviewing) = asking;
+                let (offers, head) = asking;
                 let dialogue = Dialogue::new(&mut terminal, requests).offering(offers);
-                dialogue.reviewing(reviewing).run(agent)
+                dialogue.reviewing(head).run(agent)
             })
         };
         drop(signals);
@@ -292,7 +295,7 @@ impl TerminalHandler {
         offers: CallOffers,
         abandoned: Arc<AtomicBool>,
     ) -> Result<(DeferredToolResults, Chosen), BoxError> {
-        let (decided, granted) = match self.dialogue(agent, requests, (offers, false), abandoned) {
+        let (decided, granted) = match self.dialogue(agent, requests, (offers, None), abandoned) {
             Ok(decided) => decided.map_err(|_| Stopped)?,
             Err(error) => {
                 let why = format!("the terminal cannot be used ({error})");

@@ -25,6 +25,7 @@ use super::choice::esc;
 use super::dialogue::{CallAnswers, MANY_APPROVED, MANY_DENIED, denied};
 use super::form::{ArgsForm, FormStep, object};
 use super::granting::{CallOffers, Chosen, GrantChoice, TIMES};
+use super::head::ReviewHead;
 use super::line::{Line, LineStep};
 use super::mode::{AfterKey, Mode, Purpose, approval_word};
 use super::screen::Gone;
@@ -58,8 +59,8 @@ pub(super) struct List<'a> {
     granted: Chosen,
     /// The grant that the person looks at, in [`Mode::Grant`] and while its time is typed.
     pub(super) choice: Option<GrantChoice>,
-    /// `true` if this is a review of an ask that waits in a store, which can be left for later.
-    pub(super) reviewing: bool,
+    /// The head of a review of an ask that waits in a store, which can be left for later.
+    pub(super) head: Option<ReviewHead>,
 }
 
 impl<'a> List<'a> {
@@ -88,14 +89,18 @@ impl<'a> List<'a> {
             offers: CallOffers::new(),
             granted: Chosen::new(),
             choice: None,
-            reviewing: false,
+            head: None,
         }
     }
 
     /// Reviews an ask that waits in a store.
-    pub(super) fn reviewing(mut self, reviewing: bool) -> Self {
-        self.reviewing = reviewing;
+    pub(super) fn reviewing(mut self, head: Option<ReviewHead>) -> Self {
+        self.head = head;
         self
+    }
+
+    pub(super) fn is_review(&self) -> bool {
+        self.head.is_some()
     }
 
     /// Offers these grants beside the approval of a call.
@@ -188,7 +193,7 @@ impl<'a> List<'a> {
             }
             _ if control && key.code == KeyCode::Char('d') => return Err(Gone::EndOfInput),
             _ if control => AfterKey::Stay,
-            Mode::List if self.reviewing && key.code == KeyCode::Char('l') => {
+            Mode::List if self.head.is_some() && key.code == KeyCode::Char('l') => {
                 return Err(Gone::Skipped);
             }
             Mode::List => self.list_key(key.code),
@@ -251,7 +256,7 @@ impl<'a> List<'a> {
             KeyCode::Char(c @ ('a' | 'A' | 'd' | 'D')) if self.is_armed(1) => self.decide(c),
             KeyCode::Char('a' | 'A' | 'd' | 'D') => {}
             KeyCode::Esc => {
-                esc(self.reviewing).clone_into(&mut self.message);
+                esc(self.is_review()).clone_into(&mut self.message);
             }
             _ => "That is no key, and nothing was decided; ? helps.".clone_into(&mut self.message),
         }

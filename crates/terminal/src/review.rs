@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 use countersign::deferred::{Answer, ToolApproval};
 use countersign::error::BoxError;
 use countersign::ledger::{AskRecord, GrantOffer, Millis, Offers};
-use countersign::show::counted;
+use countersign::show::{Limits, counted};
 use futures::future::{Either, select};
 use tokio::runtime::Handle;
 
 use super::dialogue::askable;
 use super::granting::CallOffers;
+use super::head::{ReviewHead, ReviewPlace};
 use super::screen::Gone;
 use super::{NoLongerNeeded, TERMINAL, TerminalHandler, no_terminal};
 
@@ -42,20 +43,22 @@ impl TerminalHandler {
     /// Asks a person about one pending ask of a ledger, whichever run it belongs to, and decides nothing by itself: the
     /// caller hands the answer to a [`Surface`](countersign::ledger::Surface), and then makes the grant. The question is
     /// closed when `needless` completes, for example because the ask was decided elsewhere. The keys are those of every
-    /// question, and `l` leaves the ask for later.
+    /// question, and `l` leaves the ask for later. An ask whose caller no longer waits says so.
     ///
     /// # Errors
     /// When stdin or stderr is no terminal, or it cannot be used.
     ///
     /// ```no_run
     /// use countersign::ledger::{Approver, AskState, Ledger, MemoryStore, Presented, Surface};
-    /// use countersign_terminal::{Review, TerminalHandler};
+    /// use countersign_terminal::{Review, ReviewPlace, TerminalHandler};
     ///
     /// # async fn review(ledger: Ledger) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// let (terminal, surface) = (TerminalHandler::new(), Surface::new(ledger.clone()));
-    /// for record in ledger.list(Some(AskState::Pending), 10).await?.records {
+    /// let pending = ledger.list(Some(AskState::Pending), 10).await?.records;
+    /// for (at, record) in pending.iter().enumerate() {
+    ///     let place = ReviewPlace::new(at + 1, pending.len());
     ///     // This program closes no question by itself.
-    ///     let reviewed = terminal.review(&record, std::future::pending()).await?;
+    ///     let reviewed = terminal.review(record, place, std::future::pending()).await?;
     ///     if let Review::Answered { answer, .. } = reviewed {
     ///         let shown = Presented::whole(record.ask.id(), &record.fingerprint);
     ///         println!("{:?}", surface.decide(&Approver::new("ann"), &shown, answer).await?);
@@ -66,6 +69,7 @@ impl TerminalHandler {
     pub async fn review(
         &self,
         record: &AskRecord,
+        place: ReviewPlace,
         needless: impl Future<Output = ()>,
     ) -> Result<Review, BoxError> {
         let requests = record.ask.requests();
@@ -81,12 +85,17 @@ impl TerminalHandler {
         let abandoned = Arc::clone(&waiting.0);
         let offers = Offers::of(&record.ask);
         let offers = if offers.is_empty() { None } else { Some((call, offers)) };
-        let who = asking(record.ask.principal(), record.parked_at, SystemTime::now());
+        let now = SystemTime::now();
+        let who = asking(record.ask.principal(), record.parked_at, now);
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX);
+        let note = record.view(now, Limits::default()).no_caller;
+        let head = ReviewHead { place, note };
         let this = self.clone();
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
             let offers = CallOffers::from_iter(offers);
-            this.dialogue(&who, &requests, (offers, true), abandoned).map(|decided| {
+            this.dialogue(&who, &requests, (offers, Some(head)), abandoned).map(|decided| {
                 decided.map(|(answers, granted)| {
                     let answer = answers.into_iter().next().map(|(_, answer)| answer);
                     (answer, granted.into_values().next())

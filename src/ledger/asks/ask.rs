@@ -46,6 +46,27 @@ pub fn date_and_time(at: Millis) -> Option<(String, String)> {
     Some((date.to_owned(), time.to_owned()))
 }
 
+/// The point of time that a date names, with or without a time of day, in UTC: the inverse of [`date_and_time`]. `None` where it
+/// is no date.
+///
+/// ```
+/// use countersign::ledger::millis_of;
+///
+/// for text in ["2026-11-22 18:02:04", "2026-11-22T18:02:04Z", "2026-11-22 18:02:04 UTC"] {
+///     assert_eq!(millis_of(text), Some(1_795_370_524_000));
+/// }
+/// assert_eq!(millis_of("2026-11-22"), Some(1_795_305_600_000));
+/// assert_eq!(millis_of("yesterday"), None);
+/// ```
+#[must_use]
+pub fn millis_of(text: &str) -> Option<Millis> {
+    let text = text.strip_suffix(" UTC").unwrap_or(text);
+    let at = humantime::parse_rfc3339_weak(text)
+        .or_else(|_| humantime::parse_rfc3339_weak(&format!("{text} 00:00:00")))
+        .ok()?;
+    Millis::try_from(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
 /// A point of time for people: the date and the time of day in UTC, or else the number of milliseconds.
 ///
 /// ```
@@ -100,6 +121,10 @@ pub struct Ask {
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) valid_for: Option<Millis>,
+    /// The time for which the caller waits for the answer, in milliseconds; `None` where it waits for ever, or comes back for
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits_for: Option<Millis>,
     /// The reason why the call is asked about again after it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
@@ -197,6 +222,7 @@ impl Ask {
             quorum: Quorum::default(),
             expires_in: None,
             valid_for: None,
+            waits_for: None,
             changed: None,
             denied_before: None,
             session: None,
@@ -345,6 +371,27 @@ impl Ask {
     pub fn with_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {
         let time = time.into().and_then(|time| Millis::try_from(time.as_millis()).ok());
         self.valid_for = Some(time.unwrap_or(Millis::MAX));
+        self
+    }
+
+    /// Sets for how long the caller waits for the answer; by default for ever. Later the ask is pending as before, and people
+    /// are told that an approval is for the next equal call. It is no part of the fingerprint.
+    ///
+    /// ```
+    /// use countersign::ledger::{Ask, Ledger, MemoryStore};
+    /// use std::time::Duration;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let ledger = Ledger::new(MemoryStore::new());
+    /// let ask = Ask::new("run-1", "root/c1", "deploy").with_waits_for(Duration::from_secs(60));
+    /// let record = ledger.park(ask).await?;
+    /// let now = ledger.now().await?;
+    /// assert!(!record.has_no_caller(now) && record.has_no_caller(now + 60_000));
+    /// # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn with_waits_for(mut self, time: Duration) -> Self {
+        self.waits_for = Some(Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX));
         self
     }
 

@@ -317,6 +317,15 @@ impl AskRecord {
         }
     }
 
+    /// Returns `true` if the ask is pending, and its caller no longer waits for the answer
+    /// ([`with_waits_for`](Ask::with_waits_for)) at the time `now` of the store's clock: an approval is for the next equal call
+    /// then.
+    #[must_use]
+    pub fn has_no_caller(&self, now: Millis) -> bool {
+        let until = self.ask.waits_for.map(|time| self.parked_at.saturating_add(time));
+        self.state == AskState::Pending && until.is_some_and(|until| until <= now)
+    }
+
     /// The votes that count towards the quorum at the time `now` of the store's clock
     /// ([`Ledger::now`](crate::ledger::Ledger::now)): those that are not too old (rule A8). A surface that shows the progress
     /// of a quorum has to count these, as [`votes`](Self::votes) contains the others until the next person votes.

@@ -16,6 +16,10 @@ use crate::show::{
     AnswerView, AskView, CallView, ClaimView, Limits, OutcomeView, ProposalView, short,
 };
 
+/// The sentence about an ask whose caller is gone.
+const NO_CALLER: &str =
+    "its caller no longer waits: an approval is for the next equal call, which runs then";
+
 impl AskRecord {
     /// The ask as a person is shown it at this time of the store: which votes count depends on it (rule A8).
     ///
@@ -49,6 +53,7 @@ impl AskRecord {
         let mut view = self.about(limits);
         view.reason = question.map(|question| question.reason.clone());
         view.proposals = self.proposals(now, limits);
+        view.no_caller = self.has_no_caller(now).then_some(NO_CALLER);
         view.runs_with = is_edited.then(|| self.edited(self.args_to_run(), limits));
         if let Some(call) = call {
             view.title = call.title.clone();
@@ -98,6 +103,7 @@ impl AskRecord {
             parked_at: self.parked_at,
             changed_at: self.changed_at,
             expires_at: self.expires_at,
+            no_caller: None,
             approvals_needed: ask.quorum().approvals,
             not_the_requester: ask.quorum().not_the_requester,
             proposals: Vec::new(),

@@ -32,6 +32,7 @@ use serde_json::{Map, Value, json};
 
 use super::pattern::{ArgsPattern, FieldPattern};
 use super::text::{RuleText, place, time};
+use crate::call::ToolCall;
 use crate::decision::{GrantPattern, Question};
 use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, FOR_PEOPLE, GRANTABLE};
 use crate::ledger::asks::ask::{Ask, Millis};
@@ -39,6 +40,7 @@ use crate::ledger::asks::names::Names;
 use crate::ledger::scope::GrantError;
 use crate::ledger::scope::GrantScope;
 use crate::outcome::DeferralKind;
+use crate::show::{CallView, Limits};
 
 /// The time for which a grant is valid by default: 12 hours.
 const VALID_FOR: Millis = 12 * 3600 * 1000;
@@ -321,6 +323,38 @@ impl Grant {
         format!("`{tool}` {}, {scope}{}", self.pattern, self.condition())
     }
 
+    /// The call that the grant was made for, in one line for people ([`CallView::headline`]): other calls that it answers
+    /// differ from it as the [sentence](Self::sentence) says.
+    ///
+    /// ```
+    /// use countersign::deferred::metadata::GRANTABLE;
+    /// use countersign::ledger::{Ask, Grant, GrantScope};
+    /// use countersign::show::Limits;
+    /// use countersign::{Args, Decision};
+    ///
+    /// let asked = Decision::ask("sends mail").with_key("mail").with_metadata(GRANTABLE, true);
+    /// let ask = Ask::new("run-1", "root/c1", "send_mail").with_args(Args::new().with("to", "bob"));
+    /// let ask = ask.with_questions(asked.questions().to_vec());
+    /// let grant = Grant::of(&ask, GrantScope::Session("s1".into()))?;
+    /// assert_eq!(grant.made_for(Limits::default()), "send_mail(to: \"bob\")");
+    /// assert_eq!(grant.answers_to().collect::<Vec<_>>(), ["mail"]);
+    /// # Ok::<(), countersign::ledger::GrantError>(())
+    /// ```
+    #[must_use]
+    pub fn made_for(&self, limits: Limits) -> String {
+        let args = self.pattern.original().to_value();
+        CallView::of_call(&ToolCall::new("", self.tool.as_str(), args), limits).headline
+    }
+
+    /// The questions that the grant answers: the layer of each, such as `rules`, and its key, such as the id of a rule. They
+    /// are not escaped.
+    pub fn answers_to(&self) -> impl Iterator<Item = String> {
+        self.questions.iter().map(|it| match it.layer.as_str() {
+            "" => it.key.clone(),
+            layer => format!("{layer}: {}", it.key),
+        })
+    }
+
     /// The files that the grant is bound to, as the end of its sentence.
     fn condition(&self) -> String {
         let class = self.pattern.class_of();
@@ -380,11 +414,7 @@ impl Grant {
         if self.below {
             table.line("agents_below", &true.into());
         }
-        let answers = self.questions.iter().map(|it| match it.layer.as_str() {
-            "" => it.key.clone(),
-            layer => format!("{layer}: {}", it.key),
-        });
-        table.list("answers", answers.collect());
+        table.list("answers", self.answers_to().collect());
         let class = self.pattern.class_of();
         let is_free = |pin: &str| class.is_some_and(|class| class.frees(pin));
         let any_args = class.is_some_and(GrantPattern::has_any_args);

@@ -146,6 +146,11 @@ impl ArgsPattern {
         Self { class: Some(class), ..Self::exact(args) }
     }
 
+    /// The arguments of the call that the grant was made for.
+    pub(super) fn original(&self) -> &Args {
+        &self.original
+    }
+
     /// The class of calls, if the pattern is one of a class.
     pub(super) fn class_of(&self) -> Option<&GrantPattern> {
         self.class.as_ref()

@@ -340,6 +340,55 @@ fn a_file_that_was_edited_in_between_keeps_the_edit() {
     assert_eq!(user.text(kept), "{\"theme\":\"dark\",\n\t\"size\": 1e3}");
 }
 
+/// P6: "`--undo` names what stays, where, and the command that removes it": which then leaves nothing. "After it, `init` begins
+/// anew": its rules count at once, as they did the first time.
+#[test]
+fn an_undo_says_what_stays_and_begins_anew() {
+    let user = User::with_settings();
+    fs::create_dir_all(user.home().join("p")).unwrap();
+    let init = ["init", "--yes", "--preset", "developer", "--allow", "grant", "--client", "claude"];
+    let ls = json!({"command": "ls"});
+    for _ in 0..2 {
+        assert_eq!(user.run(&[&init[..], &["--journal", "on"]].concat()).status, 0);
+        let decided = called(&user, "Bash", &ls);
+        assert!(decided.out.contains("\"allow\""), "{decided:?}");
+        // A copy of settings by a command of its own.
+        let (install, uninstall) = (["hook", "install", "gemini"], ["hook", "uninstall", "gemini"]);
+        user.put(".gemini/settings.json", "{\"a\": 1}");
+        assert_eq!((user.run(&install).status, user.run(&uninstall).status), (0, 0));
+        user.put(".gemini/.settings.json.x.backup", "{}");
+        let undone = user.run(&["init", "--undo"]);
+        assert_eq!(undone.status, 0, "{undone:?}");
+        for stays in [
+            "~/.local/state/countersign/asks.db: asks and grants, ",
+            "~/.local/state/countersign/journal.jsonl: decisions, with the arguments of calls, ",
+            "~/.gemini/.settings.json.x.backup: a copy of settings",
+        ] {
+            assert!(undone.out.contains(stays), "{stays}: {undone:?}");
+        }
+        assert!(!undone.out.contains("Everything"), "{undone:?}");
+    }
+    assert_eq!(user.run(&init).status, 0);
+    let undone = user.run(&["init", "--undo"]);
+    let command = undone.out.lines().map(str::trim).find(|line| line.starts_with("rm -r "));
+    let command = command.unwrap_or_else(|| panic!("{undone:?}"));
+    let removed = std::process::Command::new("/bin/sh").args(["-c", command]).status().unwrap();
+    assert!(removed.success() && !user.state("asks.db").exists());
+    assert_eq!(fs::read_dir(user.home().join(".gemini")).unwrap().count(), 1);
+
+    // Where a hook is left, it knew that there are no rules, and those that appear wait to be accepted.
+    assert_eq!(user.run(&init).status, 0);
+    assert!(called(&user, "Bash", &ls).out.contains("\"allow\""));
+    assert_eq!(user.run(&["hook", "install", "gemini"]).status, 0);
+    let undone = user.run(&["init", "--undo"]);
+    assert!(
+        undone.out.contains("A hook or a guard in ~/.gemini/settings.json still uses"),
+        "{undone:?}"
+    );
+    assert!(!undone.out.contains("rm -r"), "{undone:?}");
+    assert!(user.run(&init).out.contains("until you run `countersign rules accept`"));
+}
+
 /// P6: "A crash at any moment loses nothing": whenever it ends, the way back leads to the byte.
 #[test]
 fn a_crash_at_any_moment_loses_nothing() {
@@ -463,9 +512,67 @@ fn a_file_with_comments_is_not_written_anew() {
     user.put(DESKTOP, servers);
     user.put(".claude/settings.json", "{}");
     let done = user.run(&["init", "--yes", "--preset", "none", "--guard", "on"]);
-    assert_eq!(done.status, 0, "{done:?}");
+    assert_eq!(done.status, 3, "something was left out: {done:?}");
     assert_eq!(user.text(DESKTOP), servers);
     assert!(done.out.contains("has comments") && done.out.contains("guard init"), "{done:?}");
+}
+
+/// P6: "An agent whose settings cannot be changed without loss is left out, by name and with what to do, and the others are set
+/// up": comments, what is no JSON, what is no text. The status says so.
+#[test]
+fn an_agent_whose_settings_cannot_be_used_is_left_out_and_the_others_are_set_up() {
+    let run = |user: &User| {
+        let clients = ["--client=claude", "--client=qwen", "--client=codex"];
+        user.run(&[&["init", "--yes", "--preset", "developer"][..], &clients].concat())
+    };
+    let broken: [(&[u8], &str); 3] = [
+        (b"{\"a\": 1, // mine\n}", "it has comments"),
+        (b"{\"a\": ", "it is not JSON"),
+        (b"\xff\xfe{\0}\0", "save it as such"),
+    ];
+    for (text, says) in broken {
+        let user = User::new();
+        let file = user.put(".claude/settings.json", "");
+        fs::write(&file, text).unwrap();
+        let done = run(&user);
+        assert_eq!(done.status, 3, "{done:?}");
+        let left_out = done.out.split("Left out: Claude Code: ").nth(1).expect(&done.out);
+        assert!(left_out.contains(says) && left_out.contains("settings.json"), "{done:?}");
+        assert_eq!(fs::read(&file).unwrap(), text, "it is left alone");
+        assert!(user.text(".qwen/settings.json").contains("hook qwen"), "{done:?}");
+        assert!(user.text(".codex/hooks.json").contains("hook codex"), "{done:?}");
+        // The second run changes nothing, and says the same.
+        let again = run(&user);
+        assert!(again.status == 3 && again.out.contains("Left out: Claude Code: "), "{again:?}");
+        let undone = user.run(&["init", "--undo"]);
+        assert_eq!((undone.status, fs::read(&file).unwrap()), (0, text.to_vec()), "{undone:?}");
+        // Where no agent is left it is an error, and nothing is changed.
+        let alone = user.run(&["init", "--yes", "--preset", "developer", "--client=claude"]);
+        assert!(alone.status == 1 && alone.err.contains("settings.json"), "{alone:?}");
+        assert!(!user.home().join(".config/countersign/rules.toml").exists());
+    }
+}
+
+/// P6: "A byte order mark is no part of the settings": such a file is changed, and is put back with it.
+#[test]
+fn a_byte_order_mark_is_skipped_and_put_back() {
+    let user = User::new();
+    let settings = "\u{feff}{\"theme\": \"dark\"}";
+    user.put(".claude/settings.json", settings);
+    let servers = format!("\u{feff}{SERVERS}");
+    user.put(DESKTOP, &servers);
+    let done = user.run(&ALL);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert_eq!(json_of(&user.text(".claude/settings.json"))["theme"], "dark");
+    assert!(user.text(DESKTOP).contains("\"guard\""));
+    assert_eq!(user.run(&["init", "--undo"]).status, 0);
+    assert_eq!(user.text(".claude/settings.json"), settings);
+    assert_eq!(user.text(DESKTOP), servers);
+    // The hook by itself, too.
+    assert_eq!(user.run(&["hook", "install", "claude"]).status, 0);
+    assert!(user.text(".claude/settings.json").contains("hook claude"));
+    assert_eq!(user.run(&["hook", "uninstall", "claude"]).status, 0);
+    assert_eq!(user.text(".claude/settings.json"), settings);
 }
 
 #[test]

@@ -934,7 +934,7 @@ fn uninstalling_puts_the_file_back_as_it_was() {
 #[test]
 fn settings_with_comments_are_left_alone_and_the_entry_is_printed() {
     let user = User::new();
-    for text in ["// mine\n{\"theme\": \"x\"}", "\u{feff}{\"theme\": \"x\"}"] {
+    for text in ["// mine\n{\"theme\": \"x\"}", "\u{feff}{\"theme\": \"x\",}", "{\"theme\": "] {
         let file = user.file_of("gemini");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, text).unwrap();

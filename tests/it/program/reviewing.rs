@@ -8,6 +8,7 @@ use pty_process::blocking::Command;
 use serde_json::{Value, json};
 
 use super::User;
+use super::hooks::{CALL, Call};
 use super::texts::parked;
 use crate::support::program;
 use crate::terminal::lines::Session;
@@ -70,6 +71,31 @@ fn asks_are_decided_on_the_terminal_as_they_come() {
     assert_eq!(user.shows(&second)["message"], "keep it");
     assert_eq!(user.shows(&third)["state"], "pending");
     assert_eq!(decided(&fourth), (json!("approve"), json!("ann"), json!({"to": "staging"})));
+}
+
+/// S16: "It says how many wait", and "those whose caller waits come first": of an ask whose hook no longer waits, the words say
+/// what an approval does, and the equal call that comes next runs.
+#[test]
+fn asks_whose_caller_is_gone_come_last_and_say_what_an_approval_does() {
+    let user = User::new();
+    let denied = user.hook(&CALL, "0");
+    assert_eq!(denied.status, 2, "{denied:?}");
+    user.asks_about("push", &json!({}));
+    user.asks_about("pull", &json!({}));
+    let listed = user.run(&["asks", "list", "--text"]).out;
+    assert_eq!(listed.matches("caller: its caller no longer waits").count(), 1, "{listed}");
+
+    let mut session = user.reviews();
+    session.asked_behind("push()", 1).until("1 of 3: ", 1).send("d no\r");
+    session.until("Denied: push()", 1);
+    session.asked_behind("pull()", 1).until("2 of 3: ", 1).send("l\r").until("Left for later", 1);
+    session.until("3 of 3: ", 1).until("its caller no longer waits: an approval is for", 1);
+    session.asked_behind("make install", 1).send("a\r").until("Approved: ", 1);
+    session.until("No other ask waits for you", 1).send("\u{3}");
+    assert_eq!(session.ended(), Some(0), "{}", session.shown());
+    let allowed = user.hook(&Call { id: "c2", ..CALL }, "0");
+    assert_eq!(allowed.status, 0, "{allowed:?}");
+    assert!(!user.run(&["asks", "list", "--text"]).out.contains("no longer waits"));
 }
 
 /// S16: "An ask that is decided elsewhere meanwhile is closed, and you are told by whom."
@@ -137,9 +163,9 @@ fn on_the_full_screen_an_ask_is_left_for_later_with_a_key() {
     user.configure("principal = \"ann\"\n");
     let (id, _) = user.asks_about("push", &json!({}));
     let mut session = Session::on_full_screen(user.on_terminal(&["asks", "review"]));
-    session.until("l later", 1).send("l").until("Left for later: push()", 1);
+    session.until("1 of 1", 1).until("l later", 1).send("l").until("Left for later: push()", 1);
     let (next, _) = user.asks_about("pull", &json!({}));
-    session.until("l later", 2);
+    session.until("2 of 2", 1).until("l later", 2);
     // Longer than the time for which keys decide nothing.
     std::thread::sleep(std::time::Duration::from_millis(900));
     session.send("a").until("Approved: pull()", 1).until("1 left for later", 2).send("\u{3}");

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use countersign::ledger::{Ask, Ledger};
+use countersign::deferred::metadata::GRANTABLE;
+use countersign::ledger::{Ask, Ledger, date_and_time};
+use countersign::{Args, Decision};
 use countersign_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -191,6 +193,92 @@ async fn an_ask_is_named_by_the_first_characters_of_its_id() {
     assert_eq!(cancelled.status, 0, "{cancelled:?}");
     assert_eq!(decide(prefix).lines()[0]["result"], "won");
     assert_eq!(user.run(&["asks", "show", prefix]).lines()[0]["decided_by"], "ann");
+}
+
+/// G3: "A list of grants says of each what it covers, the call that it was made for and the rule that asked", "A grant is named
+/// by the first characters of its ID, as an ask is".
+#[tokio::test]
+async fn a_grant_says_what_it_covers_and_is_named_by_the_first_characters_of_its_id() {
+    let user = User::new();
+    assert_eq!(user.run(&["asks", "init"]).status, 0);
+    let store = SqliteStore::open(user.state("asks.db")).await.unwrap();
+    let ledger = Ledger::new(store).session("s1");
+    let question = Decision::ask("sends").with_key("mail").with_metadata(GRANTABLE, true);
+    let ask = |number: u32| {
+        Ask::new("run", format!("root/c{number}"), "mail")
+            .with_args(Args::new().with("to", format!("bob{number}")))
+            .with_questions(question.questions().to_vec())
+    };
+    let mut ids: Vec<String> = Vec::new();
+    for number in 0..2 {
+        let asked = ledger.park(ask(number)).await.unwrap();
+        let (id, fingerprint) = (&asked.ask.id()[..16], &asked.fingerprint);
+        let make =
+            ["grants", "make", id, "--in", "session", "--fingerprint", fingerprint, "--json"];
+        let made = user.run(&make);
+        assert_eq!(made.status, 0, "{made:?}");
+        ids.push(made.lines()[0]["id"].as_str().unwrap().to_owned());
+    }
+    let id = &ids[0];
+    let listed = user.run(&["grants", "list"]).out;
+    let block = listed.split("grant ").find(|it| it.starts_with(id.as_str())).unwrap();
+    for says in [
+        "standing, until 2",
+        "used 0 times",
+        "`mail` ",
+        "made for: mail(to: \"bob0\")",
+        "answers: mail",
+    ] {
+        assert!(block.contains(says), "{says}: {block}");
+    }
+    let shown = user.run(&["grants", "show", &id[..8], "--text"]);
+    assert!(shown.status == 0 && shown.out.contains("    to = \"bob0\"\n"), "{shown:?}");
+    assert!(!shown.out.contains("{\""), "text, and no JSON: {shown:?}");
+    let revoked = user.run(&["grants", "revoke", &id[..8].to_uppercase(), "--as", "ann"]);
+    assert_eq!(revoked.status, 0, "{revoked:?}");
+    assert!(!user.run(&["grants", "list"]).out.contains(id.as_str()));
+    for (given, says) in [("abc", "at least 4 characters"), ("ffffffffffff", "grants list --all")] {
+        let unknown = user.run(&["grants", "revoke", given]);
+        assert!(unknown.status == 7 && unknown.err.contains(says), "{unknown:?}");
+    }
+}
+
+/// S16: "Asks are listed by the time of their decision": a date, a day, or a time before now.
+#[test]
+fn asks_are_listed_by_the_time_of_their_decision() {
+    let user = User::new();
+    let (id, fingerprint) =
+        parked(&user, &json!({"tool": "push", "args": {}, "questions": ["why"]}));
+    let decide = ["asks", "decide", &id, "--fingerprint", &fingerprint, "--as", "ann", "--approve"];
+    assert_eq!(user.run(&decide).status, 0);
+    let at = user.run(&["asks", "show", &id]).lines()[0]["decided_at"].as_i64().unwrap();
+    let (day, time) = date_and_time(at).unwrap();
+    let (next, exact) = (date_and_time(at + 1000).unwrap(), format!("{day}T{time}Z"));
+    let later = format!("{}T{}Z", next.0, next.1);
+    for (words, is_listed) in [
+        (&["--since", "2m"][..], true),
+        (&["--until", "2m"], false),
+        (&["--since", &day, "--until", &day], true),
+        (&["--since", "2020-01-01", "--until", "2020-12-31"], false),
+        (&["--since", &exact, "--until", &later], true),
+        (&["--since", &later], false),
+        (&["--until", &exact], false),
+        (&["--state", "decided", "--since", "2m", "--limit", "1"], true),
+    ] {
+        let listed = user.run(&[&["asks", "list"][..], words].concat());
+        assert_eq!(
+            (listed.status, listed.out.contains(&id)),
+            (0, is_listed),
+            "{words:?}: {listed:?}"
+        );
+    }
+    let text = user.run(&["asks", "list", "--until", "2m", "--text"]).out;
+    assert!(
+        text.contains("No asks are of this time") && text.contains("`countersign asks list`"),
+        "{text}"
+    );
+    let refused = user.run(&["asks", "list", "--since", "yesterday"]);
+    assert!(refused.status == 2 && refused.err.contains("2026-11-22"), "{refused:?}");
 }
 
 /// Whatever is said about nothing names the command that leads on.

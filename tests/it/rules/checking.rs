@@ -77,6 +77,76 @@ fn a_misspelt_tool_and_one_by_a_clients_name_are_found() {
     }
 }
 
+/// R7: "a misspelt field", also one of few letters, and "a text that looks like a comparison".
+#[test]
+fn a_short_field_that_is_misspelt_and_a_text_like_a_comparison_are_found() {
+    let rule = |condition: &str| {
+        format!(
+            "version = 1\n[[rule]]\nid = 'a'\nask = 'read_file'\nwhere.{condition}\n[test]\nask = 'read_file: {{path: a}}'\n"
+        )
+    };
+    for (condition, says) in [
+        ("pth = '**/x'", "no test has the field `pth`: is `path` meant?"),
+        ("paht.within = '.'", "no test has the field `paht`: is `path` meant?"),
+        ("ulr.host = 'x.com'", "no test has the field `ulr`: is `url` meant?"),
+        ("lines = '=> 5'", "`=> 5` is compared as a text"),
+        ("lines = '=5'", "`=5` is compared as a text"),
+        ("lines = '> 5 lines'", "`> 5 lines` is compared as a text"),
+        ("lines = ['!= 5', 'x']", "`!= 5` is compared as a text"),
+    ] {
+        let said = texts(&rule(condition));
+        assert!(said.contains(says), "{condition}: {said}");
+    }
+    for condition in
+        ["path = '**/x'", "math = 'x'", "lines = '>= 5'", "sign = '=>'", "lines = '<b>'"]
+    {
+        let said = texts(&rule(condition));
+        assert!(!said.contains("misspelt"), "{condition}: {said}");
+    }
+}
+
+/// R7: "a tool by a name that no door has", whatever the rule decides, and one by the name that only some agents have for it.
+#[test]
+fn a_name_of_a_tool_that_no_door_produces_is_found() {
+    for effect in ["allow", "ask", "deny"] {
+        let rule = |tool: &str| {
+            format!("version = 1\n[[rule]]\nid = 'a'\n{effect} = '{tool}'\nreason = 'no'\n")
+        };
+        for (tool, says) in [
+            ("claude:shell", "write `shell` for the tool of every agent, or `set:claude/shell`"),
+            ("[Bb]ash", "a pattern has `*` for any characters"),
+            (" Bash", "no blanks around it: write `Bash`"),
+            ("Bash,Read", "several tools are a list, such as `[\"Bash\", \"Read\"]`"),
+            ("Bash|Read", "several tools are a list"),
+            ("mcp:git/git status", "conditions on arguments belong into `where`"),
+        ] {
+            let said = texts(&rule(tool));
+            assert!(
+                said.contains("dead: no door has a tool") && said.contains(says),
+                "{tool}: {said}"
+            );
+        }
+        for tool in [
+            "shell",
+            "set:claude/shell",
+            "mcp:git/git_*",
+            "mcp:My Server/x",
+            "read_file",
+            "pay",
+            "files.read/v1",
+        ] {
+            let said = texts(&rule(tool));
+            assert!(!said.contains("no door") && !said.contains("alone"), "{tool}: {said}");
+        }
+        let alone = texts(&rule("Bash")).contains("`shell` is that of every coding agent");
+        assert_eq!(alone, effect != "allow", "{effect}");
+    }
+    let named = "version = 1\n[[rule]]\nid = 'a'\ndeny = ['Bash', 'shell']\nreason = 'no'\n";
+    assert!(!texts(named).contains("alone"), "{}", texts(named));
+    let own = "version = 1\n[[rule]]\nid = 'a'\ndeny = 'create'\nreason = 'no'\n[test]\ndeny = 'create: {}'\n";
+    assert_eq!(found(own), [], "a test says that the tool is there");
+}
+
 /// R1: a rule that allows a tool without its server is not about the server's tool.
 #[test]
 fn a_rule_without_a_server_that_is_meant_for_one_is_found() {

@@ -11,17 +11,19 @@ use countersign::ledger::{
     Grant, GrantOffer, GrantPlace, GrantRecord, GrantState, GrantTime, Ledger, RevokedGrant,
     date_and_time, utc,
 };
-use countersign::show;
+use countersign::show::{self, Limits, counted};
 use countersign_cli::config::StoreUrl;
 use serde_json::{Value, json};
 
 use crate::Context;
-use crate::output::{CommandError, CommandOutput};
+use crate::ids::Identified;
+use crate::output::{CommandError, CommandOutput, WIDTH};
+use crate::used_store::UsedStore;
 
 /// The exit statuses, for the end of `--help`.
 const STATUSES: &str = "\
 Exit statuses: 0 done, also where a grant was revoked before; 1 the store cannot be used, or a row of it is refused; 2 bad \
-usage, or a call that cannot be granted; 3 the grant has expired; 6 the ask has another fingerprint; 7 no such grant or ask. \
+usage, or a call that cannot be granted; 3 the grant has expired; 6 the ask has another fingerprint; 7 no such grant or ask, or several. \
 Times in JSON are milliseconds since 1970.";
 
 /// Grants: calls that a person has approved in advance.
@@ -49,9 +51,13 @@ enum GrantsCommand {
     /// Make a grant for calls that equal the call of an ask. The ask itself is decided as before
     Make(Make),
     /// Show one grant with the whole rule that it is
-    Show { id: String },
+    Show {
+        /// Its id, or the first characters of it, at least 4
+        id: String,
+    },
     /// Revoke a grant: it answers nothing more, in no process
     Revoke {
+        /// Its id, or the first characters of it, at least 4
         id: String,
         /// Who revokes it, recorded as it is given; by default the principal of the configuration
         #[arg(long = "as", value_name = "NAME")]
@@ -70,7 +76,7 @@ enum GrantsCommand {
 
 #[derive(Args)]
 struct Make {
-    /// The id of the ask
+    /// The id of the ask, or the first characters of it, at least 4
     ask: String,
     /// The fingerprint of the ask that was shown
     #[arg(long)]
@@ -103,15 +109,24 @@ impl Grants {
         let url: Option<StoreUrl> = self.store.as_deref().map(str::parse).transpose()?;
         let config = context.config_with_key(self.audit_key_file);
         let ledger = config.open_existing_store(&context.directories, url.as_ref()).await?;
+        let store = UsedStore::here(context, url.as_ref());
         let named = |who: Option<String>| who.unwrap_or_else(|| context.config.principal());
         match self.command {
             GrantsCommand::List { all } => list(&ledger, all).await,
-            GrantsCommand::Make(wanted) => make(&ledger, wanted, context.config.principal()).await,
-            GrantsCommand::Show { id } => match ledger.grant(&id).await? {
-                Some(record) => Ok(shown(&record, ledger.now().await?)),
-                None => Ok(unknown()),
-            },
-            GrantsCommand::Revoke { id, who } => revoke(&ledger, &id, &named(who)).await,
+            GrantsCommand::Make(wanted) => {
+                make(&ledger, wanted, (&store, context.config.principal())).await
+            }
+            GrantsCommand::Show { id } => {
+                let id = match Identified::Grant.named(&ledger, &id, &store).await? {
+                    Ok(id) => id,
+                    Err(unnamed) => return Ok(unnamed),
+                };
+                Ok(match ledger.grant(&id).await? {
+                    Some(record) => shown(&record, ledger.now().await?),
+                    None => Identified::Grant.unknown(&id, &store),
+                })
+            }
+            GrantsCommand::Revoke { id, who } => revoke(&ledger, &id, (&store, &named(who))).await,
             GrantsCommand::Prune { unused_for: None, .. } => {
                 let expired = ledger.expire_grants().await?;
                 Ok(CommandOutput::new(0, json!({"expired": expired, "revoked": []})))
@@ -136,6 +151,8 @@ fn object(record: &GrantRecord, now: i64) -> Value {
         "id": record.id,
         "by": record.by,
         "says": record.grant.sentence(),
+        "made_for": record.grant.made_for(Limits::default()),
+        "answers": record.grant.answers_to().collect::<Vec<_>>(),
         "requester": record.grant.requester(),
         "agent": record.grant.agent(),
         "state": state(record, now),
@@ -148,30 +165,39 @@ fn object(record: &GrantRecord, now: i64) -> Value {
     })
 }
 
-fn line(record: &GrantRecord, now: i64) -> String {
+/// The grant for people: what it covers, the call that it was made for, and whose questions it answers.
+fn grant_text(record: &GrantRecord, now: i64) -> String {
     let by: Vec<_> = record.by.iter().map(|name| show::escape_name(name)).collect();
-    let times = match record.grant.uses() {
-        Some(uses) => format!("used {} of {uses}", record.used),
-        None => format!("used {}", record.used),
-    };
-    let until = until(record.until);
-    let (id, says) = (&record.id, record.grant.sentence());
-    format!("{id}  {}  {until}  {times}  by {}  {says}", state(record, now), by.join(" and "))
+    let used = counted(usize::try_from(record.used).unwrap_or(usize::MAX), "time");
+    let of = record.grant.uses().map(|uses| format!(" of {uses}")).unwrap_or_default();
+    let (state, until, by) = (state(record, now), until(record.until), by.join(" and "));
+    let mut rows = vec![format!("grant {}: {state}, {until}, by {by}, used {used}{of}", record.id)];
+    let grant = &record.grant;
+    let answers: Vec<_> = grant.answers_to().map(|it| show::escape(&it)).collect();
+    rows.extend(show::wrap("  ", &show::escape(&grant.sentence()), WIDTH));
+    rows.extend(show::wrap("  made for: ", &grant.made_for(Limits::default()), WIDTH));
+    rows.extend(show::wrap("  answers: ", &answers.join(", "), WIDTH));
+    rows.join("\n")
 }
 
 fn shown(record: &GrantRecord, now: i64) -> CommandOutput {
     let mut object = object(record, now);
     object["rule"] = record.grant.rule();
-    let rule = show::escape(&record.grant.rule().to_string());
-    CommandOutput::new(0, object).for_people(format!("{}\n{rule}", line(record, now)))
+    let rule: Vec<_> = record.grant.to_toml().lines().map(|line| format!("    {line}")).collect();
+    let text = format!("{}\n  as a rule:\n{}", grant_text(record, now), rule.join("\n"));
+    CommandOutput::new(0, object).for_people(text)
 }
 
 async fn make(
     ledger: &Ledger,
     wanted: Make,
-    principal: String,
+    (store, principal): (&UsedStore, String),
 ) -> Result<CommandOutput, CommandError> {
-    let Some(record) = ledger.get(&wanted.ask).await? else {
+    let ask = match Identified::Ask.named(ledger, &wanted.ask, store).await? {
+        Ok(id) => id,
+        Err(unnamed) => return Ok(unnamed),
+    };
+    let Some(record) = ledger.get(&ask).await? else {
         return Ok(CommandOutput::new(7, json!({"result": "unknown_ask"})));
     };
     if record.fingerprint != wanted.fingerprint {
@@ -224,7 +250,7 @@ async fn list(ledger: &Ledger, all: bool) -> Result<CommandOutput, CommandError>
     let meant = |record: &&GrantRecord| all || record.stands(now);
     let records: Vec<_> = listed.records.iter().filter(meant).collect();
     let mut lines: Vec<_> = records.iter().map(|record| object(record, now)).collect();
-    let mut text: Vec<_> = records.iter().map(|record| line(record, now)).collect();
+    let mut text: Vec<_> = records.iter().map(|record| grant_text(record, now)).collect();
     for refused in &listed.refused {
         let problem = with_causes(&refused.error);
         text.push(format!("refused: {problem}"));
@@ -244,15 +270,23 @@ async fn list(ledger: &Ledger, all: bool) -> Result<CommandOutput, CommandError>
     Ok(CommandOutput::of(status, lines).for_people(text.join("\n")))
 }
 
-async fn revoke(ledger: &Ledger, id: &str, who: &str) -> Result<CommandOutput, CommandError> {
-    Ok(match ledger.revoke_grant(id, who).await? {
+async fn revoke(
+    ledger: &Ledger,
+    id: &str,
+    (store, who): (&UsedStore, &str),
+) -> Result<CommandOutput, CommandError> {
+    let id = match Identified::Grant.named(ledger, id, store).await? {
+        Ok(id) => id,
+        Err(unnamed) => return Ok(unnamed),
+    };
+    Ok(match ledger.revoke_grant(&id, who).await? {
         RevokedGrant::Revoked { again } => {
             CommandOutput::new(0, json!({"result": "revoked", "again": again}))
         }
         RevokedGrant::Over { state } => {
             CommandOutput::new(3, json!({"result": "over", "state": state.as_str()}))
         }
-        _ => unknown(),
+        _ => Identified::Grant.unknown(&id, store),
     })
 }
 
@@ -269,11 +303,6 @@ async fn prune(ledger: &Ledger, days: u32, who: &str) -> Result<CommandOutput, C
         }
     }
     Ok(CommandOutput::new(0, json!({"expired": expired, "revoked": revoked})))
-}
-
-fn unknown() -> CommandOutput {
-    let note = "There is no such grant. `countersign grants list --all` lists all.";
-    CommandOutput::new(7, json!({"result": "unknown_grant"})).noting(note)
 }
 
 /// The end of a grant. One beyond the year 9999 has none.

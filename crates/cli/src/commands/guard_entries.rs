@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use countersign_cli::hook::editable_text;
 use serde_json::Value;
 
 /// An entry of a client that starts a guard.
@@ -30,7 +31,7 @@ pub(crate) fn entries(
     ];
     let mut found = Vec::new();
     for (title, file, key) in of_clients.chain(of_agents) {
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let Ok(Some(text)) = editable_text(&file) else { continue };
         let value = match file.extension().is_some_and(|it| it == "toml") {
             true => text.parse::<toml::Table>().ok().and_then(|it| serde_json::to_value(it).ok()),
             false => serde_json::from_str::<Value>(&text).ok(),

@@ -64,7 +64,9 @@ use asking::unapproved::Reporting;
 use asking::{ending, key};
 pub use clients::Client;
 pub use clients::files::{InstallError, Trust};
-pub use installing::{HookFiles, Installation, Installed, OtherHook, ProjectSettings};
+pub use installing::{
+    HookFiles, Installation, Installed, OtherHook, ProjectSettings, editable_text,
+};
 pub use judging::edits::EditedFiles;
 pub use judging::environment::Environment;
 use judging::stack::{CallStack, ID, StackRuling, SuspendedCount};

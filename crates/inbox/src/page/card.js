@@ -61,12 +61,13 @@ function exactly(ask, host) {
 }
 
 /** The call in the order of every surface: who wants what, why it is asked about, the change, the arguments. */
-function call({ view }, show) {
+function call({ view, no_caller: gone }, show) {
   const before = view.denied_before;
   const origins = view.origins ?? [];
   const from = (it) => el("li", { class: it.warning && "warned" }, el("b", { class: "text" }, it.field), " ", el("span", { class: "text", dir: "ltr" }, worded(it.text)));
   return [
     el("p", { class: "sentence" }, worded(view.title)),
+    gone && el("div", { class: "part changed", role: "note" }, text(`${gone[0].toUpperCase()}${gone.slice(1)}`)),
     before && el("div", { class: "part changed", role: "note" }, text(`${before[0].toUpperCase()}${before.slice(1)}`)),
     view.changed && el("div", { class: "part changed", role: "note" }, "Approved before, but changed since: ", text(view.changed)),
     origins.some((it) => it.warning) && el("div", { class: "part changed", role: "note" }, el("ul", { class: "origins" }, origins.filter((it) => it.warning).map(from))),

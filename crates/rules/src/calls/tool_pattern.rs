@@ -21,7 +21,7 @@
 
 use super::call::{ANY_CLIENT, RuleCall};
 use super::glob::{Glob, MAX_PATTERN, is_pattern};
-use crate::readings::tools::{CLIENTS, client_of, is_of_client};
+use crate::readings::tools::{CLIENTS, client_of, is_of_client, no_door_has};
 
 /// A pattern over tools: `name`, `set:ID/name` or `mcp:SERVER/name`, each part of which may have `*` and `?`, or
 /// `CLIENT:name` and `client:name`.
@@ -155,6 +155,11 @@ impl ToolPattern {
     /// The name, if only one tool name matches, of any toolset or server.
     pub(crate) fn plain_name(&self) -> Option<&str> {
         (self.source == ToolOrigin::Any).then(|| self.literal()).flatten()
+    }
+
+    /// The reason why no tool of any door matches, as far as the form of the name says.
+    pub(crate) fn matches_nothing(&self) -> Option<String> {
+        no_door_has(self.name.text(), self.of_client().map(|(client, _)| client))
     }
 
     pub(crate) fn is_every_tool(&self) -> bool {

@@ -190,6 +190,52 @@ pub(crate) fn named_otherwise(tool: &str) -> Option<(&'static str, CommonTool)> 
     found.find(|_| !is_common(tool))
 }
 
+/// The reason why no door has a tool whose name matches this text, with what to write in its place: the one place that decides
+/// which names doors produce. `None` where a tool may have such a name. `client` is the coding agent whose tool is named, if one
+/// is.
+pub(crate) fn no_door_has(name: &str, client: Option<&str>) -> Option<String> {
+    let list = |separator: char| {
+        let names: Vec<_> = name.split(separator).map(|it| format!("\"{}\"", it.trim())).collect();
+        format!("several tools are a list, such as `[{}]`", names.join(", "))
+    };
+    if name.trim() != name {
+        return Some(format!("a name has no blanks around it: write `{}`", name.trim()));
+    }
+    if let Some(separator) = [',', '|', ';'].into_iter().find(|it| name.contains(*it)) {
+        return Some(list(separator));
+    }
+    if name.contains(['[', ']', '{', '}', '^', '$', '\\', '+']) {
+        return Some(
+            "a pattern has `*` for any characters and `?` for one, and nothing else".to_owned(),
+        );
+    }
+    if name.contains(char::is_whitespace) {
+        return Some(
+            "a name has no blanks: conditions on arguments belong into `where`".to_owned(),
+        );
+    }
+    let client = client_of(client?)?;
+    let is_known = client.rows.iter().any(|(_, kind, _)| kind.name() == name);
+    (is_known && !client.knows(name)).then(|| {
+        format!(
+            "`{name}` is the name in the vocabulary: write `{name}` for the tool of every agent, or `set:{}/{name}` for that of {} \
+             alone",
+            client.name, client.client
+        )
+    })
+}
+
+/// The agents that call a tool of the vocabulary by this name, and the name in the vocabulary, where other agents have the same
+/// tool by other names.
+pub(crate) fn of_some_agents(name: &str) -> Option<(Vec<&'static str>, &'static str)> {
+    let kind = CLIENTS.iter().find_map(|client| client.get(name)).map(|(kind, _)| kind)?;
+    let has = |client: &&&ClientTools| client.of_kind(kind).next().is_some();
+    let calls_so = |client: &&&ClientTools| client.of_kind(kind).any(|it| it == name);
+    let all = CLIENTS.iter().filter(has).count();
+    let some: Vec<_> = CLIENTS.iter().filter(calls_so).map(|client| client.client).collect();
+    (some.len() < all && !is_common(name)).then_some((some, kind.name()))
+}
+
 /// The names of the common vocabulary.
 pub(crate) fn common_names() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().flat_map(|clients| clients.rows).map(|(_, kind, _)| kind.name())

@@ -173,13 +173,45 @@ impl AcceptedRules {
     /// # Errors
     /// The error of writing the record.
     pub fn accept(&self, path: &Path, text: Option<&str>) -> io::Result<()> {
+        self.record(self.paths_of(path), text)
+    }
+
+    /// Removes the record of a file of rules, by every path that leads to it: the text that is found there next is recorded as
+    /// accepted. Only for a user whose programs load no rules from there any more.
+    ///
+    /// # Errors
+    /// The error of removing the record.
+    ///
+    /// ```
+    /// use countersign_rules::AcceptedRules;
+    ///
+    /// let folder = std::env::temp_dir().join(format!("countersign-doc-forgotten-{}", std::process::id()));
+    /// let accepted = AcceptedRules::at(folder.join("accepted"));
+    /// accepted.accept(&folder.join("team.toml"), Some("version = 1"))?;
+    /// accepted.forget(&folder.join("team.toml"))?;
+    /// assert!(accepted.all()?.is_empty());
+    /// std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn forget(&self, path: &Path) -> io::Result<()> {
+        for path in self.paths_of(path) {
+            match std::fs::remove_file(self.record_of(&path)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Every known path of the file that this one names, with it.
+    fn paths_of(&self, path: &Path) -> Vec<PathBuf> {
         let path = written(path);
         let real = place(&path);
         // One file may be named by several paths, one of which leads through a link.
         let others = self.all().unwrap_or_default().into_iter().map(|it| it.path);
         let mut paths: Vec<_> = others.filter(|it| place(it) == real).collect();
         paths.extend([path, real]);
-        self.record(paths, text)
+        paths
     }
 
     fn record(&self, mut paths: Vec<PathBuf>, text: Option<&str>) -> io::Result<()> {

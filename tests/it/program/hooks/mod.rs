@@ -78,7 +78,7 @@ impl User {
         child
     }
 
-    fn hook(&self, call: &Call<'_>, wait: &str) -> Ended {
+    pub(super) fn hook(&self, call: &Call<'_>, wait: &str) -> Ended {
         let payload = call.before().to_string();
         ended(
             &self

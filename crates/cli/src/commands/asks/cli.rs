@@ -1,5 +1,6 @@
 //! The command line of `countersign asks`.
 
+use crate::moment::Moment;
 use crate::seconds::seconds;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,14 @@ pub(crate) enum AsksCommand {
         /// Only asks in this state: pending, decided, claimed, executed, unknown, released, expired, cancelled or closed
         #[arg(long, value_parser = state)]
         state: Option<AskState>,
+        /// Only asks that were decided then or later, or were made then and have no decision: a date in UTC (2026-11-22,
+        /// 2026-11-22T18:02:04), or a time before now (30m, 2h, 7d)
+        #[arg(long, value_name = "TIME")]
+        since: Option<Moment>,
+        /// Only asks that were decided before then, or were made before then and have no decision. A date without a time of day
+        /// includes that day
+        #[arg(long, value_name = "TIME")]
+        until: Option<Moment>,
         /// At most this many
         #[arg(long, default_value_t = u32::MAX, hide_default_value = true)]
         limit: u32,

@@ -7,7 +7,6 @@
 //! order, so a caller can send the next one after it has read the answer.
 
 pub(crate) mod cli;
-mod ids;
 mod input;
 mod rekey;
 mod results;
@@ -21,13 +20,15 @@ use std::path::Path;
 
 use countersign::deferred::Answer;
 use countersign::ledger::{
-    Approver, Broken, Cancelled, Checkpoint, Decided, Entry, Ledger, LedgerError, Presented,
-    Surface,
+    Approver, AskState, Broken, Cancelled, Checkpoint, Decided, Entry, Ledger, LedgerError,
+    Presented, Surface,
 };
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::Context;
+use crate::ids::Identified;
+use crate::moment::Moment;
 use crate::output::{CommandError, CommandOutput};
 use crate::used_store::UsedStore;
 use cli::{AnswerArgs, AsksArgs, AsksCommand};
@@ -142,7 +143,7 @@ impl ParsedCommand {
                 Ok(CommandOutput::new(0, json!({"id": id, "fingerprint": fingerprint})))
             }
             Self::Decide { id, fingerprint, who, answer } => {
-                let id = match ids::named(ledger, &id, store).await? {
+                let id = match Identified::Ask.named(ledger, &id, store).await? {
                     Ok(id) => id,
                     Err(unnamed) => return Ok(unnamed),
                 };
@@ -152,7 +153,7 @@ impl ParsedCommand {
                 let (surface, who) = (Surface::new(ledger), Approver::new(who));
                 let decided = surface.decide(&who, &shown, answer).await?;
                 if decided == Decided::UnknownAsk {
-                    return Ok(ids::unknown(&shown.ask, store));
+                    return Ok(Identified::Ask.unknown(&shown.ask, store));
                 }
                 let output = results::decided(&decided)?;
                 Ok(output.for_terminals(text::decided(&decided, &shown.ask, store)))
@@ -188,11 +189,8 @@ async fn other(
     store: &UsedStore,
 ) -> Result<CommandOutput, CommandError> {
     match command {
-        AsksCommand::List { state, limit } => {
-            let listed = ledger.list(state, limit).await?;
-            let lines = listed.records.iter().map(results::ask);
-            let output = results::refused(lines.collect(), &listed.refused);
-            Ok(output.for_terminals(text::list(&listed, state, (ledger.now().await?, store))))
+        AsksCommand::List { state, since, until, limit } => {
+            list(ledger, (state, limit), (since, until), store).await
         }
         AsksCommand::Show { id } => show(ledger, &id, store).await,
         AsksCommand::Claim { id, worker, lease_s } => {
@@ -232,13 +230,42 @@ async fn other(
     }
 }
 
+/// Lists asks, of a time if one is given: that of the decision, or else that in which the ask was made.
+async fn list(
+    ledger: &Ledger,
+    (state, limit): (Option<AskState>, u32),
+    (since, until): (Option<Moment>, Option<Moment>),
+    store: &UsedStore,
+) -> Result<CommandOutput, CommandError> {
+    let now = ledger.now().await?;
+    let (first, end) = (since.map(|it| it.begins(now)), until.map(|it| it.ends(now)));
+    let is_of_time = since.is_some() || until.is_some();
+    let mut listed = ledger.list(state, if is_of_time { u32::MAX } else { limit }).await?;
+    listed.records.retain(|record| {
+        let at = record.decision.as_ref().map_or(record.parked_at, |decision| decision.at);
+        first.is_none_or(|first| first <= at) && end.is_none_or(|end| at < end)
+    });
+    listed.records.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let lines = listed.records.iter().map(results::ask);
+    let output = results::refused(lines.collect(), &listed.refused);
+    let is_empty = listed.records.is_empty() && listed.refused.is_empty();
+    Ok(output.for_terminals(match is_of_time && is_empty {
+        true => format!(
+            "No asks are of this time in the store `{}`. `{}` lists all.",
+            store.name(),
+            store.command("asks list")
+        ),
+        false => text::list(&listed, state, (now, store)),
+    }))
+}
+
 async fn show(ledger: &Ledger, id: &str, store: &UsedStore) -> Result<CommandOutput, CommandError> {
-    let id = match ids::named(ledger, id, store).await? {
+    let id = match Identified::Ask.named(ledger, id, store).await? {
         Ok(id) => id,
         Err(unnamed) => return Ok(unnamed),
     };
     let (record, now) = (ledger.get(&id).await?, ledger.now().await?);
-    let Some(record) = record else { return Ok(ids::unknown(&id, store)) };
+    let Some(record) = record else { return Ok(Identified::Ask.unknown(&id, store)) };
     let text = text::shown(&record, now, store);
     Ok(CommandOutput::new(0, results::ask(&record)).for_terminals(text))
 }
@@ -248,12 +275,12 @@ async fn cancel(
     (id, who): (&str, &str),
     store: &UsedStore,
 ) -> Result<CommandOutput, CommandError> {
-    let id = match ids::named(ledger, id, store).await? {
+    let id = match Identified::Ask.named(ledger, id, store).await? {
         Ok(id) => id,
         Err(unnamed) => return Ok(unnamed),
     };
     match ledger.cancel(&id, who).await? {
-        Cancelled::UnknownAsk => Ok(ids::unknown(&id, store)),
+        Cancelled::UnknownAsk => Ok(Identified::Ask.unknown(&id, store)),
         cancelled => results::cancelled(&cancelled),
     }
 }

@@ -15,7 +15,7 @@ use countersign::ledger::{
     Surface,
 };
 use countersign::show::{self, Limits, counted};
-use countersign_terminal::{Review, TerminalHandler};
+use countersign_terminal::{Review, ReviewPlace, TerminalHandler};
 use serde_json::json;
 
 use super::{text, unproven};
@@ -50,6 +50,7 @@ pub(super) async fn run(
         ledger,
         store,
         passed: HashSet::new(),
+        shown: HashSet::new(),
         told: None,
         counts: ReviewCounts::default(),
     };
@@ -71,6 +72,8 @@ struct Reviewer<'a> {
     who: Approver,
     /// The ids of those that are not asked about again.
     passed: HashSet<String>,
+    /// The ids of those that were on the screen.
+    shown: HashSet<String>,
     /// The number of asks that were left when the person was last told that none waits.
     told: Option<usize>,
     counts: ReviewCounts,
@@ -85,12 +88,15 @@ struct ReviewCounts {
 }
 
 impl Reviewer<'_> {
-    /// Asks about the oldest ask that waits, or waits for one. Returns whether the review continues.
+    /// Asks about the next ask that waits, or waits for one. Returns whether the review continues.
     async fn step(&mut self, stop: Pin<&mut impl Future>) -> Result<bool, CommandError> {
-        let Some(record) = self.next().await? else { return Ok(self.wait(stop).await) };
+        let Some((record, waiting)) = self.next().await? else { return Ok(self.wait(stop).await) };
         self.told = None;
+        self.shown.insert(record.ask.id().to_owned());
+        let number = self.shown.len();
+        let place = ReviewPlace::new(number, number + waiting - 1);
         let needless = closed(&self.ledger, &record);
-        let reviewed = self.terminal.review(&record, needless).await;
+        let reviewed = self.terminal.review(&record, place, needless).await;
         match reviewed.map_err(|error| CommandError::Store(error.to_string()))? {
             Review::Answered { answer, grant } => self.decide(&record, answer, grant).await?,
             Review::Skipped => {
@@ -110,8 +116,9 @@ impl Reviewer<'_> {
         Ok(true)
     }
 
-    /// The oldest ask that waits for this person.
-    async fn next(&mut self) -> Result<Option<AskRecord>, LedgerError> {
+    /// The next ask for this person, and the number of those that wait, with it: first the oldest whose caller waits, and then
+    /// the newest of the others, as its session is the likeliest to call again.
+    async fn next(&mut self) -> Result<Option<(AskRecord, usize)>, LedgerError> {
         let listed = self.ledger.list(Some(AskState::Pending), u32::MAX).await?;
         for row in listed.refused {
             if self.passed.insert(row.id.clone()) {
@@ -126,7 +133,10 @@ impl Reviewer<'_> {
                 && is_open(record, now)
                 && !record.counting_votes(now).any(|vote| voted(&vote.by))
         };
-        Ok(listed.records.into_iter().rev().find(waits))
+        let mut waiting: Vec<_> = listed.records.into_iter().filter(waits).collect();
+        let all = waiting.len();
+        let at = waiting.iter().rposition(|record| !record.has_no_caller(now)).unwrap_or(0);
+        Ok((at < all).then(|| (waiting.swap_remove(at), all)))
     }
 
     /// Waits a moment for the next ask. Returns whether the review continues.

@@ -151,6 +151,9 @@ fn one(
     let lines = vec![format!("ask {}", view.id)];
     let mut out = AskText { lines, depth, is_cut: false, is_masked: false };
     out.line("state", &state(&view));
+    if let Some(note) = view.no_caller {
+        out.line("caller", note);
+    }
     out.line("requester", view.requester.as_deref().unwrap_or("unknown"));
     out.line("fingerprint", &view.fingerprint);
     if let Some(call) = &view.call {

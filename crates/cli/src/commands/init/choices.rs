@@ -121,12 +121,12 @@ fn greeting(found: &InitFindings, context: &Context) -> String {
     }
     for file in &found.mcp {
         let (path, servers) = (shown(&file.path, context), file.open.join(", "));
-        text += &match file.has_more {
-            true => format!(
-                "\nFound: MCP servers of {} in {path}, which has comments: `countersign guard --help` says what to write there",
+        text += &match file.closed {
+            Some(why) => format!(
+                "\nFound: MCP servers of {} in {path}, which {why}: `countersign guard --help` says what to write there",
                 file.title
             ),
-            false => format!("\nFound: MCP servers of {} in {path}: {servers}", file.title),
+            None => format!("\nFound: MCP servers of {} in {path}: {servers}", file.title),
         };
     }
     text

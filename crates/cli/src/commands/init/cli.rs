@@ -15,8 +15,11 @@ only the hook is removed from it, and `--undo` says so.
 Each step has a command of its own: `countersign hook install CLIENT --preset developer`, `countersign hook uninstall CLIENT`, \
 `countersign rules check`, `countersign inbox`, `countersign guard`.
 
+An agent whose settings cannot be read or changed without loss is left out, by name and with what to do, and the others are set \
+up; only where none is left, it is an error.
+
 Exit statuses: 0 done, or there was nothing to do; 1 a file cannot be used; 2 bad usage, or the answer was no; 3 no agent was \
-found, or `--undo` could not take everything back exactly.";
+found, something was left out, or `--undo` could not take everything back exactly.";
 
 /// Protect the coding agents of this user: choose rules, and have the agents ask before each tool call
 #[derive(Args)]

@@ -13,29 +13,29 @@
 //! | `steps` | the changes that follow, as texts that can be shown before anything is written |
 //! | `record` | what was changed, and the files as they were before |
 //! | `undo` | the way back |
+//! | `stays` | what is still there after the way back |
 
 mod choices;
 pub(crate) mod cli;
 mod found;
 mod record;
 pub(crate) mod servers;
+mod stays;
 mod steps;
 mod undo;
 
 use countersign_cli::hook::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Context;
 use crate::accepted;
 use crate::output::{CommandError, CommandOutput};
-use crate::paths::shown as shown_path;
 use crate::terminal;
 use choices::Choices;
 use cli::InitArgs;
 use found::InitFindings;
 use record::InitRecord;
-use servers::McpFile;
-use steps::InitStep;
+use steps::{InitStep, PlannedSteps, UnmadeStep};
 
 impl InitArgs {
     pub(crate) async fn run(&self, context: &Context) -> Result<CommandOutput, CommandError> {
@@ -51,22 +51,24 @@ impl InitArgs {
             return Ok(nothing_found());
         }
         let choices = Choices::made(self, &found, context)?;
-        let steps = steps::planned(&choices, &found, context)?;
+        let planned = steps::planned(&choices, &found, context)?;
+        let PlannedSteps { steps, left_out } = &planned;
         if choices.clients.is_empty() && !choices.guards && steps.is_empty() {
             return Ok(nothing_chosen(&found));
         }
-        let unwritten = if choices.guards { unwritten(&found, context) } else { String::new() };
         if self.dry_run {
-            return Ok(shown(&steps, context));
+            let text = differences(steps, context);
+            let text = if text.is_empty() { "nothing would be changed".to_owned() } else { text };
+            return Ok(planned.output(vec![text]));
         }
         if steps.iter().all(|step| !step.changes()) {
-            let text = format!(
-                "Everything is as you have chosen already.{unwritten}\n{}",
-                next(&steps, context)
-            );
-            return Ok(CommandOutput::of(0, lines(&steps)).for_people(text));
+            let said = match left_out.is_empty() {
+                true => "Everything is as you have chosen already.",
+                false => "Everything else is as you have chosen already.",
+            };
+            return Ok(planned.output(vec![said.to_owned(), next(steps, context)]));
         }
-        if !self.yes && !Self::agreed(&steps, context)? {
+        if !self.yes && !Self::agreed(&planned, context)? {
             return Err(CommandError::Usage("nothing was changed".to_owned()));
         }
         let mut record = InitRecord::read(context)?;
@@ -76,17 +78,18 @@ impl InitArgs {
         // `asks review` waits for the first ask then, in place of finding no store.
         context.config.open_store(&context.directories, None).await?;
         let mut text: Vec<_> = steps.iter().map(|step| step.done(context)).collect();
-        text.push(unwritten.trim_start().to_owned());
         text.push(match choices.clients.is_empty() && !choices.guards {
             true => format!("No agent and no server was chosen. {}", ways(&found)),
-            false => next(&steps, context),
+            false => next(steps, context),
         });
-        text.retain(|it| !it.is_empty());
-        Ok(CommandOutput::of(0, lines(&steps)).for_people(text.join("\n")))
+        Ok(planned.output(text))
     }
 
-    fn agreed(steps: &[InitStep], context: &Context) -> Result<bool, CommandError> {
-        let mut text = String::from("\nThese files would be changed:\n");
+    fn agreed(planned: &PlannedSteps, context: &Context) -> Result<bool, CommandError> {
+        let steps = &planned.steps;
+        let mut text: String =
+            planned.left_out.iter().map(|it| format!("\n{}", it.text())).collect();
+        text += "\nThese files would be changed:\n";
         for step in steps.iter().filter(|step| step.changes()) {
             text += &format!("\n{}\n", step.summary(context));
         }
@@ -116,19 +119,6 @@ fn nothing_found() -> CommandOutput {
     CommandOutput::new(3, json!({"found": []})).for_people(text)
 }
 
-/// The files of MCP clients that get no guard, as they have comments, which would be lost.
-fn unwritten(found: &InitFindings, context: &Context) -> String {
-    let line = |file: &McpFile| {
-        format!(
-            "\n{} of {} has comments, so it was left as it is: `countersign guard init --name NAME -- COMMAND` prints what to \
-             write there.",
-            shown_path(&file.path, context),
-            file.title
-        )
-    };
-    found.mcp.iter().filter(|file| file.has_more).map(line).collect()
-}
-
 /// Says how what was found is protected.
 fn ways(found: &InitFindings) -> String {
     let mut ways: Vec<String> = Vec::new();
@@ -152,19 +142,21 @@ fn nothing_chosen(found: &InitFindings) -> CommandOutput {
     CommandOutput::of(3, Vec::new()).for_people(text)
 }
 
-fn lines(steps: &[InitStep]) -> Vec<Value> {
-    steps.iter().map(InitStep::line).collect()
+impl PlannedSteps {
+    /// The result, with what was left out below the text. The status is 3 where there is such a thing.
+    fn output(&self, text: Vec<String>) -> CommandOutput {
+        let lines = self.steps.iter().map(InitStep::line);
+        let lines = lines.chain(self.left_out.iter().map(UnmadeStep::line)).collect();
+        let text = text.into_iter().chain(self.left_out.iter().map(UnmadeStep::text));
+        let text: Vec<_> = text.filter(|it| !it.is_empty()).collect();
+        let status = if self.left_out.is_empty() { 0 } else { 3 };
+        CommandOutput::of(status, lines).for_people(text.join("\n"))
+    }
 }
 
 fn differences(steps: &[InitStep], context: &Context) -> String {
     let changing = steps.iter().filter(|step| step.changes());
     changing.map(|step| step.difference(context)).collect::<Vec<_>>().join("\n\n")
-}
-
-fn shown(steps: &[InitStep], context: &Context) -> CommandOutput {
-    let text = differences(steps, context);
-    let text = if text.is_empty() { "nothing would be changed".to_owned() } else { text };
-    CommandOutput::of(0, lines(steps)).for_people(text)
 }
 
 /// The steps that are left to the person.

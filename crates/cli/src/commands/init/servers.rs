@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use countersign_cli::hook::editable_text;
 use serde_json::{Map, Value, json};
 
 use crate::mcp_clients;
@@ -45,8 +46,8 @@ pub(super) struct McpFile {
     pub(super) text: String,
     /// The servers without a guard.
     pub(super) open: Vec<String>,
-    /// `true` if the file cannot be changed without loss, as it has comments.
-    pub(super) has_more: bool,
+    /// The reason why the file cannot be changed without loss: it has comments, for example. Then no server is known.
+    pub(super) closed: Option<&'static str>,
 }
 
 /// The file of each client: its name, the path, and the key of the servers.
@@ -61,16 +62,20 @@ pub(crate) fn places(
 /// The files of this user that name servers.
 pub(super) fn of_user(home: &Path) -> Vec<McpFile> {
     let files = places(home).filter_map(|(title, path, key)| {
-        let text = std::fs::read_to_string(&path).ok()?;
+        let (text, closed) = match editable_text(&path) {
+            Ok(text) => (text?, None),
+            Err(_) => (key.to_owned(), Some("cannot be read as a text")),
+        };
         let value = serde_json::from_str::<Value>(&text);
-        let has_more = value.is_err();
+        let no_json = value.is_err().then_some("has comments, or is no JSON");
+        let closed = closed.or(no_json);
         let value = value.unwrap_or_default();
         let servers = value.get(key).and_then(Value::as_object);
         let open =
             servers.into_iter().flatten().filter(|(_, it)| it.as_object().is_some_and(is_open));
         let open: Vec<_> = open.map(|(name, _)| name.clone()).collect();
-        let is_one = !open.is_empty() || has_more && text.contains(key);
-        is_one.then_some(McpFile { title, path, key, text, open, has_more })
+        let is_one = !open.is_empty() || closed.is_some() && text.contains(key);
+        is_one.then_some(McpFile { title, path, key, text, open, closed })
     });
     files.collect()
 }

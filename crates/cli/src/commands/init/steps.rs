@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::choices::{Choices, OwnRules, RulesChoice, rules_file};
 use super::found::InitFindings;
 use super::record::{FileOwner, InitRecord};
-use super::servers;
+use super::servers::{self, McpFile};
 use crate::Context;
 use crate::accepted::accepted_rules;
 use crate::account_settings::AccountSettings;
@@ -35,6 +35,40 @@ pub(super) struct InitStep {
     owner: FileOwner,
     hook: Option<PlannedHook>,
     guard: Option<Guarding>,
+}
+
+/// All steps, and what was left out of them.
+pub(super) struct PlannedSteps {
+    pub(super) steps: Vec<InitStep>,
+    pub(super) left_out: Vec<UnmadeStep>,
+}
+
+/// Something that was chosen and is left as it is.
+pub(super) struct UnmadeStep {
+    title: &'static str,
+    problem: String,
+}
+
+impl UnmadeStep {
+    /// A file of servers that cannot be written anew without loss.
+    fn servers(file: &McpFile, context: &Context) -> Self {
+        let problem = format!(
+            "{} {}, so it is left as it is: `countersign guard init --name NAME -- COMMAND` prints what to write there",
+            shown(&file.path, context),
+            file.closed.unwrap_or_default()
+        );
+        Self { title: file.title, problem }
+    }
+
+    /// The line for people.
+    pub(super) fn text(&self) -> String {
+        format!("Left out: {}: {}", self.title, self.problem)
+    }
+
+    /// The line for programs.
+    pub(super) fn line(&self) -> Value {
+        json!({"left_out": self.title, "why": self.problem})
+    }
 }
 
 /// The guards of one file.
@@ -69,13 +103,14 @@ deny = "shell: rm -rf /"
     )
 }
 
-/// All steps, also those that change nothing.
+/// All steps, also those that change nothing. An agent whose settings cannot be used is left out, and the others are not:
+/// only if none is left, the problems are an error.
 pub(super) fn planned(
     choices: &Choices,
     found: &InitFindings,
     context: &Context,
-) -> Result<Vec<InitStep>, CommandError> {
-    let mut steps = Vec::new();
+) -> Result<PlannedSteps, CommandError> {
+    let (mut steps, mut left_out) = (Vec::new(), Vec::new());
     let file = rules_file(context);
     if let RulesChoice::Written(preset) = &choices.rules {
         let text = rules_text(preset.name(), choices.edits.unwrap_or_default());
@@ -85,13 +120,46 @@ pub(super) fn planned(
         steps.push(InitStep::text(file.clone(), text, says, FileOwner::Rules)?);
     }
     steps.extend(configuration(choices, context)?);
-    for client in &choices.clients {
-        steps.push(hook(*client, choices, context)?);
-    }
+    let (hooks, failed) = hooks(choices, context)?;
+    steps.extend(hooks);
+    left_out.extend(failed);
     if choices.guards {
         steps.extend(guards(found, context)?);
+        let closed = found.mcp.iter().filter(|file| file.closed.is_some());
+        left_out.extend(closed.map(|file| UnmadeStep::servers(file, context)));
     }
-    Ok(steps)
+    Ok(PlannedSteps { steps, left_out })
+}
+
+/// The hook of each agent that was chosen, and the agents for which there is none.
+fn hooks(
+    choices: &Choices,
+    context: &Context,
+) -> Result<(Vec<InitStep>, Vec<UnmadeStep>), CommandError> {
+    let (mut steps, mut failed) = (Vec::new(), Vec::new());
+    for client in &choices.clients {
+        match hook(*client, choices, context) {
+            Ok(step) => steps.push(step),
+            Err(error) => failed.push((*client, error)),
+        }
+    }
+    let is_none_left = steps.is_empty() && !choices.guards;
+    let text = |error: &CommandError| match error {
+        CommandError::Usage(problem) | CommandError::Store(problem) => problem.clone(),
+    };
+    let mut problems: Vec<_> = failed.iter().map(|(_, error)| text(error)).collect();
+    problems.dedup();
+    let left_out = failed
+        .iter()
+        .map(|(client, error)| UnmadeStep { title: client.title(), problem: text(error) });
+    let left_out = left_out.collect();
+    match failed.into_iter().next() {
+        Some((_, CommandError::Usage(_))) if is_none_left => {
+            Err(CommandError::Usage(problems.join("; ")))
+        }
+        Some(_) if is_none_left => Err(CommandError::Store(problems.join("; "))),
+        _ => Ok((steps, left_out)),
+    }
 }
 
 /// A guard in front of each server in the configuration of MCP clients.

@@ -17,11 +17,12 @@ use std::path::Path;
 
 use countersign::show::escape;
 use countersign_cli::config::replace_file;
-use countersign_cli::hook::{Client, HookFiles, Installation};
+use countersign_cli::hook::{Client, Installation, editable_text};
 use serde_json::json;
 
 use super::record::{ChangedFile, FileOwner, InitRecord, digest};
 use super::servers;
+use super::stays::{LeftFiles, installations, used_by};
 use crate::Context;
 use crate::accepted::accepted_rules;
 use crate::guard_entries::entries;
@@ -68,15 +69,16 @@ pub(super) fn run(context: &Context) -> Result<CommandOutput, CommandError> {
         record.files.pop();
         record.save()?;
     }
+    let stays = LeftFiles::look(context);
     texts.push(match is_exact {
-        true => {
-            "Everything is as it was before `init`. Asks and grants stay in the store.".to_owned()
-        }
-        false => {
-            "The other files are as they were before `init`. Asks and grants stay in the store."
-                .to_owned()
-        }
+        true => "Every file that `init` has changed is as it was before.".to_owned(),
+        false => "The other files that `init` has changed are as they were before.".to_owned(),
     });
+    texts.push(match stays.text(context) {
+        Some(text) => text,
+        None => "Nothing of the program stays beside itself.".to_owned(),
+    });
+    lines.extend(stays.lines());
     let status = if is_exact { 0 } else { 3 };
     Ok(CommandOutput::of(status, lines).for_people(texts.join("\n")))
 }
@@ -113,7 +115,7 @@ fn taken_back(
             None => true,
         };
     if !is_ours {
-        return edited(file, now.as_deref(), record, context);
+        return edited(file, now.is_some(), record, context);
     }
     let undone = match &before {
         Some(before) => {
@@ -147,14 +149,8 @@ fn program(file: &ChangedFile, context: &Context) -> Result<Undone, CommandError
 
 /// The files of this user in which a hook or a guard starts this program.
 fn starting(program: &Path, context: &Context) -> Vec<String> {
-    let (home, state) = (context.directories.home(), context.directories.state());
-    let hooks = Client::ALL.iter().flat_map(|client| {
-        let named = HookFiles::of(*client, state).read().into_iter();
-        let named = named.map(|file| Installation::at(*client, file));
-        let usual =
-            [Installation::of_user(*client, home), Installation::of_environment(*client, home)];
-        usual.into_iter().chain(named)
-    });
+    let home = context.directories.home();
+    let hooks = installations(context).into_iter();
     let hooks =
         hooks.filter(|it| it.installed_program().is_ok_and(|it| it.as_deref() == Some(program)));
     let hooks = hooks.map(|it| it.path().to_owned());
@@ -164,11 +160,13 @@ fn starting(program: &Path, context: &Context) -> Vec<String> {
     files.iter().map(|file| escape(&shown(file, context)).to_string()).collect()
 }
 
-/// The rules are gone because a person wants it: the next hook does not wait for them.
+/// The rules are gone because a person wants it: the next hook does not wait for them. Where no hook is left, nothing decides by
+/// them, so that rules which `init` writes later are the first ones again.
 fn forget_rules(path: &Path, context: &Context) -> Result<(), CommandError> {
     let accepted = accepted_rules(&context.directories);
     let failed = |error: io::Error| CommandError::Store(error.to_string());
     match accepted.accepted(path).map_err(failed)? {
+        Some(_) if used_by(context).is_empty() => accepted.forget(path).map_err(failed),
         Some(_) => accepted.accept(path, None).map_err(failed),
         None => Ok(()),
     }
@@ -177,7 +175,7 @@ fn forget_rules(path: &Path, context: &Context) -> Result<(), CommandError> {
 /// Takes back what can be, of a file that was edited since.
 fn edited(
     file: &ChangedFile,
-    now: Option<&str>,
+    is_there: bool,
     record: &InitRecord,
     context: &Context,
 ) -> Result<Undone, CommandError> {
@@ -188,17 +186,18 @@ fn edited(
         }
         None => "; there was no such file before `init`".to_owned(),
     };
-    let Some(now) = now else {
+    if !is_there {
         return Ok(Undone::left(format!("not put back, as it was removed since{kept}")));
-    };
+    }
     let what = match &file.owner {
         FileOwner::Hook(client) => {
             let client: Client = client.parse().map_err(CommandError::Store)?;
-            let done = Installation::at(client, &file.path).uninstall();
+            // A copy of the file with the hook would stay for nothing.
+            let done = Installation::at(client, &file.path).without_copy().uninstall();
             done.map_err(|error| CommandError::Store(error.to_string()))?;
             "it was edited since, so that only the hook was removed"
         }
-        FileOwner::Servers(key) => match servers::unguarded(now, key) {
+        FileOwner::Servers(key) => match without_guards(&file.path, key)? {
             Some(text) => {
                 replace_file(&file.path, &text)
                     .map_err(|error| CommandError::Store(error.to_string()))?;
@@ -212,6 +211,12 @@ fn edited(
         | FileOwner::Program => "not taken back, as it was edited since",
     };
     Ok(Undone::left(format!("{what}{kept}")))
+}
+
+/// The configuration of an MCP client without guards; `None` where there is none.
+fn without_guards(path: &Path, key: &str) -> Result<Option<String>, CommandError> {
+    let text = editable_text(path).map_err(|error| CommandError::Store(error.to_string()))?;
+    Ok(text.and_then(|text| servers::unguarded(&text, key)))
 }
 
 fn removed(path: &Path) -> Result<(), CommandError> {

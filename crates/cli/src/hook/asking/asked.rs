@@ -186,6 +186,7 @@ impl Asking<'_> {
             .with_args(ask.args().clone())
             .with_questions(ask.questions().iter().cloned());
         let new = self.principal.iter().fold(new, |new, name| new.with_principal(*name));
+        let new = new.with_waits_for(self.until.saturating_duration_since(Instant::now()));
         let series = series.denied_at(self.denied_otherwise(key, ask).await?);
         if let Some(granted) = series.granted(&last, &new).await.map_err(store)? {
             return Ok(CurrentAsk::There(Box::new(granted)));

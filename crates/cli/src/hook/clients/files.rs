@@ -116,7 +116,15 @@ const MAX_SETTINGS: u64 = 64 << 20;
 /// The text of a file of settings; `None` where there is none. A repository may have put a link to a device or a pipe in its
 /// place, which is an error and not waited for.
 pub(crate) fn settings_text(file: &Path) -> std::io::Result<Option<String>> {
-    bounded_text(file, MAX_SETTINGS)
+    Ok(bounded_text(file, MAX_SETTINGS)?.map(without_mark))
+}
+
+/// The text without the byte order mark that some editors write in front of it, which is no part of any settings.
+pub(crate) fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
 }
 
 pub(crate) fn read(file: &Path) -> Result<Option<String>, InstallError> {

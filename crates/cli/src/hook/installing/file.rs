@@ -1,4 +1,4 @@
-//! Replaces files of the user, with a copy of what was there.
+//! Reads and replaces files of the user, with a copy of what was there.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,32 @@ use std::path::{Path, PathBuf};
 
 use super::Installed;
 use crate::config::replace_file;
-use crate::hook::clients::files::InstallError;
+use crate::hook::clients::files::{InstallError, without_mark};
+
+/// The text of a file of this user that is written anew with a change; `None` where there is none. What is no text is an
+/// error, as it would be lost.
+///
+/// # Errors
+/// [`InstallError`] when the file is no text in UTF-8, or cannot be read.
+///
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("settings.json");
+/// assert_eq!(countersign_cli::hook::editable_text(&file)?, None);
+/// std::fs::write(&file, "\u{feff}{}")?;
+/// assert_eq!(countersign_cli::hook::editable_text(&file)?.as_deref(), Some("{}"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn editable_text(file: &Path) -> Result<Option<String>, InstallError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(without_mark(text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(InstallError::new(file, "it is no text in UTF-8: save it as such"))
+        }
+        Err(error) => Err(InstallError::new(file, error)),
+    }
+}
 
 /// Replaces a file in one step. The copy is made before, if one is wanted, and is never removed.
 pub(super) fn replace(path: &Path, text: &str, copies: bool) -> Result<Installed, InstallError> {

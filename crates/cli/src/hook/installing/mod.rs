@@ -16,9 +16,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::clients::Client;
-use super::clients::files::{InstallError, Trust};
+use super::clients::files::{InstallError, Trust, json_value};
 use super::clients::spec::{EntryForm, TrustCheck, WrittenForm};
 
+pub use file::editable_text;
 pub use named::HookFiles;
 pub use others::OtherHook;
 pub use project_settings::ProjectSettings;
@@ -193,6 +194,23 @@ impl Installation {
     pub fn without_copy(mut self) -> Self {
         self.without_copy = true;
         self
+    }
+
+    /// The copies of the file that lie beside it, which installations have made before they changed it. They are hidden files.
+    ///
+    /// ```
+    /// use countersign_cli::hook::{Client, Installation};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let claude = Installation::at(Client::Claude, home.path().join("settings.json"));
+    /// assert!(claude.copies().is_empty());
+    /// std::fs::write(claude.path(), "{}")?;
+    /// assert_eq!(claude.install()?.backup, claude.copies().pop());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn copies(&self) -> Vec<PathBuf> {
+        file::backups(&self.path).unwrap_or_default()
     }
 
     /// The file that the client reads.
@@ -443,11 +461,7 @@ impl Installation {
     }
 
     fn read(&self) -> Result<Option<String>, InstallError> {
-        match std::fs::read_to_string(&self.path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(InstallError::new(&self.path, error)),
-        }
+        editable_text(&self.path)
     }
 
     /// The file with the entries, or without them, and whether that switches the hooks of the client on or off.
@@ -488,7 +502,7 @@ impl Installation {
             return Ok(None);
         }
         for backup in file::backups(&self.path)? {
-            let Ok(text) = std::fs::read_to_string(&backup) else { continue };
+            let Ok(Some(text)) = editable_text(&backup) else { continue };
             let Ok(mut settings) = parsed(&self.path, &text) else { continue };
             if entry::is_in(&settings, self.client) {
                 continue;
@@ -549,8 +563,12 @@ fn pretty(path: &Path, settings: &Value) -> Result<String, InstallError> {
 /// Comments in a settings file (as some clients allow) would be lost by writing it anew, so such a file is refused.
 fn parsed(path: &Path, text: &str) -> Result<Value, InstallError> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        let problem =
-            format!("it is not plain JSON, so that it cannot be changed without loss ({error})");
+        let problem = match json_value(text) {
+            Some(_) => {
+                "it has comments or commas that would be lost, as it is not plain JSON".to_owned()
+            }
+            None => format!("it is not JSON ({error})"),
+        };
         InstallError::new(path, problem)
     })?;
     match value.is_object() {
