@@ -276,6 +276,66 @@ fn names_from_the_index_are_words_where_it_has_no_other_ones() {
     names.for_each(|text| place.is_allowed(text, false, "one name is an option"));
 }
 
+/// C1: what is printed beside the names of found files is no such name.
+#[cfg(unix)]
+#[test]
+fn other_words_among_printed_paths_are_no_paths() {
+    let place = Place::new();
+    place.write("home/notes", "KEY");
+    place.write("src/shop/x/a", "KEY");
+    let run = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        assert!(git.args(args).current_dir(&place.root).output().unwrap().status.success());
+    };
+    run(&["init", "-q"]);
+    run(&["add", "x"]);
+    for text in [
+        "cat $(git ls-files)",
+        "find x -type f -exec grep -l KEY {} + | xargs cat",
+        "grep -rl KEY . | xargs cat",
+        "grep -rl KEY | xargs head -3",
+        "rg -l KEY | xargs cat",
+        "find . -type f | while read -r f; do wc -l \"$f\"; done",
+    ] {
+        place.is_allowed(text, true, "plain names");
+    }
+    // Each of these is a name in the workspace, and leads elsewhere or is an option where it is printed.
+    let link = |name: &str| {
+        std::os::unix::fs::symlink(place.home.join("home/notes"), place.root.join(name)).unwrap();
+    };
+    place.write("src/shop/a\n--files0-from=.env", "KEY");
+    place.is_allowed(
+        "find . -type f | while read -r f; do wc -l \"$f\"; done",
+        false,
+        "a line break",
+    );
+    fs::remove_file(place.root.join("a\n--files0-from=.env")).unwrap();
+    place.write("src/shop/a ..", "KEY");
+    place.is_allowed("find . -type f -exec grep -l KEY {} + | xargs cat", false, "a blank");
+    place.is_allowed("find . -type f -print0 | xargs -0 grep -l KEY | xargs cat", false, "a blank");
+    place.is_allowed("cat $(find . -type f -exec grep -l KEY {} +)", false, "a blank");
+    fs::remove_file(place.root.join("a ..")).unwrap();
+    link("(standard input)");
+    for text in [
+        "find x -type f -print0 | grep -z -lZ a | xargs -0 cat",
+        "grep -LZ a | xargs -0 cat",
+        "grep -LZ a - | xargs -0 cat",
+        "grep -LZ -e -r | xargs -0 cat",
+        "cat a | rg -l0 a | xargs -0 cat",
+    ] {
+        place.is_allowed(text, false, "the name of the input");
+    }
+    fs::remove_file(place.root.join("(standard input)")).unwrap();
+    link("untracked");
+    place.is_allowed("cat $(git ls-files)", true, "the link is not tracked");
+    for text in
+        ["cat $(git ls-files -co)", "git ls-files -co | xargs cat", "cat $(git ls-files -o)"]
+    {
+        place.is_allowed(text, false, "it is printed");
+    }
+    place.is_allowed("grep -R KEY $(git ls-files)", false, "it may be followed");
+}
+
 /// C3: copies of secrets are secrets, and so are files of data that are called so.
 #[test]
 fn names_of_secrets_are_known_by_their_parts() {

@@ -334,6 +334,7 @@ impl Simple<'_> {
         filters: bool,
     ) -> Lines {
         match self.input {
+            _ if matched.paths && self.names_input(matched) => Lines::Unknown,
             _ if matched.paths => Lines::Paths(self.printed_paths(judging, matched)),
             // What `xargs cat` prints is what the files hold.
             Lines::Paths(paths) if filters && !self.appended && paths.nul == matched.nul => {
@@ -343,19 +344,35 @@ impl Simple<'_> {
         }
     }
 
+    /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:
+    /// `grep -l x` prints `(standard input)`.
+    fn names_input(&self, matched: &Matched<'_, '_>) -> bool {
+        if matched.entry.is(ProgramMark::Paths) || matched.entry.is(ProgramMark::Repository) {
+            return false;
+        }
+        let mut named = matched.operands.iter().filter(|one| is_searched(one)).peekable();
+        let is_value = |word: &Word| matched.operands.iter().any(|one| one.word.text == word.text);
+        let is_recursive = |word: &Word| RECURSIVE.contains(&&*word.text) && !is_value(word);
+        let searches_folder = || {
+            let name = self.words.first().map_or("", |word| word.text.as_str());
+            matches!(name, "rg" | "ripgrep" | "ag") || self.words.iter().any(is_recursive)
+        };
+        let is_alone = named.peek().is_none();
+        is_alone && (self.fed || !searches_folder()) || named.any(|one| one.word.text == "-")
+    }
+
     fn printed_paths(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> PrintedPaths {
         let nul = matched.nul;
-        let in_folders = self.prints_in_folders(matched);
-        if nul && in_folders {
+        // The name of a file may have a line break, and an option behind it.
+        if nul && self.prints_in_folders(matched) {
             let links = self.prints_links(judging, matched);
-            return PrintedPaths { nul, words: PathWords::Plain, in_folders, links };
+            return PrintedPaths { nul, words: PathWords::Plain, links };
         }
         if judging.hands_on && self.prints_words(judging, matched) {
-            return PrintedPaths { nul, words: PathWords::PlainNow, in_folders, links: false };
+            return PrintedPaths { nul, words: PathWords::PlainNow, links: false };
         }
         let words = if nul { PathWords::Whole } else { PathWords::Split };
-        let links = !nul || self.prints_links(judging, matched);
-        PrintedPaths { nul, words, in_folders, links }
+        PrintedPaths { nul, words, links: !nul || self.prints_links(judging, matched) }
     }
 
     /// Returns `true` if each path that a program prints begins with the name of a folder, as `./-x` does.
@@ -377,9 +394,11 @@ impl Simple<'_> {
         if matched.entry.is(ProgramMark::Repository) {
             let lists =
                 matches!(self.words, [git, ls, ..] if git.text == "git" && ls.text == "ls-files");
-            let others = |word: &Word| matches!(&*word.text, "-o" | "--others");
+            // Not those that git does not track: `-o`, also as `-co`.
+            let of_index =
+                |word: &Word| !word.text.starts_with('-') || OF_INDEX.contains(&&*word.text);
             return lists
-                && !self.words.iter().any(others)
+                && self.words.iter().all(of_index)
                 && self
                     .here
                     .iter()
@@ -403,12 +422,17 @@ impl Simple<'_> {
         let named = matched.operands.iter().filter(|one| is_searched(one));
         let mut bases: Vec<PathBuf> = Vec::new();
         for here in self.here.iter() {
-            let texts = named.clone().filter_map(|one| one.word.literal());
+            let written = named.clone().filter(|one| !one.word.found);
+            let texts = written.filter_map(|one| one.word.literal());
             let places = texts.filter_map(|text| workspace.places(text, here));
             bases.extend(places.map(|[_, resolved]| resolved).filter(|place| place.is_dir()));
         }
-        // A pattern may stand for any folder here.
+        // A pattern may stand for any folder here, and a path that another command prints for any in the workspace.
         if named.clone().any(|one| one.word.literal().is_none()) {
+            bases.extend_from_slice(&self.here);
+        }
+        if named.clone().any(|one| one.word.found) {
+            bases.push(workspace.root().to_owned());
             bases.extend_from_slice(&self.here);
         }
         if bases.is_empty() {
@@ -417,6 +441,26 @@ impl Simple<'_> {
         bases
     }
 }
+
+/// Options of `git ls-files` with which it prints what it tracks.
+const OF_INDEX: &[&str] = &["-z", "--", "-c", "--cached", "-m", "--modified", "--exclude-standard"];
+
+/// Options with which `grep` searches the folder that it runs in.
+const RECURSIVE: &[&str] = &[
+    "-r",
+    "-R",
+    "-rl",
+    "-lr",
+    "-rn",
+    "-rnl",
+    "-rln",
+    "-lrn",
+    "-rli",
+    "-ril",
+    "-rlZ",
+    "-rZl",
+    "--recursive",
+];
 
 /// Returns `true` if no option of a program does harm, and no name that may be one.
 pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {

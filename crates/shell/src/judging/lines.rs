@@ -39,8 +39,6 @@ pub(super) struct PrintedPaths {
     /// `true` if NUL stands behind each of them, and no line break.
     pub(super) nul: bool,
     pub(super) words: PathWords,
-    /// `true` if each begins with the name of a folder, as `./-x` does, so that a whole line is never an option.
-    pub(super) in_folders: bool,
     /// `true` if one of them may be that of a link that leads out of the workspace.
     pub(super) links: bool,
 }
@@ -62,9 +60,7 @@ impl Lines {
     /// The value of a variable that `read` gives one of the lines.
     pub(super) fn read(self) -> Value {
         match self {
-            Self::Paths(paths) if !paths.nul => {
-                Value::Line { is_plain: paths.in_folders || self.are_plain() }
-            }
+            Self::Paths(paths) if !paths.nul => Value::Line { is_plain: self.are_plain() },
             _ => Value::Text,
         }
     }
