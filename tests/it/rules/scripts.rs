@@ -117,6 +117,11 @@ fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
         ("gulp deploy", "gulpfile.babel.js"),
         ("earthly +deploy", "Earthfile"),
         ("make x", "Rules.MK"),
+        ("make -Csub x", "sub/GNUmakefile"),
+        ("bazel run //sub:x", "sub/BUILD"),
+        ("docker compose up", ".env"),
+        ("conda run -n e invoke deploy", "tasks.py"),
+        ("rbenv exec rake deploy", "rakefile"),
     ] {
         let path = folder.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -435,6 +435,11 @@ fn named<'p>(part: &'p Part, examined: &'p ExaminedCall<'_>) -> NamedFiles<'p> {
     NamedFiles { directories: part.directories(), home: examined.places().home() }
 }
 
+/// The folder in the label of a target: `sub` in `//sub:x` and `:sub:x`.
+fn label(word: &str) -> Option<&str> {
+    word.trim_start_matches(['/', ':']).split(':').next()
+}
+
 /// Adds the definitions of builds, and of the program of a command that is asked about, in the folders that the command works in
 /// and names, and above them in the workspace. `None` for too many folders.
 fn definitions(
@@ -445,6 +450,7 @@ fn definitions(
 ) -> Option<()> {
     let root = examined.places().root();
     let names = words(part).into_iter().skip(1);
+    let names = names.flat_map(|word| [Some(word), attached(word), label(word)]).flatten();
     let named = named(part, examined);
     let folders = names.flat_map(|word| named.places(word)).filter(|it| it.is_dir());
     let folders: BTreeSet<PathBuf> = folders.chain(part.directories().iter().cloned()).collect();

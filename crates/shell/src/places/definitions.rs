@@ -19,8 +19,9 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// Programs that run the one of their first word: `npx -y serverless deploy`.
 const LAUNCHERS: &[&str] = &[
-    "bun", "bundle", "bunx", "hatch", "mise", "npm", "npx", "pdm", "pipenv", "pipx", "pnpm",
-    "pnpx", "poetry", "python", "rye", "uv", "uvx", "yarn",
+    "asdf", "bun", "bundle", "bunx", "conda", "doppler", "dotenv", "hatch", "mise", "npm", "npx",
+    "pdm", "pipenv", "pipx", "pnpm", "pnpx", "poetry", "pyenv", "python", "rbenv", "rye", "uv",
+    "uvx", "yarn",
 ];
 
 /// The definitions of builds in a folder.
@@ -45,7 +46,7 @@ pub(crate) fn definitions_of(
         patterns.iter().any(|pattern| fits(&pattern.to_lowercase(), name))
             || programs.iter().any(|program| is_called_like(name, program))
     });
-    let own = programs.iter().filter(|program| is_settings_of(program));
+    let own = programs.iter().take(1).filter(|program| is_settings_of(program));
     let own = own.flat_map(|program| [program.clone(), format!(".{program}")]);
     found.extend(own.flat_map(|name| files(&folder.join(name), |_, _| true)));
     found
@@ -58,8 +59,9 @@ fn programs(argv: &[String]) -> impl Iterator<Item = String> {
     let launches = first.as_deref().is_some_and(|it| LAUNCHERS.contains(&without_version(it)));
     // `run`, `exec` and `x` stand between.
     let is_name = |word: &&String| !word.contains(['.', '/']) && !VERBS.contains(&word.as_str());
-    let second = words.find(is_name).filter(|_| launches).map(|word| word.to_lowercase());
-    first.into_iter().chain(second)
+    // One of the words may be the value of an option: `conda run -n env invoke`.
+    let others = words.filter(is_name).take(if launches { 2 } else { 0 });
+    first.into_iter().chain(others.map(|word| word.to_lowercase()))
 }
 
 /// Words between a launcher and the program that it runs.

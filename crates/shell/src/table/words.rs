@@ -49,7 +49,12 @@ pub(super) fn check_behind_dashes(entry: &ProgramEntry, behind: &[Word]) -> Resu
     let reads_none = entry.parser == OptionParser::Gnu
         || entry.passes_options_on()
         || entry.is(ProgramMark::Harmless);
-    match behind.iter().find(|word| !reads_none && may_be_option(word)) {
+    // `git stash list` hands on what stands behind, and not the dashes.
+    let is_odd = |word: &&Word| match entry.is(ProgramMark::Repository) {
+        true => word.kind == WordKind::Literal && may_be_option(word),
+        false => !reads_none && may_be_option(word),
+    };
+    match behind.iter().find(is_odd) {
         Some(word) => Err(Unmatched::MayBeOption(word.text.clone())),
         None => Ok(()),
     }
