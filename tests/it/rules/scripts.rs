@@ -120,6 +120,7 @@ fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
         ("make -Csub x", "sub/GNUmakefile"),
         ("bazel run //sub:x", "sub/BUILD"),
         ("docker compose up", ".env"),
+        ("npm publish", "npm-shrinkwrap.json"),
         ("conda run -n e invoke deploy", "tasks.py"),
         ("rbenv exec rake deploy", "rakefile"),
     ] {

@@ -222,6 +222,7 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
     ] {
         place.is_allowed(text, false, "the index may have such a name");
     }
+    place.is_allowed("grep -rn a --include=*.ts .", true, "the option is written");
     place.is_allowed("find . -type f -print0 | xargs -0 wc -l", true, "each begins with `./`");
     place.is_allowed("find . -type f -print0 | xargs -0 sed -n 1p", true, "each begins with `./`");
     place.is_allowed("find names -type f -print0 | xargs -0 du", true, "each begins with `names/`");
@@ -229,6 +230,16 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
         "rg -l0 a names | xargs -0 du",
         false,
         "it is below no folder by its name alone",
+    );
+    place.is_allowed("cd web && tar tf a*", true, "no such name");
+    place.write("src/shop/web/ab:x.tar", "a");
+    place.is_allowed("cd web && tar tf a*", false, "`ab` may be a machine");
+    place.is_allowed("tar tf web/*", true, "it is below a folder");
+    place.is_allowed("git stash list -- --output=*.md", false, "the dashes are not handed on");
+    place.is_allowed(
+        "for f in web/*.md; do git stash list -- \"--output=$f\"; done",
+        false,
+        "the same",
     );
     place.is_allowed("find evil:x -type f -exec tar tf {} +", false, "`evil:x` may be a machine");
 }
@@ -322,6 +333,8 @@ fn other_words_among_printed_paths_are_no_paths() {
         "grep -LZ a - | xargs -0 cat",
         "grep -LZ -e -r | xargs -0 cat",
         "cat a | rg -l0 a | xargs -0 cat",
+        "echo a | grep -lZ a $(find x -name nope) | xargs -0 cat",
+        "find x -name nope -print0 | xargs -0 grep -LZ a | xargs -0 cat",
     ] {
         place.is_allowed(text, false, "the name of the input");
     }

@@ -28,7 +28,7 @@ use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
+use crate::table::{Argument, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -257,6 +257,9 @@ impl Simple<'_> {
         args: &'w [Word],
     ) -> Cow<'w, [Word]> {
         let workspace = &judging.settings.workspace;
+        if workspace.looks() && !is_harmless(workspace, entry) {
+            self.odd_matches(judging, args);
+        }
         // `-*` is the option itself where it matches nothing.
         let is_pattern = |word: &&Word| {
             word.kind == WordKind::Glob && !word.text.starts_with('-') && may_be_option(word)
@@ -289,6 +292,25 @@ impl Simple<'_> {
         Cow::Owned(args)
     }
 
+    /// Asks about a pattern that matches a name which a program may take for an address: `tar tf h*.tar` asks the machine `h` where
+    /// a file is called `h:x.tar`.
+    fn odd_matches(&mut self, judging: &Judging<'_>, args: &[Word]) {
+        let workspace = &judging.settings.workspace;
+        let is_looked_at = |word: &&Word| word.kind == WordKind::Glob && !word.text.contains("**");
+        for word in args.iter().filter(is_looked_at) {
+            let is_odd = |here: &PathBuf| {
+                let found = workspace.matches(&word.text, here).unwrap_or_default();
+                let relative = |path: &PathBuf| path.strip_prefix(here).unwrap_or(path).to_owned();
+                let begins =
+                    |path: PathBuf| path.iter().next().map(|it| it.to_string_lossy().contains(':'));
+                found.iter().map(relative).filter_map(begins).any(|it| it)
+            };
+            if word.text.contains("//") || self.here.iter().any(is_odd) {
+                self.ask(format!("`{}` may match what is taken for an address", word.text));
+            }
+        }
+    }
+
     /// Asks about words that may be options by the name of a file, for a program of which one does harm.
     pub(super) fn odd_names(
         &mut self,
@@ -297,8 +319,9 @@ impl Simple<'_> {
         args: &[Word],
     ) {
         if judging.settings.workspace.looks() && entry.is(ProgramMark::ByName) {
-            let options =
-                args.iter().filter(|it| it.kind != WordKind::Literal && may_be_option(it));
+            // `--include=*.rs` is an option as it is written.
+            let is_open = |it: &&Word| it.kind != WordKind::Literal && !it.text.starts_with('-');
+            let options = args.iter().filter(is_open).filter(|it| may_be_option(it));
             // The names that `read` gets may be other ones when it does.
             if args.iter().any(|word| word.line && word.no_option) {
                 self.if_changed = Some(FILES_CHANGED);
@@ -350,7 +373,14 @@ impl Simple<'_> {
         if matched.entry.is(ProgramMark::Paths) || matched.entry.is(ProgramMark::Repository) {
             return false;
         }
-        let mut named = matched.operands.iter().filter(|one| is_searched(one)).peekable();
+        // Where no path is found, there is none, and `-L` names an input without a match.
+        let is_without = |word: &Word| {
+            let text = word.text.as_str();
+            text.starts_with("--files-w") || text.starts_with('-') && text.contains('L')
+        };
+        let may_be_none = self.fed || self.found_at_end || self.words.iter().any(is_without);
+        let counts = |one: &&Argument<'_, '_>| is_searched(one) && !(one.word.found && may_be_none);
+        let mut named = matched.operands.iter().filter(counts).peekable();
         let is_value = |word: &Word| matched.operands.iter().any(|one| one.word.text == word.text);
         let is_recursive = |word: &Word| RECURSIVE.contains(&&*word.text) && !is_value(word);
         let searches_folder = || {

@@ -37,6 +37,11 @@ const MAX_PART: usize = 1024;
 /// Returns `true` if a pattern could match the name of a secret, and is specific enough that this is likely intended:
 /// `*.pem` and `.e*`, but not `*` and `*.json`.
 pub(crate) fn may_be_secret(glob: &str) -> bool {
+    // `:(glob).e*` and `:!.e*` are patterns of git with a word in front.
+    let glob = match glob.strip_prefix(":(").and_then(|rest| rest.split_once(')')) {
+        Some((_, pattern)) => pattern,
+        None => glob.trim_start_matches([':', '!', '^']),
+    };
     glob.split('/').filter(|part| is_glob(part)).any(|part| {
         if part.len() > MAX_PART {
             return true;

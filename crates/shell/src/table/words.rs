@@ -51,7 +51,7 @@ pub(super) fn check_behind_dashes(entry: &ProgramEntry, behind: &[Word]) -> Resu
         || entry.is(ProgramMark::Harmless);
     // `git stash list` hands on what stands behind, and not the dashes.
     let is_odd = |word: &&Word| match entry.is(ProgramMark::Repository) {
-        true => word.kind == WordKind::Literal && may_be_option(word),
+        true => word.text.starts_with('-') && may_be_option(word),
         false => !reads_none && may_be_option(word),
     };
     match behind.iter().find(is_odd) {
