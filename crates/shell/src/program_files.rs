@@ -42,7 +42,7 @@ const INTERPRETERS: &[&str] = &[
     "tsx", "zsh",
 ];
 
-/// What interpreters add to the name of a script that they are given: `node server` runs `server.js`.
+/// The endings that interpreters add to the name of a script that they are given: `node server` runs `server.js`.
 const SCRIPTS: &[&str] = &[
     ".js",
     ".mjs",
@@ -62,7 +62,7 @@ const SCRIPTS: &[&str] = &[
     "/__main__.py",
 ];
 
-/// What they add besides to a name that code loads: `import x` loads `x.py`.
+/// The endings that they add besides to a name that code loads: `import x` loads `x.py`.
 const MODULES: &[&str] = &[".py", "/__init__.py", ".pm"];
 
 impl Part {

@@ -1,4 +1,4 @@
-//! What a person is told about an ask of a review beside its call (rule S16).
+//! The head of an ask in a review: all that a person is told beside its call (rule S16).
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl fmt::Display for ReviewPlace {
     }
 }
 
-/// What a person is told about an ask beside its call.
+/// All that a person is told about an ask beside its call.
 #[derive(Clone, Copy)]
 pub(super) struct ReviewHead {
     pub(super) place: ReviewPlace,

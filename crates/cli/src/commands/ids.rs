@@ -11,7 +11,7 @@ const FEWEST: usize = 4;
 /// The most candidates that are told.
 const MOST: usize = 20;
 
-/// What has ids.
+/// The things in a store that have ids.
 #[derive(Clone, Copy)]
 pub(crate) enum Identified {
     Ask,

@@ -215,8 +215,7 @@ impl Classifier {
     pub fn has_another_repository(&self, directory: &Path) -> bool {
         let workspace = &self.settings.workspace;
         workspace.looks()
-            && directory != workspace.start()
-            && !workspace.is_no_repository(directory)
+            && !workspace.is_in_own_repository(directory)
             && workspace.worktree_of_git(directory).is_none()
     }
 

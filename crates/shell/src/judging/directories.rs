@@ -139,13 +139,8 @@ impl Simple<'_> {
     /// own: the settings of another repository may run programs. Returns whether those of the workspace's own do.
     pub(crate) fn repository(&mut self, judging: &Judging<'_>) -> bool {
         let workspace = &judging.settings.workspace;
-        let known = |directory: &Path| {
-            directory == workspace.root()
-                || directory == workspace.start()
-                || workspace.is_no_repository(directory)
-        };
         let mut runs = false;
-        for directory in self.here.iter().filter(|directory| !known(directory)) {
+        for directory in self.here.iter().filter(|it| !workspace.is_in_own_repository(it)) {
             match workspace.worktree_of_git(directory) {
                 Some(tree) => runs |= worktree_runs_programs(&tree),
                 None => {
@@ -250,6 +245,9 @@ impl Simple<'_> {
 
     /// Returns the arguments of a program, with paths in the place of a substitution that prints some. Patterns in them say
     /// whether they match the name of an option now; nothing is looked at for a program whose options do no harm.
+    ///
+    /// Asks about a pattern that matches a name which a program may take for an address: `tar tf h*.tar` asks the machine `h`
+    /// where a file is called `h:x.tar`.
     pub(super) fn with_names<'w>(
         &mut self,
         judging: &Judging<'_>,
@@ -257,13 +255,6 @@ impl Simple<'_> {
         args: &'w [Word],
     ) -> Cow<'w, [Word]> {
         let workspace = &judging.settings.workspace;
-        if workspace.looks() && !is_harmless(workspace, entry) {
-            self.odd_matches(judging, args);
-        }
-        // `-*` is the option itself where it matches nothing.
-        let is_pattern = |word: &&Word| {
-            word.kind == WordKind::Glob && !word.text.starts_with('-') && may_be_option(word)
-        };
         let args = match args.split_last() {
             Some((last, before)) if self.found_at_end => {
                 self.if_changed = Some(FILES_CHANGED);
@@ -271,44 +262,41 @@ impl Simple<'_> {
             }
             _ => Cow::Borrowed(args),
         };
-        if !workspace.looks()
-            || is_harmless(workspace, entry)
-            || !args.iter().any(|word| is_pattern(&word))
-        {
+        let is_glob = |word: &Word| word.kind == WordKind::Glob;
+        if !workspace.looks() || is_harmless(workspace, entry) || !args.iter().any(is_glob) {
             return args;
         }
         let mut args = args.into_owned();
-        for word in args.iter_mut().filter(|word| is_pattern(&&**word)) {
-            let names_paths = |here: &PathBuf| {
-                let found = workspace.matches(&word.text, here)?;
-                let mut texts = found.iter().map(|path| path.strip_prefix(here).ok()?.to_str());
-                texts.all(|text| text.is_some_and(is_path_to_all)).then_some(())
+        for word in args.iter_mut().filter(|word| is_glob(word)) {
+            // `-*` is the option itself where it matches nothing.
+            let is_open = !word.text.starts_with('-') && may_be_option(word);
+            let is_flat = !word.text.contains("**");
+            if !is_open && !is_flat {
+                continue;
+            }
+            let found = |here: &PathBuf| (here.clone(), workspace.matches(&word.text, here));
+            let found: Vec<_> = self.here.iter().map(found).collect();
+            let begins_with_colon = |(here, found): &(PathBuf, Option<Vec<PathBuf>>)| {
+                let relative = |path: &PathBuf| path.strip_prefix(here).unwrap_or(path).to_owned();
+                let has_colon = |path: PathBuf| {
+                    path.iter().next().is_some_and(|it| it.to_string_lossy().contains(':'))
+                };
+                found.iter().flatten().map(relative).any(has_colon)
             };
-            word.no_option = self.here.iter().all(|here| names_paths(here).is_some());
-            if word.no_option {
+            if is_flat && (word.text.contains("//") || found.iter().any(begins_with_colon)) {
+                self.ask(format!("`{}` may match what is taken for an address", word.text));
+            }
+            let are_paths = |(here, found): &(PathBuf, Option<Vec<PathBuf>>)| {
+                let text =
+                    |path: &PathBuf| path.strip_prefix(here).ok()?.to_str().map(is_path_to_all);
+                found.as_ref().is_some_and(|all| all.iter().all(|path| text(path) == Some(true)))
+            };
+            if is_open && found.iter().all(are_paths) {
+                word.no_option = true;
                 self.if_changed = Some(FILES_CHANGED);
             }
         }
         Cow::Owned(args)
-    }
-
-    /// Asks about a pattern that matches a name which a program may take for an address: `tar tf h*.tar` asks the machine `h` where
-    /// a file is called `h:x.tar`.
-    fn odd_matches(&mut self, judging: &Judging<'_>, args: &[Word]) {
-        let workspace = &judging.settings.workspace;
-        let is_looked_at = |word: &&Word| word.kind == WordKind::Glob && !word.text.contains("**");
-        for word in args.iter().filter(is_looked_at) {
-            let is_odd = |here: &PathBuf| {
-                let found = workspace.matches(&word.text, here).unwrap_or_default();
-                let relative = |path: &PathBuf| path.strip_prefix(here).unwrap_or(path).to_owned();
-                let begins =
-                    |path: PathBuf| path.iter().next().map(|it| it.to_string_lossy().contains(':'));
-                found.iter().map(relative).filter_map(begins).any(|it| it)
-            };
-            if word.text.contains("//") || self.here.iter().any(is_odd) {
-                self.ask(format!("`{}` may match what is taken for an address", word.text));
-            }
-        }
     }
 
     /// Asks about words that may be options by the name of a file, for a program of which one does harm.

@@ -33,7 +33,7 @@ pub(super) enum Lines {
     Unknown,
 }
 
-/// What is known about the paths that a command prints.
+/// The known properties of the paths that a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PrintedPaths {
     /// `true` if NUL stands behind each of them, and no line break.

@@ -41,9 +41,10 @@ pub(crate) fn definitions_of(
         of.split(' ').any(|known| programs.iter().any(|it| it == known))
     };
     let patterns = lists().iter().filter(|(heading, _)| is_listed(heading));
-    let patterns: Vec<&str> = patterns.flat_map(|(_, names)| names).copied().collect();
+    let patterns: Vec<_> =
+        patterns.flat_map(|(_, names)| names).map(|it| it.to_lowercase()).collect();
     let mut found = files(folder, |_, name| {
-        patterns.iter().any(|pattern| fits(&pattern.to_lowercase(), name))
+        patterns.iter().any(|pattern| fits(pattern, name))
             || programs.iter().any(|program| is_called_like(name, program))
     });
     let own = programs.iter().take(1).filter(|program| is_settings_of(program));

@@ -176,10 +176,13 @@ impl Workspace {
         self.looks
     }
 
-    /// Whether it is certain that no repository begins between a directory and the root. Never certain in a
-    /// [`lexical`](Self::lexical) workspace.
-    pub(crate) fn is_no_repository(&self, directory: &Path) -> bool {
-        self.begins_none(directory, &self.root)
+    /// Returns `true` if it is certain that git works in the workspace's own repository in a directory: in the root, in the
+    /// directory in which commands begin, and where no repository begins between a directory and the root. The last is never
+    /// certain in a [`lexical`](Self::lexical) workspace.
+    pub(crate) fn is_in_own_repository(&self, directory: &Path) -> bool {
+        directory == self.root
+            || directory == self.start()
+            || self.begins_none(directory, &self.root)
     }
 
     /// The working tree that git works in, where that is one of the workspace's own repository.

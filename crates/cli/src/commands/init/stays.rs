@@ -1,4 +1,4 @@
-//! What stays on the machine after `init --undo` (rule P6): files that the program has made in use, and not `init`.
+//! The files that stay on the machine after `init --undo` (rule P6): those that the program has made in use, and not `init`.
 //!
 //! Asks, grants and the journal are what a person may want to look at afterwards, so they are named, with the command that
 //! removes them, and are not removed.
@@ -15,7 +15,7 @@ use crate::guard_entries::entries;
 use crate::paths::shown;
 use crate::used_store::quoted;
 
-/// What each file or folder in the state directory has.
+/// The content of each file or folder in the state directory.
 const IN_STATE: &[(&str, &str)] = &[
     ("allowed", "notes of calls that may run"),
     ("asks.db", "asks and grants"),
