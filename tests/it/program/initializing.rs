@@ -525,7 +525,8 @@ fn an_agent_whose_settings_cannot_be_used_is_left_out_and_the_others_are_set_up(
         let clients = ["--client=claude", "--client=qwen", "--client=codex"];
         user.run(&[&["init", "--yes", "--preset", "developer"][..], &clients].concat())
     };
-    let broken: [(&[u8], &str); 3] = [
+    let broken: [(&[u8], &str); 4] = [
+        (b"{\"env\": {\"A\": \"1\", \"A\": \"2\"}}", "it has a key twice"),
         (b"{\"a\": 1, // mine\n}", "it has comments"),
         (b"{\"a\": ", "it is not JSON"),
         (b"\xff\xfe{\0}\0", "save it as such"),

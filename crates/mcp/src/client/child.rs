@@ -1,14 +1,16 @@
 //! A server that is a child process.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::frames::{FrameWriter, Frames, Received, Sender, WrittenFrame};
+use countersign::show;
 
 /// The time that a process may take to end by itself, and again once it was told to end.
 const ENDING: Duration = Duration::from_secs(3);
@@ -21,11 +23,19 @@ pub(crate) struct ChildTransport {
 }
 
 impl ChildTransport {
-    /// Starts the process. Its stderr is inherited.
+    /// Starts the process. Its stderr is inherited, unless that is a terminal: there each line is shown behind the name of the
+    /// server, so that it cannot pass for a question of ours, or draw over one.
     pub(crate) fn spawn(mut command: Command, server: &str) -> io::Result<Self> {
         use std::process::Stdio;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let is_shown = io::stderr().is_terminal();
+        if is_shown {
+            command.stderr(Stdio::piped());
+        }
         let mut child = command.spawn()?;
+        if let Some(errors) = child.stderr.take().filter(|_| is_shown) {
+            tokio::spawn(copy_lines(errors, server.to_owned(), io::stderr()));
+        }
         let closed = || io::Error::other("it has no stdin or stdout");
         let output = child.stdout.take().ok_or_else(closed)?;
         let input = child.stdin.take().ok_or_else(closed)?;
@@ -51,6 +61,23 @@ impl ChildTransport {
 
     #[cfg(not(unix))]
     fn terminate(&self) {}
+}
+
+/// Copies what a server writes to its stderr, with its name before each line and without what a terminal would obey.
+async fn copy_lines(errors: impl AsyncRead + Unpin, server: String, mut to: impl io::Write) {
+    let mut errors = BufReader::new(errors);
+    while let Ok(read) = errors.fill_buf().await
+        && !read.is_empty()
+    {
+        let end = read.iter().position(|byte| *byte == b'\n').map_or(read.len(), |at| at + 1);
+        let line = String::from_utf8_lossy(read.get(..end).unwrap_or_default());
+        let line = show::escape(line.trim_end());
+        errors.consume(end);
+        // Without a stderr nobody reads it.
+        if writeln!(to, "{}: {line}", show::escape(&server)).is_err() {
+            return;
+        }
+    }
 }
 
 impl Transport<RoleClient> for ChildTransport {
@@ -86,5 +113,20 @@ impl Transport<RoleClient> for ChildTransport {
             return Ok(());
         }
         self.child.kill().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_writes_to_a_terminal_is_inert_and_has_its_name() {
+        let errors = &b"ready\n\x1b[2J\x1b[HAllow wipe_disk? (y/n)\nlast"[..];
+        let mut to = Vec::new();
+        copy_lines(errors, "files".to_owned(), &mut to).await;
+        let text = String::from_utf8(to).unwrap();
+        assert!(!text.contains('\x1b'), "{text:?}");
+        assert!(text.lines().all(|line| line.starts_with("files: ")) && text.lines().count() == 3);
     }
 }

@@ -42,7 +42,8 @@ pub(crate) enum Transport {
 }
 
 impl Launch {
-    /// A server that is started as a child process and speaks MCP on its stdin and stdout. Its stderr is inherited.
+    /// A server that is started as a child process and speaks MCP on its stdin and stdout. Its stderr is inherited;
+    /// on a terminal, each of its lines begins with the name of the server, and control characters are written out.
     ///
     /// Nothing is read by a shell, so an argument may hold spaces and quotes as they are. The process ends with the
     /// connection.

@@ -298,6 +298,15 @@ fn a_variable_of_a_projects_settings_asks_about_each_call_unless_it_is_harmless(
         ("opencode", "opencode.json", r#"{"env": {"APP": "1"}}"#, "APP"),
         ("opencode", "opencode.jsonc", "{ // theirs\n\"shell\": \"/src/bash\"}", "shell in"),
         ("opencode", ".opencode/opencode.json", r#"{"shell": "/bin/bash"}"#, "shell in"),
+        // It puts the value of the variable, which is empty, into the name of the setting.
+        ("opencode", "opencode.json", r#"{"sh{env:NOPE}ell": "./x"}"#, "which cannot be read"),
+        // A comment ends at a carriage return to it.
+        (
+            "opencode",
+            "opencode.jsonc",
+            "{ // a\r \"shell\": \"./x\", // b\n \"a\": 1 }",
+            "which cannot be read",
+        ),
         ("copilot", ".github/copilot/settings.json", r#"{"env": {"APP": "1"}}"#, "APP"),
         (
             "gemini",

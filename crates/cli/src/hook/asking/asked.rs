@@ -36,6 +36,7 @@ use countersign::error::with_causes;
 use countersign::ledger::{
     Ask, AskRecord, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk,
 };
+use countersign::show;
 use countersign::turn::SuspendedTurn;
 
 /// The time for which a claim lasts without an event that the call has ended. An hour, as nothing renews it; the
@@ -344,8 +345,9 @@ fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<
     let words = for_people.iter().find(|name| args.str(name).is_some());
     let words = words.map(|name| format!("; `{name}` is in the model's words, and not compared"));
     let words = words.unwrap_or_default();
-    let directory = call.directory.display();
-    let agent = call.agent.as_ref().map(|agent| format!(" (agent {agent})")).unwrap_or_default();
+    let directory = show::escape(&call.directory.display().to_string());
+    let agent = call.agent.as_ref().map(|agent| format!(" (agent {})", show::escape(agent)));
+    let agent = agent.unwrap_or_default();
     let payload = match call.payload.len() {
         short if short <= MAX_STORED => json!(call.payload),
         long => json!(format!("{long} bytes")),
@@ -376,7 +378,7 @@ fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<
     serde_json::from_value(json!({
         "layer": "hook",
         // A grant holds for calls of the same directory.
-        "key": format!("origin {directory}"),
+        "key": format!("origin {}", call.directory.display()),
         "reason": format!("{}{agent} calls `{}` in {directory}{words}", call.client, call.tool.escape_debug()),
         "metadata": metadata,
     }))

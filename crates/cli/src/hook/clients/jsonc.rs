@@ -2,13 +2,17 @@
 
 use serde_json::Value;
 
-/// The value of a text; `None` where it is not even that.
+/// The value of a text; `None` where it is not even that, or where readers do not agree on the end of a comment.
 pub(crate) fn parsed(text: &str) -> Option<Value> {
-    serde_json::from_str(&plain(text)).ok()
+    serde_json::from_str(&plain(text)?).ok()
 }
 
-/// A JSON text without comments and without commas before a bracket that closes, as editors and clients read it.
-fn plain(text: &str) -> String {
+/// What ends a comment for some readers, and not for all.
+const ODD_LINE_ENDS: [char; 3] = ['\r', '\u{2028}', '\u{2029}'];
+
+/// A JSON text without comments and without commas before a bracket that closes, as editors and clients read it. `None` for a
+/// comment that ends earlier to some of them.
+fn plain(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.trim_start_matches('\u{feff}');
     while let Some(c) = rest.chars().next() {
@@ -22,7 +26,12 @@ fn plain(text: &str) -> String {
             let end = end.map_or(rest.len(), |(at, _)| at + 1);
             (end, true)
         } else if rest.starts_with("//") {
-            (rest.find('\n').unwrap_or(rest.len()), false)
+            let end = rest.find('\n').unwrap_or(rest.len());
+            let comment = rest.get(..end)?;
+            if comment.trim_end_matches('\r').contains(ODD_LINE_ENDS) {
+                return None;
+            }
+            (end, false)
         } else if rest.starts_with("/*") {
             (rest.find("*/").map_or(rest.len(), |at| at + 2), false)
         } else {
@@ -37,17 +46,26 @@ fn plain(text: &str) -> String {
         }
         rest = back;
     }
-    out
+    Some(out)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{parsed, plain};
+
+    #[test]
+    fn a_comment_ends_where_every_reader_ends_it() {
+        assert!(parsed("{ // x\r\n \"a\": 1 }").is_some());
+        for end in ['\r', '\u{2028}', '\u{2029}'] {
+            let text = format!("{{ // x{end} \"shell\": \"./evil\", // y\n \"a\": 1 }}");
+            assert_eq!(parsed(&text), None, "{end:?}");
+        }
+    }
 
     #[test]
     fn comments_and_last_commas_are_no_part_of_the_settings() {
         let text = "{ // no\n \"a\": \"// \\\" /* yes\", /* no } */ \"b\": [1, 2,],\n}";
-        let value: serde_json::Value = serde_json::from_str(&plain(text)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&plain(text).unwrap()).unwrap();
         assert_eq!(value, serde_json::json!({"a": "// \" /* yes", "b": [1, 2]}));
     }
 }

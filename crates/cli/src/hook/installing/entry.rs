@@ -114,13 +114,13 @@ pub(super) fn remove(settings: &mut Value, client: Client) -> Result<(), String>
     for (event, list) in hooks.iter_mut() {
         let Some(list) = list.as_array_mut() else { continue };
         let before = list.len();
-        for group in list.iter_mut() {
-            if let Some(commands) = group.get_mut("hooks").and_then(Value::as_array_mut) {
+        list.retain_mut(|group| match group.get_mut("hooks").and_then(Value::as_array_mut) {
+            Some(commands) => {
+                let before = commands.len();
                 commands.retain(|hook| !is_ours(hook, client));
+                // A list that was empty before stays.
+                commands.len() == before || !commands.is_empty()
             }
-        }
-        list.retain(|group| match group.get("hooks").and_then(Value::as_array) {
-            Some(commands) => !commands.is_empty(),
             None => !is_ours(group, client),
         });
         if list.is_empty() && before > 0 {

@@ -571,8 +571,42 @@ fn parsed(path: &Path, text: &str) -> Result<Value, InstallError> {
         };
         InstallError::new(path, problem)
     })?;
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(InstallError::new(path, "it is not a JSON object")),
+    let problem = match value.is_object() {
+        true if tokens(text) == tokens(&value.to_string()) => return Ok(value),
+        true => "it has a key twice, of which one would be lost",
+        false => "it is not a JSON object",
+    };
+    Err(InstallError::new(path, problem))
+}
+
+/// The names, texts, numbers and marks of a JSON text, sorted, with the texts and numbers as they are read.
+fn tokens(text: &str) -> Vec<String> {
+    let (mut found, mut rest) = (Vec::new(), text.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let end = match first {
+            '"' => {
+                let mut texts = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+                if let Some(Ok(value)) = texts.next() {
+                    found.push(format!("{value:?}"));
+                }
+                texts.byte_offset()
+            }
+            _ => {
+                let ends = |c: char| c.is_whitespace() || "{}[],:\"".contains(c);
+                let end = rest
+                    .char_indices()
+                    .skip(1)
+                    .find(|(at, c)| *at > 0 && (ends(*c) || ends(first)));
+                let end = end.map_or(rest.len(), |(at, _)| at);
+                let token = rest.get(..end).unwrap_or_default();
+                // To a client, `1e2` and `100` are one number.
+                let number = token.parse::<f64>().map(|number| number.to_string());
+                found.push(number.unwrap_or_else(|_| token.to_owned()));
+                end
+            }
+        };
+        rest = rest.get(end.max(first.len_utf8())..).unwrap_or_default().trim_start();
     }
+    found.sort_unstable();
+    found
 }

@@ -165,7 +165,7 @@ impl ProjectSettings {
 
     /// Reads what one file changes in calls.
     fn judged(&self, file: &Path, form: SettingsForm, is_own: bool) -> Environment {
-        let shown = file.display();
+        let shown = escape(&file.display().to_string());
         let parsed = match settings_text(file)
             .map(|text| text.map(|text| (parsed(&text, form), text)))
         {
@@ -215,7 +215,7 @@ impl ProjectSettings {
 
     /// The problems of one file; `None` where there is none.
     fn problems_of(&self, file: &Path, form: SettingsForm) -> Option<Vec<String>> {
-        let shown = file.display();
+        let shown = escape(&file.display().to_string());
         let text = match settings_text(file) {
             Ok(text) => text?,
             Err(error) => return Some(vec![format!("{shown} cannot be read ({error})")]),
@@ -225,7 +225,7 @@ impl ProjectSettings {
             return may_set(&text, form).then(|| vec![problem]);
         };
         let set = parsed.variables(form);
-        let mut found = variables(&shown.to_string(), set, self.is_strict(form), &self.home);
+        let mut found = variables(&shown, set, self.is_strict(form), &self.home);
         for (keys, switch) in form.settings().map_or(&[][..], |it| it.switches) {
             let is_on = parsed.at(keys).into_iter().any(|value| is_on(*switch, value));
             let is_silent = self.is_managed && matches!(switch, SettingSwitch::Is(_));
@@ -259,8 +259,9 @@ impl ProjectSettings {
                 matches!(switch, SettingSwitch::Runs)
                     && parsed.at(keys).into_iter().any(|value| is_on(*switch, value))
             });
-            let named =
-                |(keys, _): &(&[&str], _)| format!("`{}` in {}", keys.join("."), file.display());
+            let named = |(keys, _): &(&[&str], _)| {
+                format!("`{}` in {}", keys.join("."), escape(&file.display().to_string()))
+            };
             Some(runs.map(named).collect::<Vec<_>>())
         };
         self.files().into_iter().filter_map(of_file).flatten().collect()
@@ -295,7 +296,7 @@ impl ProjectSettings {
         let scripts = scripts.filter_map(|(file, _)| {
             let text = settings_text(&file).ok()??;
             let line = text.lines().map(str::trim).find(|line| !is_assignment(line))?;
-            let (file, line) = (file.display(), escape(line));
+            let (file, line) = (escape(&file.display().to_string()), escape(line));
             Some(format!("{file} runs `{line}`, and which variables that sets is not known"))
         });
         scripts.collect()
@@ -403,10 +404,26 @@ impl FileContent {
 fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
     match form {
         SettingsForm::Lines | SettingsForm::Script => Some(FileContent::Lines(lines(text))),
-        SettingsForm::Json(_) | SettingsForm::Editor(_) => json_value(text).map(FileContent::Value),
+        SettingsForm::Json(_) | SettingsForm::Editor(_) => {
+            json_value(text).filter(|value| !has_computed_name(value)).map(FileContent::Value)
+        }
         SettingsForm::Toml(_) | SettingsForm::Applications(_) => {
             toml_value(text).map(FileContent::Value)
         }
+    }
+}
+
+/// What a client puts something else in the place of, also within the name of a setting: `"sh{env:X}ell"`.
+const COMPUTED: [&str; 2] = ["{env:", "{file:"];
+
+/// Returns `true` if a client may read the name of a setting as another one.
+fn has_computed_name(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            COMPUTED.iter().any(|it| name.contains(it)) || has_computed_name(value)
+        }),
+        Value::Array(items) => items.iter().any(has_computed_name),
+        _ => false,
     }
 }
 
@@ -416,7 +433,10 @@ fn may_set(text: &str, form: SettingsForm) -> bool {
     let Some(wanted) = form.settings() else { return false };
     let of_switches = wanted.switches.iter().map(|(keys, _)| *keys);
     let mut all = wanted.variables.iter().copied().chain(of_switches);
-    text.contains('\\') || all.any(|keys| keys.first().is_some_and(|key| text.contains(key)))
+    let is_computed = COMPUTED.iter().any(|it| text.contains(it));
+    is_computed
+        || text.contains('\\')
+        || all.any(|keys| keys.first().is_some_and(|key| text.contains(key)))
 }
 
 /// The values at these keys: several where a table on the way is one of a list.
@@ -452,9 +472,14 @@ fn pairs(set: &Value) -> Vec<(String, String)> {
     }
 }
 
-/// The variables of a file of `NAME=value` lines.
+/// The variables of a file of `NAME=value` lines. Some readers end a line where others do not.
 fn lines(text: &str) -> Vec<(String, String)> {
-    let lines = text.lines().map(|line| line.trim().trim_start_matches("export ").trim());
+    let text = text.trim_start_matches('\u{feff}');
+    let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    let lines = lines.map(|line| match line.trim().split_once(char::is_whitespace) {
+        Some(("export", rest)) => rest.trim(),
+        _ => line.trim(),
+    });
     let set =
         lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(['=', ':']));
     set.map(|(name, value)| {
@@ -504,5 +529,8 @@ mod tests {
     fn lines_of_variables_are_read_with_quotes_and_exports() {
         let found = lines("# A=1\nexport B='two'\n C = \"3\"\nD\n");
         assert_eq!(found, [("B".into(), "two".into()), ("C".into(), "3".into())]);
+        let found = lines("\u{feff}A=1\rexport\tB=2\u{2028}C=3 # x\rD=4");
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["A", "B", "C", "D"]);
     }
 }
