@@ -86,10 +86,12 @@ pub use judging::judgement::{Effect, Judgement, Part, Reason, says_unknown};
 pub use names::protected;
 pub use names::sieve::Sieve;
 pub use places::files::bounded_text;
+pub use places::git_settings::GitSettings;
 pub use places::lexical::{inside, lexically_normal};
 pub use places::paths::{Workspace, resolved};
 pub use places::repository::{GIT_VALUES, setting_runs};
 pub use places::search_path::SearchPath;
+pub use places::secrets;
 pub use places::worktrees::{may_be_in_own_worktree, worktree_of, worktrees};
 pub use preset::Preset;
 pub use syntax::commands::{

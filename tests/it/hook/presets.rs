@@ -71,6 +71,19 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
         "client_secret_1.json",
         "my-credentials.txt",
         "x-firebase-adminsdk-1.json",
+        "service-account-key.json",
+        "gcp.private_key.json",
+        "apiKeys.yaml",
+        "prod-secrets.yml",
+        "passwords.txt",
+        "new_user_credentials.csv",
+        "wp-config.php.bak",
+        ".envrc.local",
+        "deploy_rsa",
+        "AuthKey_1.p8",
+        ".envs/.production/.django",
+        ".m2/settings.xml",
+        ".config/gh/hosts.yml",
     ];
     let files: Vec<_> = files.chain(others.map(str::to_owned)).collect();
     assert!(files.len() > 80, "{files:?}");
@@ -85,8 +98,12 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
                 assert_eq!(decided(&hook, "Bash", &cat), ToolDecision::Ask, "{preset:?} {place}");
             }
         }
-        let read = json!({"file_path": format!("{ROOT}/.env.example")});
-        assert_eq!(decided(&hook, "Read", &read), ToolDecision::Allow, "{preset:?}");
+        for file in [".env.example", "secrets.py", "key.rs", "secretary.json", "tokenizer.json"] {
+            let read = json!({"file_path": format!("{ROOT}/{file}")});
+            assert_eq!(decided(&hook, "Read", &read), ToolDecision::Allow, "{preset:?} {file}");
+            let cat = json!({"command": format!("cat {file}")});
+            assert_eq!(decided(&hook, "Bash", &cat), ToolDecision::Allow, "{preset:?} {file}");
+        }
         let search = |path: &str| json!({"path": path, "pattern": "KEY", "output_mode": "content"});
         let example = search(&format!("{ROOT}/.env.example"));
         assert_eq!(decided(&hook, "Grep", &example), ToolDecision::Allow, "{preset:?}");

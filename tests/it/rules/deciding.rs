@@ -453,7 +453,9 @@ fn a_rule_without_other_arguments_names_each_of_them() {
                 where.note = { exists = true }";
     let rules = rules(text);
     for (given, decision) in [
-        (json!({"note": {"any": [1]}, "order": {"amount": 5}}), Allow),
+        (json!({"note": "any", "order": {"amount": 5}}), Allow),
+        (json!({"note": {"any": [1]}, "order": {"amount": 5}}), Ask),
+        (json!({"note": [1], "order": {"amount": 5}}), Ask),
         (json!({"note": 1, "order": {"amount": 5}, "admin": true}), Ask),
         (json!({"note": 1, "order": {"amount": 5, "admin": true}}), Ask),
         (json!({"note": 1, "order": {"amount": 5, "Amount": 500}}), Ask),

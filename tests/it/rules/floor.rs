@@ -68,7 +68,8 @@ impl World {
     }
 
     fn run(&self, command: &str) -> ToolDecision {
-        let command = command.replace("ELSEWHERE", &self.elsewhere.display().to_string());
+        // The temporary directory may have a blank in its name.
+        let command = command.replace("ELSEWHERE", &format!("'{}'", self.elsewhere.display()));
         self.call("shell", json!({ "command": command }))
     }
 
@@ -284,6 +285,9 @@ fn git_is_asked_about_wherever_it_may_work_outside_of_the_root() {
             "cd ELSEWHERE; git status",
             "cd ELSEWHERE || true; git status",
             "(cd ELSEWHERE; git status)",
+            "cd ELSEWHERE x; git status",
+            // zsh puts the second word into the path, in the place of the first.
+            "cd home/shop elsewhere; git status",
             "cd /tmp; git -C elsewhere status",
             "GIT_DIR=ELSEWHERE/.git git status",
             "env GIT_DIR=ELSEWHERE/.git git log",

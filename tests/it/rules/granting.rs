@@ -36,6 +36,33 @@ fn a_listed_command_may_be_granted_with_other_operands() {
     );
 }
 
+/// G3: "`git add` of the workspace's files", and of no secret among them which git does not ignore.
+#[test]
+fn a_grant_for_git_add_takes_in_no_secret_below_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    file(".git/HEAD", "ref: refs/heads/main\n");
+    file("docs/a.md", "a");
+    let rules = || {
+        let text = "version = 2\npreset = 'developer'\n";
+        Rules::builder().root(folder.path()).text("rules.toml", text).load().unwrap()
+    };
+    let add = of_command(&rules(), "git add docs/a.md");
+    assert_eq!(of_command(&rules(), "git add docs"), add);
+    assert_eq!(of_command(&rules(), "git add ."), add);
+    file("docs/deep/.env", "KEY=1");
+    for command in ["git add docs", "git add .", "git add -A", "git add --all docs"] {
+        assert_eq!(of_command(&rules(), command), [""; 0], "{command}: it would add `.env`");
+    }
+    assert_eq!(of_command(&rules(), "git add docs/a.md"), add);
+    file(".gitignore", ".env\n");
+    assert_eq!(of_command(&rules(), "git add ."), add, "git ignores it");
+}
+
 /// S11: "A title is a template of the host or of a rules file (version 2), never of a server."
 #[test]
 fn a_rule_words_the_call_for_the_person() {

@@ -123,6 +123,10 @@ fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
         ("npm publish", "npm-shrinkwrap.json"),
         ("conda run -n e invoke deploy", "tasks.py"),
         ("rbenv exec rake deploy", "rakefile"),
+        ("act push", ".github/workflows/ci.yml"),
+        ("kamal deploy", "config/deploy.yml"),
+        ("sbt publish", "project/plugins.sbt"),
+        ("pulumi up", "index.ts"),
     ] {
         let path = folder.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -133,6 +137,76 @@ fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
     }
     std::fs::write(folder.path().join(".gitignore"), "1\n").unwrap();
     assert_eq!(bound(&rules, "git commit -m x"), [""; 0], "it is about no such file");
+}
+
+/// R6: a folder whose files a command sends or applies is bound with what is below it, hidden files as well.
+#[test]
+fn a_question_is_bound_to_the_files_of_a_folder_that_a_command_sends() {
+    let (folder, rules) = workspace();
+    let file = folder.path().join("out/deep/.hidden");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for command in [
+        "scp -r out host:",
+        "rsync -a ./out/ host:out",
+        "aws s3 sync out s3://bucket",
+        "kubectl apply -R -f out",
+        "helm upgrade shop ./out",
+        "docker build out",
+        "tar c out | ssh host tar x",
+        "cd out && scp -r . host:",
+    ] {
+        let _ = std::fs::remove_file(&file);
+        assert!(!bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
+        std::fs::write(&file, "1\n").unwrap();
+        assert!(bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
+    }
+    // These only delete it, or build what is there.
+    for command in ["rm -r out", "make -C out", "docker build ."] {
+        assert!(!bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
+    }
+}
+
+/// R6: a command of git is bound to the settings of the repository, which say where it sends, and to its hooks.
+#[test]
+fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {
+    let (folder, rules) = workspace();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at(".git/hooks")).unwrap();
+    let settings = |text: &str| std::fs::write(at(".git/config"), text).unwrap();
+    let pins = |command: &str| {
+        let call = args(json!({"command": command}));
+        rules.decide(&RuleCall::new("shell", &call)).pins().to_vec()
+    };
+    let origin = "[remote \"origin\"]\nurl = https://git.example/shop\n";
+    let commands = [
+        "git push origin main",
+        "cd sub && git push origin main",
+        "gh pr create --fill",
+        "git commit -m x",
+    ];
+    for command in commands {
+        settings(origin);
+        let before = pins(command);
+        settings("[remote \"origin\"]\nurl = https://evil.example/shop\n");
+        assert_ne!(pins(command), before, "{command}: another address");
+        settings(&format!(
+            "{origin}[url \"https://evil.example/\"]\ninsteadOf = https://git.example/\n"
+        ));
+        assert_ne!(pins(command), before, "{command}: another address in its place");
+        settings(&format!("{origin}[core]\nhooksPath = tools\n"));
+        assert_ne!(pins(command), before, "{command}: other hooks");
+        settings(origin);
+        assert_eq!(pins(command), before, "{command}: as before");
+        std::fs::write(at(".git/hooks/pre-push"), "#!/bin/sh\n").unwrap();
+        assert!(bound(&rules, command).contains(&".git/hooks/pre-push".to_owned()), "{command}");
+        std::fs::remove_file(at(".git/hooks/pre-push")).unwrap();
+    }
+    // What git notes about a branch with the first push changes nothing about the second one.
+    settings(origin);
+    let (named, unnamed) = (pins("git push -u origin topic"), pins("git push"));
+    settings(&format!("{origin}[branch \"topic\"]\nremote = origin\nmerge = refs/heads/topic\n"));
+    assert_eq!(pins("git push -u origin topic"), named);
+    assert_ne!(pins("git push"), unnamed, "it goes where the branch says");
 }
 
 /// R6: a question about a command that runs what a file holds, or takes it elsewhere, is bound to the content of the file.

@@ -401,6 +401,24 @@ fn git_is_a_build_where_the_settings_of_the_repository_name_a_program() {
         &[(".git/config", "[core]\n"), (".git/config.worktree", "[core]\nfsmonitor = ./x\n")],
         &[(".git/config", "[core]\n"), (".git/hooks/post-index-change", "#!/bin/sh\n")],
         &[(".git", "gitdir: own\n"), ("own/config", "[core]\nfsmonitor = ./x\n")],
+        // To git, a blank at the end is a part of the path, and a blank of Unicode is none in its settings.
+        &[
+            (".git", "gitdir: own \n"),
+            ("own /config", "[core]\nfsmonitor = ./x\n"),
+            ("own/HEAD", ""),
+        ],
+        &[
+            (".git/commondir", "common \n"),
+            (".git/common /config", "[core]\nfsmonitor = ./x\n"),
+            (".git/common/config", "[core]\n"),
+        ],
+        &[
+            (".git/config", "[include]\n\tpath = own\u{a0}\n"),
+            (".git/own\u{a0}", "[core]\nfsmonitor = ./x\n"),
+            (".git/own", "[core]\n"),
+        ],
+        // With it, git runs what the repository of a sub-module names.
+        &[(".git/config", "[diff]\n\tsubmodule = diff\n")],
         &[
             (".git", "gitdir: own/worktrees/a\n"),
             ("own/worktrees/a/commondir", "../..\n"),

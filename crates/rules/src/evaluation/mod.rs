@@ -39,6 +39,7 @@ pub(crate) mod patterns;
 pub(crate) mod pins;
 pub(crate) mod reason;
 pub(crate) mod scripts;
+mod unnamed;
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::format::rule::Rule;
 use crate::format::rule_file::RuleFile;
-use crate::matching::condition::FieldPath;
+use crate::matching::condition::{FieldPath, Test};
 use crate::matching::examined_call::ExaminedCall;
 use crate::readings::argument;
 use crate::readings::scheme::scheme;
@@ -194,28 +194,43 @@ pub(crate) fn allows_nothing(
     }
     let conditions = rule.whole.iter().chain(&rule.commands);
     let named = conditions.filter_map(|condition| match &condition.field {
-        FieldPath::Named(path) => Some(path.as_slice()),
+        FieldPath::Named(path) => {
+            // That a value is there says nothing about what is in it.
+            let looks_within = !matches!(condition.test, Test::Exists(_));
+            Some(NamedPlace { path: path.as_slice(), looks_within })
+        }
         FieldPath::AnyPath | FieldPath::Run => None,
     });
     let other = not_named(&named.collect::<Vec<_>>(), args)?;
     Some(format!("the call has the argument `{}`, which the rule does not name", escape(&other)))
 }
 
-/// The first argument that is at none of some paths, nor within the value of one. `order.admin` is one beside the path
+/// A place in the arguments that a rule has a condition on.
+#[derive(Debug, Clone, Copy)]
+struct NamedPlace<'a> {
+    path: &'a [String],
+    /// `true` if the condition is about all that is in the value.
+    looks_within: bool,
+}
+
+/// The first argument that a rule does not look at, nor the value that it is in. `order.admin` is one beside the path
 /// `order.amount`.
-fn not_named(paths: &[&[String]], args: &Map<String, Value>) -> Option<String> {
+fn not_named<'p>(paths: &[NamedPlace<'p>], args: &Map<String, Value>) -> Option<String> {
     args.iter().find_map(|(name, value)| {
-        let parts = paths.iter().filter_map(|path| path.split_first());
-        let rest: Vec<_> =
-            parts.filter(|(first, _)| *first == name).map(|(_, rest)| rest).collect();
+        let below = |it: &NamedPlace<'p>| {
+            let (first, path) = it.path.split_first()?;
+            (first == name).then_some(NamedPlace { path, ..*it })
+        };
+        let rest: Vec<_> = paths.iter().filter_map(below).collect();
         if rest.is_empty() {
             return Some(name.clone());
         }
-        // The whole value was looked at.
-        if rest.iter().any(|rest| rest.is_empty()) {
+        let is_scalar = !value.is_object() && !value.is_array();
+        if rest.iter().any(|it| it.path.is_empty() && (it.looks_within || is_scalar)) {
             return None;
         }
-        let other = not_named(&rest, value.as_object()?)?;
+        let Some(within) = value.as_object() else { return value.is_array().then(|| name.clone()) };
+        let other = not_named(&rest, within)?;
         Some(format!("{name}.{other}"))
     })
 }

@@ -14,9 +14,11 @@
 //! | `eval ./x.sh`, `env -C tools ./x.sh`, `$(pwd)/x.sh` | each file that its text mentions, as it is not known which it runs |
 //! | `cat x.json \| curl -d @- URL`, `x=$(<x.sh); sh -c "$x"`, `while read l; do $l; done < x.sh` | each file that the whole text mentions, as the command gets what another piece of the text has read |
 //! | `find . -name x.sh -exec sh {} +`, `ls tools \| xargs sh` | each file below the folders of the text that has such a name, or each, if the text has no name |
-//! | `git commit`, `rm x.py`, `cat x.py` | nothing: it names no file, only changes it, or is harmless whatever the file holds |
+//! | `scp -r out host:`, `kubectl apply -f k8s`, `tar c out \| ssh host tar x` | each file below the folder |
+//! | `git push`, `git commit`, `gh pr create` | the settings of the repository, and its hooks |
+//! | `rm x.py`, `cat x.py` | nothing: it only changes the file, or is harmless whatever the file holds |
 //!
-//! Nothing that a script reads, imports or starts is looked at, and nothing below a folder that a command names. `eval` and
+//! Nothing that a script reads, imports or starts is looked at, and nothing below a folder whose code a command runs. `eval` and
 //! `trap` have no answer in advance. A program that is not known may run every script that it names. In a workspace whose
 //! files are not looked at nothing is bound.
 
@@ -28,11 +30,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
+use super::unnamed::{self, attached};
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::calls::glob::Glob;
+use crate::format::rule::hex_digest;
 use crate::matching::examined_call::ExaminedCall;
-use countersign_shell::program_files::{self, NamedFiles, digest_of, words};
+use countersign_shell::program_files::{self, NamedFiles, digest_of};
 use countersign_shell::{Effect, Part, RedirectionTarget, lexically_normal};
 
 /// The largest file that a question is bound to, in bytes. It is read with each question.
@@ -77,9 +81,16 @@ pub(crate) fn contents(
     if !examined.places().looks() {
         return found;
     }
-    let mut files = BTreeSet::new();
+    let (mut files, mut settings) = (BTreeSet::new(), BTreeSet::new());
     for (_, view) in views {
         found.is_open |= of_view(view, examined, &mut files).is_none();
+        for part in view.parts().iter().filter(|part| !part.reasons().is_empty()) {
+            settings.extend(unnamed::settings_of_git(part, examined, &mut files));
+        }
+    }
+    if !settings.is_empty() {
+        let text = settings.into_iter().collect::<Vec<_>>().join("\n");
+        found.pins.push(("settings of git".to_owned(), hex_digest(text.as_bytes())));
     }
     found.is_open |= files.len() > MAX_FILES;
     let root = examined.places().root();
@@ -135,12 +146,18 @@ fn of_view(
         if !one_runs && !is_asked {
             continue;
         }
-        let scripts = named(part, examined).scripts(part);
+        let scripts = examined.files_named_by(part).scripts(part);
         if may_run(part) || is_asked {
-            all_known = all_known.and(definitions(part, is_asked, examined, files));
+            all_known = all_known.and(unnamed::definitions(
+                part,
+                (may_run(part), is_asked),
+                examined,
+                files,
+            ));
         }
         asked += usize::from(is_asked);
         if is_asked && asked <= MAX_FILES {
+            all_known = all_known.and(unnamed::sent_folders(view, part, examined, files));
             // As it is written, and as the shell reads it.
             let text = view.text_of(at) + " " + &part.argv().join(" ");
             let bases = bases(&view.text, part.directories(), examined);
@@ -204,9 +221,6 @@ const FINDERS_OF_GIT: &[&str] = &["diff", "grep", "log", "ls-files", "ls-tree", 
 /// Programs that make operands of what they read.
 const FEEDERS: &[&str] = &["gxargs", "parallel", "xargs"];
 
-/// Programs that send the files that they are given.
-const SENDERS: &[&str] = &["curl", "nc", "psql", "rsync", "scp", "ssh", "wget"];
-
 /// Returns `true` if a command finds files.
 fn is_finder(part: &Part) -> bool {
     let of_git = || GitWords::of(part).sub.is_some_and(|sub| FINDERS_OF_GIT.contains(&sub));
@@ -224,8 +238,7 @@ fn gets_found(view: &CommandView, text: &str, part: &Part) -> bool {
             && ["$", "~+", "~-"].iter().any(|it| view.text_of(at).contains(it))
     };
     let all = || view.parts().iter();
-    let uses_files =
-        is_interpreter(part) || part.program().is_none() || SENDERS.contains(&part.program_name());
+    let uses_files = is_interpreter(part) || part.program().is_none() || unnamed::is_sender(part);
     uses_files
         && (is_by(FINDERS)
             || is_by(FEEDERS)
@@ -366,7 +379,7 @@ fn searched(part: &Part) -> Option<Vec<Glob>> {
 
 /// The files that a command names, with the quotes removed: by a word, or by the end of one (`@a b.json`, `-fa b.sql`).
 fn of_words(part: &Part, examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
-    let named = named(part, examined);
+    let named = examined.files_named_by(part);
     let redirected = part.redirections().iter().filter_map(|it| match it.target() {
         RedirectionTarget::Read(word) => Some(word.text()),
         _ => None,
@@ -406,11 +419,6 @@ fn widened(text: &str) -> String {
     wide + rest
 }
 
-/// The value that may stand behind the letter of its option: `x.sql` in `-fx.sql`.
-fn attached(word: &str) -> Option<&str> {
-    word.strip_prefix('-')?.get(1..)
-}
-
 fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || "_-./+%~*?[]".contains(c)
 }
@@ -428,46 +436,4 @@ fn path_words(text: &str) -> BTreeSet<&str> {
 /// Returns `true` if the program of a command runs every file that it is given.
 pub(crate) fn is_interpreter(part: &Part) -> bool {
     program_files::is_interpreter(part.written_program())
-}
-
-/// Where the words of a command name files: in each directory that it may start in.
-fn named<'p>(part: &'p Part, examined: &'p ExaminedCall<'_>) -> NamedFiles<'p> {
-    NamedFiles { directories: part.directories(), home: examined.places().home() }
-}
-
-/// The folder in the label of a target: `sub` in `//sub:x` and `:sub:x`.
-fn label(word: &str) -> Option<&str> {
-    word.trim_start_matches(['/', ':']).split(':').next()
-}
-
-/// Adds the definitions of builds, and of the program of a command that is asked about, in the folders that the command works in
-/// and names, and above them in the workspace. `None` for too many folders.
-fn definitions(
-    part: &Part,
-    is_asked: bool,
-    examined: &ExaminedCall<'_>,
-    files: &mut BTreeSet<PathBuf>,
-) -> Option<()> {
-    let root = examined.places().root();
-    let names = words(part).into_iter().skip(1);
-    let names = names.flat_map(|word| [Some(word), attached(word), label(word)]).flatten();
-    let named = named(part, examined);
-    let folders = names.flat_map(|word| named.places(word)).filter(|it| it.is_dir());
-    let folders: BTreeSet<PathBuf> = folders.chain(part.directories().iter().cloned()).collect();
-    let inside = |folder: &&Path| folder.starts_with(root);
-    let all: BTreeSet<&Path> =
-        folders.iter().flat_map(|it| it.ancestors().take_while(inside).chain([&**it])).collect();
-    if all.len() > MAX_FILES {
-        return None;
-    }
-    let classifier = &examined.engine.classifier;
-    for folder in all {
-        if may_run(part) {
-            files.extend(classifier.build_definitions(folder));
-        }
-        if is_asked {
-            files.extend(classifier.definitions_of(part, folder));
-        }
-    }
-    Some(())
 }

@@ -57,7 +57,11 @@ pub(super) const TESTS: &[(&str, &str, &str)] = &[
         "The host of the URL: `example.com`, or `*.example.com` for the names below it.",
     ),
     ("runs", "texts", "A command begins with these words: `git push`."),
-    ("is", "classes", "A command is of one of these classes."),
+    (
+        "is",
+        "classes",
+        "A command is of one of these classes, or a path is `secret` by the names in it.",
+    ),
     ("named_by", "texts", "Who has named every item: `user`, `own`. In rules that allow."),
     (
         "not_named_by",
@@ -301,6 +305,9 @@ fn test(source: &mut Source, name: &str, item: &Item<'_>, place: TableKind) -> O
             Test::Origin(OriginTest::of(name, sources)?)
         }
         "host" => Test::Host(hosts(source, &texts)?),
+        "is" if texts.iter().all(|(text, _)| *text == PathGlob::SECRET) => {
+            Test::Path(vec![PathGlob::secret()])
+        }
         "is" => Test::Is(classes(source, &texts)?),
         "runs" => Test::Runs(programs(source, &texts, place)?),
         _ => {
@@ -390,7 +397,11 @@ fn classes(source: &mut Source, texts: &[(&str, Span<usize>)]) -> Option<Classes
                 let known: Vec<&str> = CLASSES.iter().map(|(name, _)| *name).collect();
                 source.problem(
                     span,
-                    format!("`{text}` is no class of commands; there are {}", known.join(", ")),
+                    format!(
+                        "`{text}` is no class of commands; there are {}, and `{}` alone for paths",
+                        known.join(", "),
+                        PathGlob::SECRET
+                    ),
                 );
             }
         }

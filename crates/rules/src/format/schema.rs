@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::condition_format::TESTS;
 use super::{read_source, rule, rule_file, rule_people};
 use crate::calls::classes::CLASSES;
+use crate::calls::glob::PathGlob;
 use crate::preset;
 
 /// The JSON Schema of a file of rules. It is made of the tables that files are read with.
@@ -124,7 +125,8 @@ fn source_schema(texts: &Value) -> Value {
 
 /// Fields have any name; below them are tests, or further fields.
 fn conditions(texts: &Value) -> Value {
-    let classes: Vec<&str> = CLASSES.iter().map(|(name, _)| *name).collect();
+    let classes = CLASSES.iter().map(|(name, _)| *name).chain([PathGlob::SECRET]);
+    let classes: Vec<&str> = classes.collect();
     let mut properties = Map::new();
     for (name, kind, description) in TESTS {
         let shape = match *kind {

@@ -28,7 +28,10 @@ use crate::readings::prose;
 use crate::readings::prose::TextRole;
 use crate::readings::shells::DIRECTORIES;
 use crate::readings::word;
-use countersign_shell::{inside, lexically_normal, may_be_in_own_worktree, worktree_of, worktrees};
+use countersign_shell::program_files::NamedFiles;
+use countersign_shell::{
+    Part, inside, lexically_normal, may_be_in_own_worktree, worktree_of, worktrees,
+};
 
 /// The places that a text of the arguments stands for, which several rules look at.
 type KnownPlaces = Result<Rc<[PathBuf]>, &'static str>;
@@ -89,6 +92,11 @@ impl<'a> ExaminedCall<'a> {
             worktrees: OnceCell::new(),
             swept: OnceCell::new(),
         }
+    }
+
+    /// Where the words of a command name files: in each directory that it may start in.
+    pub(crate) fn files_named_by<'p>(&'p self, part: &'p Part) -> NamedFiles<'p> {
+        NamedFiles { directories: part.directories(), home: self.places().home() }
     }
 
     pub(crate) fn places(&self) -> &Places {

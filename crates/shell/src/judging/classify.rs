@@ -7,6 +7,7 @@ use super::everyday::{MAX_SCRIPTS, ask_about_changes};
 use super::judgement::{Judgement, Part};
 use super::simple::Judging;
 use crate::places::definitions::{build_definitions, definitions_of};
+use crate::places::git_settings::{GitSettings, git_settings};
 use crate::places::links::MAX_ENTRIES;
 use crate::places::paths::{PathClass, Workspace, is_build_definition};
 use crate::places::search_path::{ProgramFile, SearchPath, installed_name};
@@ -239,6 +240,27 @@ impl Classifier {
     pub fn definitions_of(&self, part: &Part, directory: &Path) -> Vec<PathBuf> {
         let looks = self.settings.workspace.looks();
         if looks { definitions_of(part.argv(), part.wrapped_by(), directory) } else { Vec::new() }
+    }
+
+    /// The settings and the hooks of the repository that git finds in a directory, which decide where a command of git sends, and
+    /// what runs with it. `branches` are the settings of branches as well. `None` without a repository, and in a
+    /// [`lexical`](Workspace::lexical) workspace.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, Workspace};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::create_dir_all(folder.path().join(".git"))?;
+    /// std::fs::write(folder.path().join(".git/config"), "[remote \"origin\"]\nurl = https://git.example/x\n")?;
+    /// let classifier = Classifier::new(Workspace::new(folder.path()), Preset::Developer);
+    /// let settings = classifier.git_settings(folder.path(), false).unwrap();
+    /// assert_eq!(settings.text, "remote \"origin\" url = https://git.example/x\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn git_settings(&self, directory: &Path, branches: bool) -> Option<GitSettings> {
+        let looks = self.settings.workspace.looks();
+        looks.then(|| git_settings(directory, branches)).flatten()
     }
 
     /// Whether a command runs words of its own as another command, as `sudo`, `watch` and `ssh` do, or is not known.

@@ -17,6 +17,8 @@ use super::lines::{
 };
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
+use crate::names::globs::fits;
+use crate::names::lists::names;
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{
@@ -128,6 +130,22 @@ impl Simple<'_> {
         }
     }
 
+    /// Where `cd` may go with words that it does not take: bash refuses a second one, dash looks at the first alone, and zsh puts
+    /// the second into the path of the directory, in the place of the first.
+    pub(super) fn may_go(&mut self, judging: &Judging<'_>, args: &[Word]) -> Vec<PathBuf> {
+        let words: Vec<&Word> = args.iter().filter(|it| !it.text.starts_with('-')).collect();
+        let mut all = Vec::new();
+        if let [old, new] = words[..] {
+            let here = self.here.iter().filter_map(|it| it.to_str());
+            all.extend(here.map(|it| PathBuf::from(it.replacen(&old.text, &new.text, 1))));
+        }
+        if let Some(first) = words.first() {
+            self.directory(judging, first);
+        }
+        all.extend(self.here.iter().cloned());
+        all
+    }
+
     pub(super) fn went(&mut self, matched: &Matched<'_, '_>) -> Option<Vec<PathBuf>> {
         if matched.operands.is_empty() {
             self.ask("goes to the home directory");
@@ -233,11 +251,15 @@ impl Simple<'_> {
         }
     }
 
-    /// Returns `true` if the program only counts, and gets a file that is known only when it runs.
+    /// Returns `true` if the program only counts, and gets a file that is known only when it runs, below a folder: what is not
+    /// may begin with `/dev/tcp`, with which bash asks another machine.
     pub(crate) fn counts(&self, judging: &Judging<'_>, word: &Word) -> bool {
         let name = self.words.first().and_then(Word::literal).unwrap_or_default();
         let entry = judging.settings.programs.get(name);
+        let (folder, _) = word.text.split_once('/').unwrap_or_default();
+        let is_below = !folder.is_empty() && !folder.contains(['$', '`', '~']);
         word.kind == WordKind::Expansion
+            && is_below
             && word.substitutions.is_empty()
             && !is_secret(&word.text)
             && entry.is_some_and(|entry| entry.is(ProgramMark::Counts))
@@ -320,6 +342,28 @@ impl Simple<'_> {
         }
     }
 
+    /// Asks about a word such as `@x` where a file `x` is: many programs read options from such a file, wherever the word stands.
+    pub(super) fn files_of_options(&mut self, judging: &Judging<'_>, name: &str, args: &[Word]) {
+        let expands = || names("programs with files of options").iter().any(|it| fits(it, name));
+        for word in
+            args.iter().filter(|word| judging.settings.workspace.looks() && word.text.len() > 1)
+        {
+            let Some(file) = word.text.strip_prefix('@') else { continue };
+            let is_one = match word.literal() {
+                Some(_) => self.here.iter().any(|here| here.join(file).is_file()),
+                None => expands(),
+            };
+            if is_one {
+                self.ask(format!(
+                    "`{name}` may read options from the file that `{}` names",
+                    word.text
+                ));
+            } else if expands() {
+                self.if_changed = Some(FILES_CHANGED);
+            }
+        }
+    }
+
     /// Asks about a program that follows links, if one of them leads out of the workspace.
     pub(crate) fn followed(
         &mut self,
@@ -353,6 +397,13 @@ impl Simple<'_> {
             }
             _ => Lines::Unknown,
         }
+    }
+
+    /// Returns `true` if a program prints more than one kind of lines: `find . -print -print0`, `find . -exec x ';' -exec y ';'`.
+    pub(super) fn prints_more(&self, matched: &Matched<'_, '_>) -> bool {
+        let prints = |word: &&Word| ["-print", "-print0"].contains(&word.text.as_str());
+        let runs = |(kind, _): &&(&Kind, &[Word])| **kind == Kind::RunEach;
+        self.words.iter().filter(prints).count() + matched.inner.iter().filter(runs).count() > 1
     }
 
     /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:

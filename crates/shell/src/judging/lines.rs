@@ -17,8 +17,9 @@
 //! where the files are looked at.
 
 use super::bindings::Value;
+use crate::names::globs::is_glob;
 use crate::places::links::is_path_to_all;
-use crate::syntax::commands::Word;
+use crate::syntax::commands::{Redirection, RedirectionTarget, Word, WordKind};
 use crate::table::{Argument, Kind, Matched};
 
 /// Why to ask where another command may write.
@@ -96,7 +97,19 @@ pub(super) fn is_searched(one: &Argument<'_, '_>) -> bool {
 /// Returns `true` if no path below the folders that a command searches is taken for anything but a path.
 pub(super) fn begin_as_paths(matched: &Matched<'_, '_>) -> bool {
     let mut searched = matched.operands.iter().filter(|one| is_searched(one));
-    searched.all(|one| is_path_to_all(&one.word.text))
+    // `m*` may match `msl:x`, and all that `src/*` matches begins with the folder.
+    let is_open = |word: &Word| {
+        word.kind != WordKind::Literal && is_glob(word.text.split('/').next().unwrap_or_default())
+    };
+    searched.all(|one| is_path_to_all(&one.word.text) && !is_open(&one.word))
+}
+
+/// Returns `true` if each path below the folders that a command searches begins with a dot or a slash.
+pub(super) fn begin_with_dot(matched: &Matched<'_, '_>) -> bool {
+    let mut searched = matched.operands.iter().filter(|one| is_searched(one));
+    searched.all(|one| {
+        one.word.text == "." || ["./", "../", "/"].iter().any(|it| one.word.text.starts_with(it))
+    })
 }
 
 /// A path that another program puts into the words of a command.
@@ -108,6 +121,21 @@ pub(super) fn found_path(text: &str, beside: &Word) -> Word {
 pub(super) fn with_found_paths(words: &[Word], beside: &Word) -> Vec<Word> {
     let paths = std::iter::repeat_n(found_path("x", beside), 2);
     words.iter().cloned().chain(paths).collect()
+}
+
+/// Returns `true` if a redirection may put other text among the lines of a command, as `2>&1` does with its errors, or takes the
+/// lines elsewhere. Input, and errors that go to `/dev/null` or to a file of the workspace, do neither.
+pub(super) fn mixes(redirection: &Redirection) -> bool {
+    match &redirection.target {
+        RedirectionTarget::Read(_)
+        | RedirectionTarget::HereDocument(_)
+        | RedirectionTarget::HereString(_) => false,
+        RedirectionTarget::Write(word) | RedirectionTarget::Append(word) => {
+            let is_stream = |text: &str| text != "/dev/null" && text.starts_with(['/', '~']);
+            redirection.fd != Some(2) || word.literal().is_none_or(is_stream)
+        }
+        RedirectionTarget::WriteAll(_) | RedirectionTarget::Duplicate(_) => true,
+    }
 }
 
 /// Returns `true` for a word that is nothing but a substitution, whose output the shell splits at blanks.

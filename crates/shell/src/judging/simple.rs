@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use super::lines::{Lines, is_found};
+use super::lines::{Lines, is_found, mixes};
 use crate::places::registries::names_host;
 use crate::places::search_path::{activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
@@ -191,6 +191,9 @@ impl<'a> Simple<'a> {
         if let Some((program, args)) = self.words.split_first() {
             self.program(judging, program, args, &mut left);
         }
+        if self.redirections.iter().any(mixes) {
+            left.lines = Lines::Unknown;
+        }
         if let Some(name) = self.code_in.take()
             && !self.builds
         {
@@ -275,6 +278,9 @@ impl<'a> Simple<'a> {
             // Seen are numbers about a file.
             RedirectionTarget::Read(word) if self.counts(judging, word) => {}
             RedirectionTarget::Read(word) => self.path(judging, word, &Kind::Read),
+            // What goes there is gone.
+            RedirectionTarget::Write(word) | RedirectionTarget::Append(word)
+                if word.literal() == Some("/dev/null") => {}
             RedirectionTarget::Write(word)
             | RedirectionTarget::Append(word)
             | RedirectionTarget::WriteAll(word) => {
@@ -320,6 +326,7 @@ impl<'a> Simple<'a> {
         let installed = entry.is(ProgramMark::Installed)
             && judging.settings.workspace.has_installed(args, &self.here);
         let args = &self.with_names(judging, entry, args);
+        self.files_of_options(judging, name, args);
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
@@ -335,6 +342,9 @@ impl<'a> Simple<'a> {
             Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
             Err((unmatched, described)) => {
                 self.unmatched(name, described, &unmatched, args);
+                if name == "cd" {
+                    left.directories = Some(self.may_go(judging, args));
+                }
                 if entry.is(ProgramMark::Wraps) || EVALUATORS.contains(&name) {
                     self.wrapped(judging, name, args, left);
                 }
@@ -345,20 +355,6 @@ impl<'a> Simple<'a> {
     fn not_installed(&mut self, given: &str) {
         self.effects.push(Effect::Runs(given.to_owned()));
         self.ask(format!("runs `{given}`, which is not an installed program"));
-    }
-
-    /// Judges the program that a program runs which is asked about anyway, as that program may be denied.
-    fn wrapped(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word], left: &mut Left) {
-        if EVALUATORS.contains(&name) {
-            let text = evaluated(name, args).map(Word::synthetic);
-            return text.into_iter().for_each(|text| self.shell(judging, &text));
-        }
-        let programs = &judging.settings.programs;
-        let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
-        let from = args.iter().position(known).unwrap_or(args.len());
-        if let Some(words @ [_, ..]) = args.get(from..) {
-            self.inner(judging, name, &Kind::Run, words, left);
-        }
     }
 
     fn unmatched(
@@ -438,11 +434,18 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
+        if self.prints_more(matched) {
+            left.lines = Lines::Unknown;
+        }
         let reads = matched
             .operands
             .iter()
             .any(|one| matches!(one.kind, Kind::Read | Kind::Packed | Kind::Local));
-        if matched.inner.is_empty() && self.reasons.is_empty() && self.inside {
+        if matched.inner.is_empty()
+            && self.reasons.is_empty()
+            && self.inside
+            && !self.prints_more(matched)
+        {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
             left.lines = self.lines(judging, matched, filters);
         }
@@ -565,10 +568,10 @@ pub(crate) struct Judging<'a> {
 }
 
 /// Commands of a shell that run a text of their words.
-const EVALUATORS: &[&str] = &["eval", "trap"];
+pub(super) const EVALUATORS: &[&str] = &["eval", "trap"];
 
 /// The text that a command of a shell runs, now or later, where it is known: its commands may be denied.
-fn evaluated(name: &str, args: &[Word]) -> Option<String> {
+pub(super) fn evaluated(name: &str, args: &[Word]) -> Option<String> {
     match name {
         "eval" => Some(args.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.join(" ")),
         "trap" => args.first()?.literal().filter(|it| !it.starts_with('-')).map(str::to_owned),

@@ -16,11 +16,16 @@
 //!
 //! A text for `sh -c` is parsed in the dialect of that shell and judged as a list, in the same directories.
 
+use std::fs;
+use std::path::PathBuf;
+
 use super::directories::is_harmless;
 use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
-use super::lines::{FILES_CHANGED, Lines, PathWords, begin_as_paths, found_path, with_found_paths};
-use super::simple::{Judging, Left, Simple};
+use super::lines::{
+    FILES_CHANGED, Lines, PathWords, begin_as_paths, begin_with_dot, found_path, with_found_paths,
+};
+use super::simple::{EVALUATORS, Judging, Left, Simple, evaluated};
 use crate::places::script_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
@@ -54,6 +59,9 @@ impl Simple<'_> {
             }
             (_, None) => return self.inner(judging, name, kind, words, left),
         };
+        if *kind == Kind::RunAppended {
+            self.may_not_replace(judging, name, replaced, words.len());
+        }
         if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
             self.ask(format!(
                 "`{name}` runs a program with paths that are not known to be in the workspace"
@@ -75,8 +83,10 @@ impl Simple<'_> {
         if words.iter().any(|word| !whole(word) && word.text.contains(replaced)) {
             self.ask(format!("`{replaced}` becomes a part of a word"));
         }
+        // `github.com/x` is an address to some programs, and `./github.com/x` to none.
+        let found = if *kind == Kind::RunEach && begin_with_dot(matched) { "./x" } else { "x" };
         let path = |word: &Word| match whole(word) {
-            true => found_path("./x", word),
+            true => found_path(found, word),
             false => word.clone(),
         };
         // `-exec x {} +` hands over as many as there are: a second path may be an output.
@@ -84,6 +94,42 @@ impl Simple<'_> {
         let count = |word: &Word| if at_once && whole(word) { 2 } else { 1 };
         let words = words.iter().flat_map(|word| std::iter::repeat_n(path(word), count(word)));
         self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
+    }
+
+    /// Asks about `xargs -I X` where the paths may not come in the place of `X`: behind another option that GNU xargs takes it back
+    /// for, or where a file is called so, as that of BSD leaves `X` where the path is long.
+    fn may_not_replace(&mut self, judging: &Judging<'_>, name: &str, replaced: &str, inner: usize) {
+        let own = self.words.get(..self.words.len().saturating_sub(inner)).unwrap_or_default();
+        let counts = |word: &Word| {
+            let (long, short) = (["--max-a", "--max-l"], ["-n", "-L", "-l"]);
+            long.iter().chain(&short).any(|it| word.text.starts_with(it))
+        };
+        let is_there = |here: &PathBuf| fs::symlink_metadata(here.join(replaced)).is_ok();
+        let is_plain = replaced.chars().all(|c| c.is_ascii_alphanumeric() || "{}%@_".contains(c));
+        let looks = judging.settings.workspace.looks();
+        if own.iter().any(counts) || !is_plain || looks && self.here.iter().any(is_there) {
+            self.ask(format!("`{name}` may leave `{replaced}` as it is, in the place of a path"));
+        }
+    }
+
+    /// Judges the program that a program runs which is asked about anyway, as that program may be denied.
+    pub(super) fn wrapped(
+        &mut self,
+        judging: &mut Judging<'_>,
+        name: &str,
+        args: &[Word],
+        left: &mut Left,
+    ) {
+        if EVALUATORS.contains(&name) {
+            let text = evaluated(name, args).map(Word::synthetic);
+            return text.into_iter().for_each(|text| self.shell(judging, &text));
+        }
+        let programs = &judging.settings.programs;
+        let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
+        let from = args.iter().position(known).unwrap_or(args.len());
+        if let Some(words @ [_, ..]) = args.get(from..) {
+            self.inner(judging, name, &Kind::Run, words, left);
+        }
     }
 
     /// Judges a script and its operands as a build, if it is one. Returns whether it is.

@@ -47,6 +47,10 @@ pub(crate) fn definitions_of(
         patterns.iter().any(|pattern| fits(pattern, name))
             || programs.iter().any(|program| is_called_like(name, program))
     });
+    // `.github/workflows/*.yml` is looked up in that folder.
+    for (below, pattern) in patterns.iter().filter_map(|pattern| pattern.rsplit_once('/')) {
+        found.extend(files(&folder.join(below), |_, name| fits(pattern, name)));
+    }
     let own = programs.iter().take(1).filter(|program| is_settings_of(program));
     let own = own.flat_map(|program| [program.clone(), format!(".{program}")]);
     found.extend(own.flat_map(|name| files(&folder.join(name), |_, _| true)));

@@ -52,6 +52,16 @@ pub fn bounded_text(path: &Path, most: u64) -> Result<Option<String>> {
     Ok(bounded(path, most)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// The path in a file of git, which takes nothing but the end of the line away: a blank is a part of the path.
+pub(super) fn without_line_end(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+/// A text without what git takes for blanks around it, which are fewer than those of Unicode.
+pub(super) fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
+}
+
 /// The folder of a repository, by its `.git`: that folder, or the one that a file of this name points to, as in a
 /// working tree beside the first one and in a submodule.
 pub(super) fn git_folder(dot: &Path) -> Result<PathBuf> {
@@ -60,7 +70,7 @@ pub(super) fn git_folder(dot: &Path) -> Result<PathBuf> {
     }
     let unknown = || Error::from(ErrorKind::InvalidData);
     let pointer = bounded_text(dot, MAX_POINTER)?.ok_or_else(unknown)?;
-    let folder = pointer.strip_prefix("gitdir:").ok_or_else(unknown)?.trim();
+    let folder = without_line_end(pointer.strip_prefix("gitdir: ").ok_or_else(unknown)?);
     Ok(dot.parent().ok_or_else(unknown)?.join(folder))
 }
 

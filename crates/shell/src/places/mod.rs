@@ -3,6 +3,7 @@
 pub(super) mod committed;
 pub(super) mod definitions;
 pub(super) mod files;
+pub(super) mod git_settings;
 pub(super) mod index;
 pub(super) mod lexical;
 pub(super) mod links;
@@ -13,4 +14,5 @@ pub(super) mod remotes;
 pub(super) mod repository;
 pub(super) mod script_files;
 pub(super) mod search_path;
+pub mod secrets;
 pub(super) mod worktrees;

@@ -430,7 +430,7 @@ pub(crate) fn is_secret(path: &str) -> bool {
         || path.starts_with("/proc/")
             && names("secrets of processes").iter().any(|name| path.contains(name))
         || path.starts_with("/etc/ssh/") && path.contains("_key")
-        || path.ends_with("/gh/hosts.yml")
+        || names("secret ends of paths").iter().any(|end| Path::new(path).ends_with(end))
 }
 
 fn is_secret_file(name: &str) -> bool {
@@ -446,7 +446,7 @@ fn is_secret_file(name: &str) -> bool {
     }
     is_named("secret files", lower)
         || names("secret endings").iter().any(|ending| lower.ends_with(ending))
-        || [".env.", ".env-", ".env_", ".dev.vars", "id_rsa", "id_ed25519"]
+        || [".env.", ".env-", ".env_", ".envrc.", ".dev.vars", "id_rsa", "id_ed25519"]
             .iter()
             .any(|beginning| lower.starts_with(beginning))
         || is_data_of_secrets(lower)
@@ -455,10 +455,9 @@ fn is_secret_file(name: &str) -> bool {
 /// Returns `true` for a file of data whose name says that secrets are in it: `client_secret_123.json`.
 fn is_data_of_secrets(lower: &str) -> bool {
     let is_about = |stem: &str| {
-        stem.contains("credential")
-            || stem.contains("serviceaccount")
-            || stem.contains("adminsdk")
-            || stem.contains("secret") && parts(stem).any(|it| matches!(it, "secret" | "secrets"))
+        let letters = stem.replace(['-', '_', '.'], "");
+        names("texts of secrets").iter().any(|text| letters.contains(text))
+            || parts(stem).any(|part| names("words of secrets").contains(&part))
     };
     let mut endings = names("endings of data").iter();
     endings.find_map(|it| lower.strip_suffix(it)).is_some_and(is_about)

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::files::{bounded_text, git_folder, may_be_repository};
+use super::files::{bounded_text, git_folder, may_be_repository, trimmed, without_line_end};
 use super::index::has_others_within;
 use super::paths::Workspace;
 use super::registries::MAX_CONFIGURATION;
@@ -83,7 +83,7 @@ pub(super) fn names_programs(dot: &Path) -> io::Result<bool> {
 /// The folder of a repository that its working trees share.
 pub(super) fn common_folder(own: &Path) -> io::Result<PathBuf> {
     Ok(match bounded_text(&own.join("commondir"), MAX_CONFIGURATION)? {
-        Some(text) => own.join(text.trim()),
+        Some(text) => own.join(without_line_end(&text)),
         None => own.to_owned(),
     })
 }
@@ -112,8 +112,8 @@ fn any_names_program(mut open: Vec<PathBuf>) -> bool {
     false
 }
 
-/// The path of an included file.
-fn expanded(name: &str, folder: &Path) -> PathBuf {
+/// The path that a setting names, relative to a folder.
+pub(super) fn expanded(name: &str, folder: &Path) -> PathBuf {
     match (name.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => folder.join(name),
@@ -135,7 +135,7 @@ pub(super) fn settings(text: &str) -> Option<Vec<Setting>> {
     let mut section = (String::new(), String::new());
     // A mark of the byte order is passed over.
     for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
-        let mut line = line.trim();
+        let mut line = trimmed(line);
         // A continued line could hide a key.
         if line.ends_with('\\') {
             return None;
@@ -144,13 +144,13 @@ pub(super) fn settings(text: &str) -> Option<Vec<Setting>> {
         while let Some(header) = line.strip_prefix('[') {
             let (header, rest) = split_header(header)?;
             section = header;
-            line = rest.trim();
+            line = trimmed(rest);
         }
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
-        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().trim_matches('"'));
+        let (key, value) = (trimmed(key).to_ascii_lowercase(), trimmed(value).trim_matches('"'));
         let (section, of) = section.clone();
         found.push(Setting { section, of, key, value: value.to_owned() });
     }
@@ -206,6 +206,8 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         ("core", "fsmonitor") => !is_switch(),
         ("core", "hookspath" | "worktree" | "alternaterefscommand" | "sshcommand") => true,
         ("diff", "external" | "command" | "textconv") => true,
+        // Git looks into the repositories of sub-modules then, also into those that only its history names.
+        ("diff", "submodule") => !matches!(value, "short" | "log"),
         // `git log --remerge-diff` merges again.
         ("merge", "driver") => true,
         ("filter", "clean" | "smudge" | "process") => true,

@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::bounded_text;
+use super::files::{bounded_text, without_line_end};
 use super::lexical::{inside, lexically_normal};
 use countersign::ledger::Project;
 
@@ -56,7 +56,7 @@ fn verified(own: &Path, root: &Path, home: Option<&Path>) -> Option<PathBuf> {
     }
     let tree = dot.parent()?;
     let is_real = fs::canonicalize(tree).is_ok_and(|found| found == tree);
-    let leads_back = pointer(&dot, tree, "gitdir:").is_some_and(|found| found == own);
+    let leads_back = pointer(&dot, tree, "gitdir: ").is_some_and(|found| found == own);
     let is_one = is_real && leads_back && !root.starts_with(tree) && !is_wide(tree, home);
     is_one.then(|| tree.to_owned())
 }
@@ -67,7 +67,7 @@ fn pointer(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
         return None;
     }
     let text = bounded_text(file, MAX_POINTER).ok()??;
-    let path = text.strip_prefix(before)?.trim();
+    let path = without_line_end(text.strip_prefix(before)?);
     (!path.is_empty() && !path.contains('\n')).then(|| lexically_normal(&folder.join(path)))
 }
 

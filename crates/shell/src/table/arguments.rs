@@ -9,7 +9,7 @@
 //! | `-xo` | `-x -o`, or `-x` with the value `o` | by the entry; unknown letters do not match |
 //! | `--out=x` | an option with a value | by the entry |
 //! | `*` | file names, one of which is `-rf` | unmatched, unless no option of the program can do harm |
-//! | `$x` | anything, or nothing | unmatched, unless no option can do harm |
+//! | `$x`, `a$x` | anything, or nothing, or several words | unmatched, unless no option can do harm |
 //! | `@file` | a file of options | unmatched where a file is expected |
 //! | `a\b` | a path on another system | unmatched where a file is expected |
 //! | a value like `-n` | the value, or the next option | unmatched |
@@ -22,50 +22,12 @@ use super::dashes::{checks, is_no_operand, may_be_long, with_other_dash};
 use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
+use super::matched::{Argument, Matched};
 use super::unmatched::Unmatched;
 use super::words::{
     check_behind_dashes, is_known_word, is_like_option, is_one_of, is_plain, may_be_option,
 };
 use crate::syntax::commands::{Word, WordKind};
-
-/// The arguments of a program, matched.
-#[derive(Debug)]
-pub(crate) struct Matched<'t, 'w> {
-    /// The entry of the program, or of its sub-command.
-    pub(crate) entry: &'t ProgramEntry,
-    /// The effects of this form of the program.
-    pub(crate) does: &'t Does,
-    /// The effects of the program in each of its forms.
-    pub(crate) always: Always<'t>,
-    /// `true` if links that are found below the operands are followed.
-    pub(crate) follows: bool,
-    /// `true` if the paths that are printed are those of plain files, and no links.
-    pub(crate) files: bool,
-    /// The operands and the values of options, in order.
-    pub(crate) operands: Vec<Argument<'t, 'w>>,
-    /// The words of other commands that the program runs.
-    pub(crate) inner: Vec<(&'t Kind, &'w [Word])>,
-    /// `true` if an option makes the command rewrite files.
-    pub(crate) formats: bool,
-    /// `true` if the output consists of paths below the operands.
-    pub(crate) paths: bool,
-    /// `true` if a filter passes on whole lines of its input.
-    pub(crate) whole_lines: bool,
-    /// `true` if paths are separated by NUL, in the output and in the input.
-    pub(crate) nul: bool,
-    /// `true` if the only argument asks for help or the version.
-    pub(crate) help: bool,
-}
-
-/// An operand, or the value of an option.
-#[derive(Debug)]
-pub(crate) struct Argument<'t, 'w> {
-    pub(crate) kind: &'t Kind,
-    pub(crate) word: Cow<'w, Word>,
-    /// `true` if it is the value of an option after the first operand, in a word of its own. Programs that stop at the
-    /// first operand, as those of BSD do, read it as an operand.
-    pub(crate) late: bool,
-}
 
 /// Matches the arguments of a program. `installed` is for a program whose first word is one that the workspace has
 /// installed, so that no option is needed. The error has the entry of the sub-command that they do not match.
@@ -299,6 +261,11 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         {
             self.next += 1;
             return self.operand(word, from);
+        }
+        // `a$x` may become `a` and an option.
+        let is_open = !self.only_operands && !self.entry.is(ProgramMark::Harmless);
+        if word.kind == WordKind::Expansion && word.may_split() && !word.is_number() && is_open {
+            return Err(Unmatched::MayBeOption(word.text.clone()));
         }
         if word.may_split() && !slot.repeats && !word.is_number() {
             // The word may become several operands, and so fill the places after this one, too.

@@ -8,6 +8,7 @@ mod dashes;
 mod described;
 mod entry;
 mod format;
+mod matched;
 mod sections;
 mod unmatched;
 mod words;
@@ -16,8 +17,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-pub(super) use arguments::{Argument, Matched, matched};
+pub(super) use arguments::matched;
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
+pub(super) use matched::{Argument, Matched};
 pub(super) use unmatched::Unmatched;
 pub(super) use words::{SENDS_OUT, is_known_word, may_be_option, parts};
 

@@ -100,7 +100,7 @@ fn a_path_in_a_rule_is_of_the_project_wherever_a_command_has_changed_to() {
     for directory in ["", "sub"] {
         let directory = project.join(directory);
         let keys = project.join("keys/a").display().to_string();
-        for command in [format!("cat {keys}"), format!("cd ..; cd project; cat {keys}")] {
+        for command in [format!("cat '{keys}'"), format!("cd ..; cd project; cat '{keys}'")] {
             let call = Call { command: &command, directory: directory.to_str().unwrap(), ..CALL };
             let mut hook = user.command(&[
                 "hook",

@@ -1,11 +1,15 @@
 //! The classes of the commands in `grantable.txt`.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::commands::{CommandClass, CommandClasses, is_bare, is_document, is_plain_name, with};
 use crate::calls::landings::landings;
+use crate::folders::reaches::Reach;
+use crate::folders::sweeps::Sweep;
+use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
-use countersign_shell::{Part, Word};
+use countersign_shell::{Part, Word, secrets};
 
 /// A command of the list.
 struct Generalised {
@@ -49,6 +53,9 @@ pub(super) fn classes(examined: &ExaminedCall<'_>, part: &Part) -> Option<Comman
     let rest =
         part.words().get(known.words.len()..).filter(|_| is_known && is_bare(examined, part))?;
     let options = options_of(examined, known, rest, part)?;
+    if known.operands == "staged" && stages_secrets(examined, rest, part) {
+        return None;
+    }
     let names = rest.iter().filter(|word| !word.text().starts_with('-')).count();
     if known.operands == "one" && names != 1 || known.operands == "copies" && !lands(examined, part)
     {
@@ -83,6 +90,26 @@ pub(super) fn classes(examined: &ExaminedCall<'_>, part: &Part) -> Option<Comman
         never: never(),
     };
     Some(CommandClasses { narrow, wide: Some(wide) })
+}
+
+/// Returns `true` if `git add` may take in a file that holds secrets below the folders that it is given, or below its own: one that
+/// git does not ignore.
+fn stages_secrets(examined: &ExaminedCall<'_>, words: &[Word], part: &Part) -> bool {
+    if !examined.places().looks() {
+        return false;
+    }
+    let operands = words.iter().map(Word::text).filter(|text| !text.starts_with('-'));
+    let mut folders: Vec<String> = operands.map(str::to_owned).collect();
+    if folders.is_empty() {
+        folders.push(".".to_owned());
+    }
+    let reach = Reach { hidden: true, ..Reach::default() };
+    let sweep = |folder| Sweep::new(folder, part.directories(), &reach);
+    let below =
+        swept::files(&folders.into_iter().map(sweep).collect::<Vec<_>>(), examined.places());
+    let root = examined.places().root();
+    let is_secret = |it: &PathBuf| secrets::is_secret(it.strip_prefix(root).unwrap_or(it));
+    below.incomplete.is_some() || below.found.iter().any(is_secret)
 }
 
 /// Returns `true` if each copy is a plain file where it lands, in a folder as well, in which a link of its name may be.

@@ -1,0 +1,149 @@
+//! What decides what a command does although no word of it names it: definitions of builds, files below a folder, settings of git.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::calls::command::CommandView;
+use crate::calls::git_words::GitWords;
+use crate::folders::reaches::Reach;
+use crate::folders::sweeps::Sweep;
+use crate::folders::swept;
+use crate::matching::examined_call::ExaminedCall;
+use countersign_shell::program_files::{program_name, words};
+use countersign_shell::{Effect, Part};
+
+/// In how many folders definitions are looked up.
+const MAX_FOLDERS: usize = 32;
+
+/// How many files below folders are added.
+const MAX_FILES: usize = 1000;
+
+/// Programs that send the files that they are given.
+const SENDERS: &[&str] = &[
+    "aws", "az", "curl", "gcloud", "gsutil", "lftp", "nc", "psql", "rclone", "rsync", "s3cmd",
+    "scp", "sftp", "ssh", "wget",
+];
+
+/// Programs that apply what lies below a folder which they are given, or send it. What they read in the folder that they work in is on
+/// lists of their own.
+const APPLIERS: &[&str] = &[
+    "buildah",
+    "docker",
+    "helm",
+    "helmfile",
+    "kapp",
+    "kubectl",
+    "kustomize",
+    "nerdctl",
+    "oc",
+    "podman",
+];
+
+/// Programs that talk to the remote of the repository which they find themselves in, by its settings.
+const OF_GIT: &[&str] = &["git", "gh", "glab", "hub", "jj", "tea"];
+
+/// Returns `true` if a command sends the files that it is given.
+pub(super) fn is_sender(part: &Part) -> bool {
+    SENDERS.contains(&part.program_name())
+}
+
+/// The value that may stand behind the letter of its option: `x.sql` in `-fx.sql`.
+pub(super) fn attached(word: &str) -> Option<&str> {
+    word.strip_prefix('-')?.get(1..)
+}
+
+/// The folder in the label of a target: `sub` in `//sub:x` and `:sub:x`.
+fn label(word: &str) -> Option<&str> {
+    word.trim_start_matches(['/', ':']).split(':').next()
+}
+
+/// The folders that the words of a command name.
+fn folders(part: &Part, examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
+    let names = words(part).into_iter().skip(1);
+    let names = names.flat_map(|word| [Some(word), attached(word), label(word)]).flatten();
+    let named = examined.files_named_by(part);
+    names.flat_map(|word| named.places(word)).filter(|it| it.is_dir()).collect()
+}
+
+/// Adds the definitions of builds, and those of the program of a command, in the folders that the command works in
+/// and names, and above them in the workspace. `None` for too many folders.
+pub(super) fn definitions(
+    part: &Part,
+    (of_builds, of_program): (bool, bool),
+    examined: &ExaminedCall<'_>,
+    files: &mut BTreeSet<PathBuf>,
+) -> Option<()> {
+    let root = examined.places().root();
+    let mut folders = folders(part, examined);
+    folders.extend(part.directories().iter().cloned());
+    let inside = |folder: &&Path| folder.starts_with(root);
+    let all: BTreeSet<&Path> =
+        folders.iter().flat_map(|it| it.ancestors().take_while(inside).chain([&**it])).collect();
+    if all.len() > MAX_FOLDERS {
+        return None;
+    }
+    let classifier = &examined.engine.classifier;
+    for folder in all {
+        if of_builds {
+            files.extend(classifier.build_definitions(folder));
+        }
+        if of_program {
+            files.extend(classifier.definitions_of(part, folder));
+        }
+    }
+    Some(())
+}
+
+/// Adds the files below the folders that a command sends or applies, or that another one of the text hands it: `scp -r out
+/// host:`, `tar c out | ssh host tar x`. `None` for too many files.
+pub(super) fn sent_folders(
+    view: &CommandView,
+    part: &Part,
+    examined: &ExaminedCall<'_>,
+    files: &mut BTreeSet<PathBuf>,
+) -> Option<()> {
+    let applies = APPLIERS.contains(&part.program_name());
+    if !applies && !is_sender(part) {
+        return Some(());
+    }
+    let parts = if part.is_fed() { view.parts() } else { std::slice::from_ref(part) };
+    let moves = |it: &Effect| matches!(it, Effect::ChangesDirectory(_));
+    let parts = parts.iter().filter(|part| !part.effects().iter().any(moves));
+    let mut folders: BTreeSet<PathBuf> = parts.flat_map(|part| folders(part, examined)).collect();
+    if applies {
+        folders.retain(|folder| !part.directories().contains(folder));
+    }
+    let reach = Reach { hidden: true, ignored: true, links: true, ..Reach::default() };
+    let sweep =
+        |folder: &PathBuf| Sweep::new(folder.display().to_string(), part.directories(), &reach);
+    let swept = swept::files(&folders.iter().map(sweep).collect::<Vec<_>>(), examined.places());
+    let below = swept.found.into_iter().filter(|it| it.is_file()).take(MAX_FILES);
+    files.extend(below);
+    swept.incomplete.is_none().then_some(())
+}
+
+/// The settings of the repository in which git works for a command, which say where it sends and what runs with it; their hooks
+/// are added to the files.
+pub(super) fn settings_of_git(
+    part: &Part,
+    examined: &ExaminedCall<'_>,
+    files: &mut BTreeSet<PathBuf>,
+) -> BTreeSet<String> {
+    let programs = part.argv().iter().map(|word| program_name(word));
+    if !programs.into_iter().any(|name| OF_GIT.contains(&name)) {
+        return BTreeSet::new();
+    }
+    let git = GitWords::of(part);
+    let named = examined.files_named_by(part);
+    let moved = git.moves.iter().flat_map(|word| named.places(word));
+    let folders = part.directories().iter().cloned().chain(moved);
+    // A command that names a remote takes no setting of the branch, where git keeps what it was last pushed to.
+    let names_one = git.sub.is_some() && git.rest.iter().any(|word| !word.starts_with('-'));
+    let found = folders.filter_map(|it| examined.engine.classifier.git_settings(&it, !names_one));
+    let mut settings = BTreeSet::new();
+    for found in found {
+        settings.insert(found.text);
+        files.extend(found.files);
+    }
+    settings
+}
