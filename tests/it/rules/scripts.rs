@@ -127,6 +127,8 @@ fn a_question_is_bound_to_what_the_program_of_a_command_reads_there() {
         ("kamal deploy", "config/deploy.yml"),
         ("sbt publish", "project/plugins.sbt"),
         ("pulumi up", "index.ts"),
+        ("gunicorn pkg.app:make", "pkg/app.py"),
+        ("git commit -m x", ".pre-commit-config.yaml"),
     ] {
         let path = folder.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -24,6 +24,7 @@ use crate::Context;
 use crate::listening::ListeningArgs;
 use crate::output::{CommandError, CommandOutput};
 use crate::proxy::TrustedProxy;
+use crate::serving::serve;
 use crate::signals::told;
 
 /// The note behind the name on the page: the secret does not say who has it.
@@ -107,10 +108,9 @@ impl InboxArgs {
         let file = (!is_behind_proxy).then_some(&*file);
         let told = told();
         say(&url, shown.as_deref(), file, json);
-        let served =
-            axum::serve(listener, at(router, url.path())).with_graceful_shutdown(ended(stopped));
+        let served = serve(listener, at(router, url.path()), ended(stopped));
         tokio::select! {
-            served = served.into_future() => served.map_err(|error| CommandError::Store(error.to_string()))?,
+            served = served => served.map_err(|error| CommandError::Store(error.to_string()))?,
             () = told => {
                 drop(stop);
                 // Requests that have begun are answered before the process ends.

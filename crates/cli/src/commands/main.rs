@@ -27,6 +27,7 @@ mod proxy;
 mod reference;
 mod rules;
 mod seconds;
+mod serving;
 mod sessions;
 mod signals;
 mod terminal;

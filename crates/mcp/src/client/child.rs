@@ -73,7 +73,7 @@ async fn copy_lines(errors: impl AsyncRead + Unpin, server: String, mut to: impl
         let line = String::from_utf8_lossy(read.get(..end).unwrap_or_default());
         let line = show::escape(line.trim_end());
         errors.consume(end);
-        // Without a stderr nobody reads it.
+        // Our stderr is closed.
         if writeln!(to, "{}: {line}", show::escape(&server)).is_err() {
             return;
         }

@@ -57,6 +57,15 @@ fn label(word: &str) -> Option<&str> {
     word.trim_start_matches(['/', ':']).split(':').next()
 }
 
+/// The module in the name of something within it: `pkg/app` in `pkg.app:make`.
+fn module(word: &str) -> Option<String> {
+    let (module, within) = word.split_once(':')?;
+    let plain = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
+    };
+    (plain(module) && plain(within)).then(|| module.replace('.', "/"))
+}
+
 /// The folders that the words of a command name.
 fn folders(part: &Part, examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
     let names = words(part).into_iter().skip(1);
@@ -81,6 +90,11 @@ pub(super) fn definitions(
         folders.iter().flat_map(|it| it.ancestors().take_while(inside).chain([&**it])).collect();
     if all.len() > MAX_FOLDERS {
         return None;
+    }
+    if of_program {
+        let named = examined.files_named_by(part);
+        let modules = words(part).into_iter().filter_map(module);
+        files.extend(modules.flat_map(|module| named.modules(&module)).filter(|it| it.is_file()));
     }
     let classifier = &examined.engine.classifier;
     for folder in all {

@@ -14,6 +14,7 @@ use crate::Context;
 use crate::listening::ListeningArgs;
 use crate::output::CommandError;
 use crate::paths::absolute;
+use crate::serving::serve;
 
 /// The time from when the guard is told to end until it does: connections are closed by then, and calls in flight whose
 /// clients have gone are recorded.
@@ -86,7 +87,7 @@ impl WebDoor {
         }
         // A closed stderr is no error.
         let _ = std::io::stderr().write_all(line.as_bytes());
-        let served = axum::serve(listener, router).with_graceful_shutdown(told.clone());
+        let served = serve(listener, router, told.clone());
         let failed = async {
             served.await?;
             std::future::pending::<std::io::Result<()>>().await
