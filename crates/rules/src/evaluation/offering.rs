@@ -1,7 +1,7 @@
 //! What a person may grant with the answer to a call, and what the answer is bound to: the last step of an evaluation that
 //! asks.
 
-use super::{Evaluation, Unit, patterns, scripts};
+use super::{Evaluation, Unit, bound_files, patterns};
 use countersign::decision::GrantPattern;
 
 impl Evaluation<'_> {
@@ -25,7 +25,7 @@ impl Evaluation<'_> {
     /// Binds the questions to the content of the files that decide what the commands do, in which calls of a class may
     /// differ. Where there may be more of them, no answer in advance may answer the questions.
     pub(super) fn bind_to_contents(&mut self) {
-        let found = scripts::contents(&self.examined, &self.views);
+        let found = bound_files::contents(&self.examined, &self.views);
         self.ruling.pins.extend(found.pins);
         if found.is_open {
             self.ruling.patterns.clear();

@@ -10,7 +10,7 @@ use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{program_name, words};
-use countersign_shell::{Effect, Part};
+use countersign_shell::{Assignment, Effect, Part, WordKind};
 
 /// In how many folders definitions are looked up.
 const MAX_FOLDERS: usize = 32;
@@ -20,8 +20,27 @@ const MAX_FILES: usize = 1000;
 
 /// Programs that send the files that they are given.
 const SENDERS: &[&str] = &[
-    "aws", "az", "curl", "gcloud", "gsutil", "lftp", "nc", "psql", "rclone", "rsync", "s3cmd",
-    "scp", "sftp", "ssh", "wget",
+    "aws",
+    "az",
+    "curl",
+    "firebase",
+    "gcloud",
+    "gh-pages",
+    "ghp-import",
+    "gsutil",
+    "lftp",
+    "nc",
+    "netlify",
+    "psql",
+    "rclone",
+    "rsync",
+    "s3cmd",
+    "scp",
+    "sftp",
+    "ssh",
+    "surge",
+    "vercel",
+    "wget",
 ];
 
 /// Programs that apply what lies below a folder which they are given, or send it. What they read in the folder that they work in is on
@@ -66,12 +85,17 @@ fn module(word: &str) -> Option<String> {
     (plain(module) && plain(within)).then(|| module.replace('.', "/"))
 }
 
+/// The value of a long option: `out` in `--dir=out`.
+fn value(word: &str) -> Option<&str> {
+    Some(word.split_once('=')?.1)
+}
+
 /// The folders that the words of a command name.
 fn folders(part: &Part, examined: &ExaminedCall<'_>) -> BTreeSet<PathBuf> {
     let names = words(part).into_iter().skip(1);
-    let names = names.flat_map(|word| [Some(word), attached(word), label(word)]).flatten();
+    let names = names.flat_map(|word| [Some(word), attached(word), label(word), value(word)]);
     let named = examined.files_named_by(part);
-    names.flat_map(|word| named.places(word)).filter(|it| it.is_dir()).collect()
+    names.flatten().flat_map(|word| named.places(word)).filter(|it| it.is_dir()).collect()
 }
 
 /// Adds the definitions of builds, and those of the program of a command, in the folders that the command works in
@@ -120,14 +144,19 @@ pub(super) fn sent_folders(
     if !applies && !is_sender(part) {
         return Some(());
     }
-    let parts = if part.is_fed() { view.parts() } else { std::slice::from_ref(part) };
+    if is_sender(part) && part.words().iter().any(|word| word.kind() == WordKind::Expansion) {
+        return None;
+    }
+    // What another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
+    let parts = if applies { std::slice::from_ref(part) } else { view.parts() };
     let moves = |it: &Effect| matches!(it, Effect::ChangesDirectory(_));
     let parts = parts.iter().filter(|part| !part.effects().iter().any(moves));
     let mut folders: BTreeSet<PathBuf> = parts.flat_map(|part| folders(part, examined)).collect();
     if applies {
         folders.retain(|folder| !part.directories().contains(folder));
     }
-    let reach = Reach { hidden: true, ignored: true, links: true, ..Reach::default() };
+    let reach =
+        Reach { hidden: true, ignored: true, links: true, follows: true, ..Reach::default() };
     let sweep =
         |folder: &PathBuf| Sweep::new(folder.display().to_string(), part.directories(), &reach);
     let swept = swept::files(&folders.iter().map(sweep).collect::<Vec<_>>(), examined.places());
@@ -136,28 +165,62 @@ pub(super) fn sent_folders(
     swept.incomplete.is_none().then_some(())
 }
 
-/// The settings of the repository in which git works for a command, which say where it sends and what runs with it; their hooks
-/// are added to the files.
+/// Options of `git push` without a value.
+const OF_PUSH: &[&str] = &[
+    "-u",
+    "--set-upstream",
+    "-f",
+    "--force",
+    "--force-with-lease",
+    "--tags",
+    "--follow-tags",
+    "-q",
+    "--quiet",
+    "-v",
+    "--verbose",
+    "-n",
+    "--dry-run",
+    "--no-verify",
+    "--porcelain",
+    "--progress",
+];
+
+/// Returns `true` if a command takes no setting of a branch, of which git writes some with the first push: a commit, and a push
+/// that names the remote and the branch.
+fn needs_no_branch(git: &GitWords<'_>) -> bool {
+    let names = git.rest.iter().filter(|word| !word.starts_with('-')).count();
+    let is_known = |word: &String| !word.starts_with('-') || OF_PUSH.contains(&word.as_str());
+    match git.sub {
+        Some("commit" | "add" | "tag") => true,
+        Some("push") => names >= 2 && git.rest.iter().all(is_known),
+        _ => false,
+    }
+}
+
+/// Adds the settings of the repository in which git works for a command, which say where it sends and what runs with it, and their
+/// hooks; `runs` for a command that runs code. `None` where git may work in another one, by a variable.
 pub(super) fn settings_of_git(
     part: &Part,
+    runs: bool,
     examined: &ExaminedCall<'_>,
+    settings: &mut BTreeSet<String>,
     files: &mut BTreeSet<PathBuf>,
-) -> BTreeSet<String> {
-    let programs = part.argv().iter().map(|word| program_name(word));
-    if !programs.into_iter().any(|name| OF_GIT.contains(&name)) {
-        return BTreeSet::new();
+) -> Option<()> {
+    let mut programs = part.argv().iter().map(|word| program_name(word));
+    let is_of_git = programs.any(|name| OF_GIT.contains(&name));
+    // A script may push as well.
+    if !is_of_git && !runs {
+        return Some(());
     }
     let git = GitWords::of(part);
     let named = examined.files_named_by(part);
     let moved = git.moves.iter().flat_map(|word| named.places(word));
     let folders = part.directories().iter().cloned().chain(moved);
-    // A command that names a remote takes no setting of the branch, where git keeps what it was last pushed to.
-    let names_one = git.sub.is_some() && git.rest.iter().any(|word| !word.starts_with('-'));
-    let found = folders.filter_map(|it| examined.engine.classifier.git_settings(&it, !names_one));
-    let mut settings = BTreeSet::new();
-    for found in found {
+    let branches = is_of_git && !needs_no_branch(&git);
+    for found in folders.filter_map(|it| examined.engine.classifier.git_settings(&it, branches)) {
         settings.insert(found.text);
         files.extend(found.files);
     }
-    settings
+    let moves = |it: &Assignment| it.name().starts_with("GIT_");
+    (!part.assignments().iter().any(moves)).then_some(())
 }

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 
 use super::judgement::Effect;
 use super::lines::{
-    FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched, with_found_paths,
+    FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched, mixes,
+    with_found_paths,
 };
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
-use crate::names::globs::fits;
+use crate::names::globs::{fits, is_glob};
 use crate::names::lists::names;
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
@@ -257,7 +258,8 @@ impl Simple<'_> {
         let name = self.words.first().and_then(Word::literal).unwrap_or_default();
         let entry = judging.settings.programs.get(name);
         let (folder, _) = word.text.split_once('/').unwrap_or_default();
-        let is_below = !folder.is_empty() && !folder.contains(['$', '`', '~']);
+        let is_below =
+            !folder.is_empty() && !folder.contains(['$', '`', '~']) && !word.text.contains("..");
         word.kind == WordKind::Expansion
             && is_below
             && word.substitutions.is_empty()
@@ -343,14 +345,35 @@ impl Simple<'_> {
     }
 
     /// Asks about a word such as `@x` where a file `x` is: many programs read options from such a file, wherever the word stands.
-    pub(super) fn files_of_options(&mut self, judging: &Judging<'_>, name: &str, args: &[Word]) {
+    pub(super) fn files_of_options(
+        &mut self,
+        judging: &Judging<'_>,
+        (name, entry): (&str, &ProgramEntry),
+        args: &[Word],
+    ) {
         let expands = || names("programs with files of options").iter().any(|it| fits(it, name));
-        for word in
-            args.iter().filter(|word| judging.settings.workspace.looks() && word.text.len() > 1)
-        {
+        if !judging.settings.workspace.looks() || entry.is(ProgramMark::Harmless) && !expands() {
+            return;
+        }
+        for word in args {
+            // Any text may begin with it, and so may what a pattern matches.
+            let is_open = match word.kind {
+                WordKind::Expansion => word.text.starts_with(['$', '`']),
+                WordKind::Glob => {
+                    is_glob(word.text.get(..1).unwrap_or_default()) && !word.no_option
+                }
+                WordKind::Literal | WordKind::Tilde | WordKind::Process => false,
+            };
+            if is_open && expands() {
+                self.ask(format!(
+                    "`{name}` may read options from a file that `{}` names",
+                    word.text
+                ));
+            }
             let Some(file) = word.text.strip_prefix('@') else { continue };
+            let is_there = |path: PathBuf| path.exists() && !path.is_dir();
             let is_one = match word.literal() {
-                Some(_) => self.here.iter().any(|here| here.join(file).is_file()),
+                Some(_) => self.here.iter().any(|here| is_there(here.join(file))),
                 None => expands(),
             };
             if is_one {
@@ -399,11 +422,14 @@ impl Simple<'_> {
         }
     }
 
-    /// Returns `true` if a program prints more than one kind of lines: `find . -print -print0`, `find . -exec x ';' -exec y ';'`.
-    pub(super) fn prints_more(&self, matched: &Matched<'_, '_>) -> bool {
-        let prints = |word: &&Word| ["-print", "-print0"].contains(&word.text.as_str());
+    /// Returns `true` if a program prints more than one kind of lines, `find . -print -print0` or `find . -exec x ';' -exec y ';'`, or
+    /// works in another folder than the one to which its lines are relative: `git -C docs ls-files`.
+    pub(super) fn prints_more(matched: &Matched<'_, '_>) -> bool {
+        let prints = |it: &&String| matches!(it.as_str(), "-print" | "-print0");
         let runs = |(kind, _): &&(&Kind, &[Word])| **kind == Kind::RunEach;
-        self.words.iter().filter(prints).count() + matched.inner.iter().filter(runs).count() > 1
+        let actions =
+            matched.seen.iter().filter(prints).count() + matched.inner.iter().filter(runs).count();
+        actions > 1 || matched.operands.iter().any(|one| *one.kind == Kind::Directory)
     }
 
     /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:
@@ -456,7 +482,7 @@ impl Simple<'_> {
         let is_ls = |name: &str| matches!(name, "ls" | "dir" | "vdir" | "tree");
         let is_named = self.words.first().is_some_and(|word| is_ls(&word.text));
         // `ls x` names what is in `x` without it, and an error is no name.
-        if is_named || !workspace.looks() || !self.redirections.is_empty() {
+        if is_named || !workspace.looks() || self.redirections.iter().any(mixes) {
             return false;
         }
         // Other commands of git also name what is in its history, or not tracked.
@@ -489,6 +515,10 @@ impl Simple<'_> {
     /// The folders below which a command looks for files.
     fn searched(&self, workspace: &Workspace, matched: &Matched<'_, '_>) -> Vec<PathBuf> {
         let named = matched.operands.iter().filter(|one| is_searched(one));
+        // To git, `'k*'` is a pattern of any files of the repository.
+        if matched.entry.is(ProgramMark::Repository) {
+            return self.here.iter().cloned().chain([workspace.root().to_owned()]).collect();
+        }
         let mut bases: Vec<PathBuf> = Vec::new();
         for here in self.here.iter() {
             let written = named.clone().filter(|one| !one.word.found);

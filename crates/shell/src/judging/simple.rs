@@ -326,7 +326,7 @@ impl<'a> Simple<'a> {
         let installed = entry.is(ProgramMark::Installed)
             && judging.settings.workspace.has_installed(args, &self.here);
         let args = &self.with_names(judging, entry, args);
-        self.files_of_options(judging, name, args);
+        self.files_of_options(judging, (name, entry), args);
         match matched(entry, args, installed) {
             Ok(matched)
                 if ours.is_some()
@@ -404,6 +404,7 @@ impl<'a> Simple<'a> {
     ) {
         let directories = matched.operands.iter().filter(|one| *one.kind == Kind::Directory);
         directories.for_each(|one| self.directory(judging, &one.word));
+        self.found_elsewhere(name, matched);
         let formats = matched.formats || *matched.does == Does::Formats;
         self.builds = formats || *matched.does == Does::Builds;
         self.input(name, matched);
@@ -434,7 +435,7 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        if self.prints_more(matched) {
+        if Self::prints_more(matched) {
             left.lines = Lines::Unknown;
         }
         let reads = matched
@@ -444,7 +445,7 @@ impl<'a> Simple<'a> {
         if matched.inner.is_empty()
             && self.reasons.is_empty()
             && self.inside
-            && !self.prints_more(matched)
+            && !Self::prints_more(matched)
         {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
             left.lines = self.lines(judging, matched, filters);

@@ -60,7 +60,7 @@ impl Simple<'_> {
             (_, None) => return self.inner(judging, name, kind, words, left),
         };
         if *kind == Kind::RunAppended {
-            self.may_not_replace(judging, name, replaced, words.len());
+            self.may_not_replace(judging, (name, matched), replaced);
         }
         if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
             self.ask(format!(
@@ -96,18 +96,30 @@ impl Simple<'_> {
         self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
     }
 
+    /// Asks about paths that another command has found, for a program that works in another folder: `xargs git -C docs diff`.
+    pub(super) fn found_elsewhere(&mut self, name: &str, matched: &Matched<'_, '_>) {
+        let moves = matched.operands.iter().any(|one| *one.kind == Kind::Directory);
+        if moves && (self.appended || self.words.iter().any(|word| word.found || word.line)) {
+            self.ask(format!(
+                "`{name}` works in another folder than the one in which the paths are"
+            ));
+        }
+    }
+
     /// Asks about `xargs -I X` where the paths may not come in the place of `X`: behind another option that GNU xargs takes it back
     /// for, or where a file is called so, as that of BSD leaves `X` where the path is long.
-    fn may_not_replace(&mut self, judging: &Judging<'_>, name: &str, replaced: &str, inner: usize) {
-        let own = self.words.get(..self.words.len().saturating_sub(inner)).unwrap_or_default();
-        let counts = |word: &Word| {
-            let (long, short) = (["--max-a", "--max-l"], ["-n", "-L", "-l"]);
-            long.iter().chain(&short).any(|it| word.text.starts_with(it))
-        };
+    fn may_not_replace(
+        &mut self,
+        judging: &Judging<'_>,
+        (name, matched): (&str, &Matched<'_, '_>),
+        replaced: &str,
+    ) {
+        let counts =
+            |it: &String| matches!(it.as_str(), "-n" | "--max-args" | "-L" | "--max-lines" | "-l");
         let is_there = |here: &PathBuf| fs::symlink_metadata(here.join(replaced)).is_ok();
         let is_plain = replaced.chars().all(|c| c.is_ascii_alphanumeric() || "{}%@_".contains(c));
         let looks = judging.settings.workspace.looks();
-        if own.iter().any(counts) || !is_plain || looks && self.here.iter().any(is_there) {
+        if matched.seen.iter().any(counts) || !is_plain || looks && self.here.iter().any(is_there) {
             self.ask(format!("`{name}` may leave `{replaced}` as it is, in the place of a path"));
         }
     }

@@ -13,12 +13,26 @@ use super::repository::{Setting, common_folder, expanded, settings};
 /// How many hooks are looked at.
 const MAX_HOOKS: usize = 100;
 
+/// How many files of settings may include each other.
+const MAX_FILES: usize = 16;
+
+/// Files that say what the hooks of packages do.
+const OF_HOOKS: &[&str] = &[
+    "package.json",
+    "lint-staged.config.js",
+    "lint-staged.config.mjs",
+    "lint-staged.config.cjs",
+    ".simple-git-hooks.json",
+    ".simple-git-hooks.js",
+    "simple-git-hooks.json",
+];
+
 /// The settings and the hooks of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitSettings {
-    /// A line for each setting. A file of settings that cannot be read as git reads it is taken as it is.
+    /// A line for each setting, also of files that others include. A file of settings that cannot be read as git reads it is taken as it is.
     pub text: String,
-    /// The hooks, and the files of settings that others include.
+    /// The hooks, and files that say what they do.
     pub files: Vec<PathBuf>,
 }
 
@@ -30,27 +44,36 @@ pub(crate) fn git_settings(folder: &Path, branches: bool) -> Option<GitSettings>
     let Ok(own) = git_folder(&top.join(".git")) else { return Some(found) };
     let common = common_folder(&own).unwrap_or_else(|_| own.clone());
     let mut hooks = vec![common.join("hooks")];
-    let mut files = vec![common.join("config"), own.join("config"), own.join("config.worktree")];
-    files.dedup();
-    for file in files {
-        let text = bounded_text(&file, MAX_CONFIGURATION).unwrap_or_else(|it| Some(it.to_string()));
-        let text = text.unwrap_or_default();
-        match settings(&text) {
-            Some(all) => {
-                for it in all.iter().filter(|it| branches || it.section != "branch") {
-                    let Setting { section, of, key, value } = it;
-                    found.text.push_str(&format!("{section} {of:?} {key} = {value}\n"));
-                    match (section.as_str(), key.as_str()) {
-                        ("core", "hookspath") => hooks.push(expanded(value, top)),
-                        ("include" | "includeif", "path") => {
-                            found.files.push(expanded(value, file.parent().unwrap_or(top)));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            None => found.text.push_str(&text),
+    let mut open = vec![own.join("config.worktree"), own.join("config"), common.join("config")];
+    let mut read = Vec::new();
+    while let Some(file) = open.pop().filter(|_| read.len() < MAX_FILES) {
+        if read.contains(&file) {
+            continue;
         }
+        let text = match bounded_text(&file, MAX_CONFIGURATION) {
+            Ok(text) => text.unwrap_or_default(),
+            // It is known by its size and its time then.
+            Err(_) => {
+                found.files.push(file);
+                continue;
+            }
+        };
+        let Some(all) = settings(&text) else {
+            found.text.push_str(&text);
+            continue;
+        };
+        for it in all.iter().filter(|it| branches || it.section != "branch") {
+            let Setting { section, of, key, value } = it;
+            found.text.push_str(&format!("{section} {of:?} {key} = {value}\n"));
+            match (section.as_str(), key.as_str()) {
+                ("core", "hookspath") => hooks.push(expanded(value, top)),
+                ("include" | "includeif", "path") => {
+                    open.push(expanded(value, file.parent().unwrap_or(top)));
+                }
+                _ => {}
+            }
+        }
+        read.push(file);
     }
     // The hooks in `.husky/_` run those in `.husky`.
     let above = hooks.iter().filter(|it| it.ends_with("_")).filter_map(|it| it.parent());
@@ -59,6 +82,9 @@ pub(crate) fn git_settings(folder: &Path, branches: bool) -> Option<GitSettings>
     let paths = entries.map(|entry| entry.path()).take(MAX_HOOKS);
     found.files.extend(paths.filter(|it| it.extension().is_none_or(|it| it != "sample")));
     found.files.retain(|it| it.is_file());
+    // Hooks of packages do what these say.
+    let of_hooks = OF_HOOKS.iter().map(|name| top.join(name)).filter(|it| it.is_file());
+    found.files.extend(of_hooks.filter(|_| !found.files.is_empty()).collect::<Vec<_>>());
     found.files.sort_unstable();
     Some(found)
 }

@@ -85,6 +85,7 @@ pub(crate) fn matched<'t, 'w>(
         does,
         always: reading.always,
         operands: reading.operands,
+        seen: reading.seen,
         inner: reading.inner,
         formats: reading.formats,
         help: help.is_some(),
@@ -457,7 +458,10 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let wanted = |one: &&String| one.split_once('=').is_some_and(|(option, _)| option == name);
         let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();
         if wanted.peek().is_some() {
-            let fits = wanted.any(|one| one.ends_with(&format!("={}", word.text)));
+            // `find . -print0 -type f` has printed the path before it looks.
+            let prints = |it: &String| matches!(it.as_str(), "-print" | "-print0");
+            let has_acted = !self.inner.is_empty() || self.seen.iter().any(prints);
+            let fits = !has_acted && wanted.any(|one| one.ends_with(&format!("={}", word.text)));
             self.only_files = Some(fits && self.only_files != Some(false));
         }
         self.operands.push(Argument { kind, word, late });

@@ -20,6 +20,8 @@ pub(crate) struct Matched<'t, 'w> {
     pub(crate) files: bool,
     /// The operands and the values of options, in order.
     pub(crate) operands: Vec<Argument<'t, 'w>>,
+    /// The options, as the program reads them, in order: `-0n2` has two, of which the second has a value.
+    pub(crate) seen: Vec<String>,
     /// The words of other commands that the program runs.
     pub(crate) inner: Vec<(&'t Kind, &'w [Word])>,
     /// `true` if an option makes the command rewrite files.

@@ -3,6 +3,7 @@
 //! On stdio, stdout belongs to the protocol: everything else goes to stderr, and one line on stdout would end the
 //! connection of the client.
 
+mod current_rules;
 mod doctor;
 mod ending;
 mod http;
@@ -10,7 +11,6 @@ mod http_clients;
 mod init;
 mod log;
 mod places;
-mod rules;
 mod server_args;
 
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use crate::account_settings::AccountSettings;
 use crate::output::{CommandError, CommandOutput};
 use crate::project::{self, in_project};
 use crate::used_store::UsedStore;
+use current_rules::{CurrentRules, RulesToCome};
 use doctor::GuardDoctor;
 use ending::told_to_end;
 use http::HttpArgs;
 use init::GuardInit;
 use log::{accepting, log};
-use rules::{CurrentRules, RulesToCome};
 use server_args::ServerArgs;
 
 /// The end of `--help`.

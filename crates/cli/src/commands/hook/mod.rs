@@ -14,7 +14,7 @@ mod live;
 pub(crate) mod options;
 pub(crate) mod place;
 mod root;
-mod rules;
+mod rule_sources;
 mod start;
 mod store;
 
@@ -34,7 +34,7 @@ use crate::output::{CommandError, CommandOutput};
 use cli::HookCommand;
 use exit::Exit;
 use options::{Allow, Answering, Where};
-use rules::RuleSources;
+use rule_sources::RuleSources;
 use store::LazyStore;
 
 /// The size of a payload that is kept: more than any payload that is decided, so that the library refuses it.
@@ -124,7 +124,7 @@ fn decided(
     let (preset, edits) = (answering.preset, answering.lets_edits_run());
     let (files, own_files) = (&*answering.rules, &*hook.written_files(&payload));
     let sources = RuleSources { files, preset, edits, own_files, are_recorded: true };
-    let rules = rules::load(sources, set, &directories, &root, &own, store.clone())?;
+    let rules = rule_sources::load(sources, set, &directories, &root, &own, store.clone())?;
     if let Some(rules) = rules {
         let why = root::too_wide(&rules, (answering.root.is_some(), &root), directories.home());
         hook = why.into_iter().fold(hook, |hook, why| hook.doubt("root", why));

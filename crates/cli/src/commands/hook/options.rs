@@ -14,7 +14,7 @@ use countersign_cli::hook::{Client, Installation};
 use countersign_rules::Rules;
 
 use super::place::Configuration;
-use super::rules::{self, RuleSources};
+use super::rule_sources::{self, RuleSources};
 use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::output::CommandError;
@@ -319,7 +319,7 @@ impl Options {
         // The rules of an image are none of the user who builds it.
         let are_recorded = !place.at.managed;
         let sources = RuleSources { files: &files, preset, edits, own_files: &[], are_recorded };
-        let loaded = rules::load(sources, (&config, None), &directories, root, &[], counts);
+        let loaded = rule_sources::load(sources, (&config, None), &directories, root, &[], counts);
         loaded.map_err(|problem| CommandError::Store(format!("the rules do not load: {problem}")))
     }
 

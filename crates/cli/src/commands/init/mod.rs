@@ -18,7 +18,7 @@
 mod choices;
 pub(crate) mod cli;
 mod found;
-mod record;
+mod init_record;
 pub(crate) mod servers;
 mod stays;
 mod steps;
@@ -34,7 +34,7 @@ use crate::terminal;
 use choices::Choices;
 use cli::InitArgs;
 use found::InitFindings;
-use record::InitRecord;
+use init_record::InitRecord;
 use steps::{InitStep, PlannedSteps, UnmadeStep};
 
 impl InitArgs {

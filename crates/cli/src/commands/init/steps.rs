@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::choices::{Choices, OwnRules, RulesChoice, rules_file};
 use super::found::InitFindings;
-use super::record::{FileOwner, InitRecord};
+use super::init_record::{FileOwner, InitRecord};
 use super::servers::{self, McpFile};
 use crate::Context;
 use crate::accepted::accepted_rules;

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::commands::{CommandClass, CommandClasses, example, is_bare, with};
 use super::unknown::{is_fed, is_first_word, is_harmless, options_of, program};
 use crate::calls::command::CommandView;
-use crate::evaluation::scripts::MAX_SIZE;
+use crate::evaluation::bound_files::MAX_SIZE;
 use crate::floor::only_reads;
 use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{digest_of, without_version};

@@ -85,7 +85,9 @@ pub(crate) fn contents(
     for (_, view) in views {
         found.is_open |= of_view(view, examined, &mut files).is_none();
         for part in view.parts().iter().filter(|part| !part.reasons().is_empty()) {
-            settings.extend(unnamed::settings_of_git(part, examined, &mut files));
+            let known =
+                unnamed::settings_of_git(part, may_run(part), examined, &mut settings, &mut files);
+            found.is_open |= known.is_none();
         }
     }
     if !settings.is_empty() {
