@@ -10,7 +10,7 @@ use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{program_name, words};
-use countersign_shell::{Assignment, Effect, Part, WordKind};
+use countersign_shell::{Assignment, Effect, Part, Word, WordKind};
 
 /// In how many folders definitions are looked up.
 const MAX_FOLDERS: usize = 32;
@@ -144,7 +144,10 @@ pub(super) fn sent_folders(
     if !applies && !is_sender(part) {
         return Some(());
     }
-    if is_sender(part) && part.words().iter().any(|word| word.kind() == WordKind::Expansion) {
+    // `scp -r $(echo out) host:` may send any folder, and `-H "Authorization: $TOKEN"` names none.
+    let is_unknown =
+        |word: &Word| word.kind() == WordKind::Expansion && word.text().starts_with(['$', '`']);
+    if is_sender(part) && part.words().iter().any(is_unknown) {
         return None;
     }
     // What another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
