@@ -574,6 +574,8 @@ async fn a_name_in_a_header_counts_only_from_the_proxy_that_has_the_secret() {
     let secret = "6f0c8e1b2a4d6e7f9012345678abcdef";
     let file = user.home().join("proxy.secret");
     std::fs::write(&file, format!("{secret}\n")).unwrap();
+    // Whatever the umask is.
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     user.configure(&format!("[inbox]\nproxy_secret_file = {file:?}\n"));
     let refused = user.run(&["inbox"]);
     assert!(refused.status == 2 && refused.err.contains("chmod 600"), "{refused:?}");
