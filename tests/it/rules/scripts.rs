@@ -205,7 +205,7 @@ fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {
         assert!(bound(&rules, command).contains(&".git/hooks/pre-push".to_owned()), "{command}");
         std::fs::remove_file(at(".git/hooks/pre-push")).unwrap();
     }
-    // What git notes about a branch with the first push changes nothing about the second one.
+    // The notes of git about a branch, with the first push, change nothing about the second one.
     settings(origin);
     let (named, unnamed) = (pins("git push -u origin topic"), pins("git push"));
     let (option, remote) = (pins("git push -o ci.skip"), pins("git push origin"));

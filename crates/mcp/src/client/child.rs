@@ -65,7 +65,7 @@ impl ChildTransport {
 
 /// Copies what a server writes to its stderr, with its name before each line and without what a terminal would obey.
 async fn copy_lines(errors: impl AsyncRead + Unpin, server: String, mut to: impl io::Write) {
-    let mut errors = BufReader::new(errors);
+    let (mut errors, server) = (BufReader::new(errors), show::escape(&server));
     while let Ok(read) = errors.fill_buf().await
         && !read.is_empty()
     {
@@ -74,7 +74,7 @@ async fn copy_lines(errors: impl AsyncRead + Unpin, server: String, mut to: impl
         let line = show::escape(line.trim_end());
         errors.consume(end);
         // Our stderr is closed.
-        if writeln!(to, "{}: {line}", show::escape(&server)).is_err() {
+        if writeln!(to, "{server}: {line}").is_err() {
             return;
         }
     }

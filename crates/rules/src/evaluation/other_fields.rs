@@ -195,7 +195,7 @@ pub(crate) fn allows_nothing(
     let conditions = rule.whole.iter().chain(&rule.commands);
     let named = conditions.filter_map(|condition| match &condition.field {
         FieldPath::Named(path) => {
-            // That a value is there says nothing about what is in it.
+            // A value that is there may hold anything.
             let looks_within = !matches!(condition.test, Test::Exists(_));
             Some(NamedPlace { path: path.as_slice(), looks_within })
         }

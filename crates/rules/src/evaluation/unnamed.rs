@@ -1,4 +1,5 @@
-//! What decides what a command does although no word of it names it: definitions of builds, files below a folder, settings of git.
+//! The files and settings that decide what a command does although no word names them: definitions of builds, files below a folder,
+//! settings of git.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
 use crate::folders::reaches::Reach;
-use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{program_name, words};
@@ -118,7 +118,7 @@ pub(super) fn definitions(
     if of_program {
         let named = examined.files_named_by(part);
         let modules = words(part).into_iter().filter_map(module);
-        files.extend(modules.flat_map(|module| named.modules(&module)).filter(|it| it.is_file()));
+        files.extend(modules.flat_map(|module| named.modules(&module)));
     }
     let classifier = &examined.engine.classifier;
     for folder in all {
@@ -140,17 +140,17 @@ pub(super) fn sent_folders(
     examined: &ExaminedCall<'_>,
     files: &mut BTreeSet<PathBuf>,
 ) -> Option<()> {
-    let applies = APPLIERS.contains(&part.program_name());
-    if !applies && !is_sender(part) {
+    let (applies, sends) = (APPLIERS.contains(&part.program_name()), is_sender(part));
+    if !applies && !sends {
         return Some(());
     }
     // `scp -r $(echo out) host:` may send any folder, and `-H "Authorization: $TOKEN"` names none.
     let is_unknown =
         |word: &Word| word.kind() == WordKind::Expansion && word.text().starts_with(['$', '`']);
-    if is_sender(part) && part.words().iter().any(is_unknown) {
+    if sends && part.words().iter().any(is_unknown) {
         return None;
     }
-    // What another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
+    // A file that another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
     let parts = if applies { std::slice::from_ref(part) } else { view.parts() };
     let moves = |it: &Effect| matches!(it, Effect::ChangesDirectory(_));
     let parts = parts.iter().filter(|part| !part.effects().iter().any(moves));
@@ -160,9 +160,8 @@ pub(super) fn sent_folders(
     }
     let reach =
         Reach { hidden: true, ignored: true, links: true, follows: true, ..Reach::default() };
-    let sweep =
-        |folder: &PathBuf| Sweep::new(folder.display().to_string(), part.directories(), &reach);
-    let swept = swept::files(&folders.iter().map(sweep).collect::<Vec<_>>(), examined.places());
+    let names = folders.iter().map(|folder| folder.display().to_string());
+    let swept = swept::below(names, part.directories(), &reach, examined.places());
     let below = swept.found.into_iter().filter(|it| it.is_file()).take(MAX_FILES);
     files.extend(below);
     swept.incomplete.is_none().then_some(())

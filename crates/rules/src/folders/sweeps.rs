@@ -44,7 +44,7 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    pub(crate) fn new(folder: String, directories: &[PathBuf], reach: &Reach) -> Self {
+    pub(super) fn new(folder: String, directories: &[PathBuf], reach: &Reach) -> Self {
         Self { folder, directories: directories.to_vec(), reach: reach.clone(), is_known: true }
     }
 }

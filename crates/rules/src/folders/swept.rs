@@ -45,6 +45,17 @@ pub(crate) fn files(sweeps: &[Sweep], places: &Places) -> SweptFiles {
     walk.files
 }
 
+/// Looks up what is below some folders, by their names in these directories.
+pub(crate) fn below(
+    folders: impl IntoIterator<Item = String>,
+    directories: &[PathBuf],
+    reach: &Reach,
+    places: &Places,
+) -> SweptFiles {
+    let sweeps = folders.into_iter().map(|folder| Sweep::new(folder, directories, reach));
+    files(&sweeps.collect::<Vec<_>>(), places)
+}
+
 struct Walk<'a> {
     places: &'a Places,
     left: usize,

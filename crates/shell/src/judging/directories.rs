@@ -31,7 +31,9 @@ use crate::places::repository::{runs_programs, worktree_runs_programs};
 use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Argument, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
+use crate::table::{
+    Argument, Kind, Matched, ProgramEntry, ProgramMark, may_be_option, prints_path,
+};
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -425,10 +427,9 @@ impl Simple<'_> {
     /// Returns `true` if a program prints more than one kind of lines, `find . -print -print0` or `find . -exec x ';' -exec y ';'`, or
     /// works in another folder than the one to which its lines are relative: `git -C docs ls-files`.
     pub(super) fn prints_more(matched: &Matched<'_, '_>) -> bool {
-        let prints = |it: &&String| matches!(it.as_str(), "-print" | "-print0");
         let runs = |(kind, _): &&(&Kind, &[Word])| **kind == Kind::RunEach;
-        let actions =
-            matched.seen.iter().filter(prints).count() + matched.inner.iter().filter(runs).count();
+        let actions = matched.seen.iter().filter(|it| prints_path(it)).count()
+            + matched.inner.iter().filter(runs).count();
         actions > 1 || matched.operands.iter().any(|one| *one.kind == Kind::Directory)
     }
 

@@ -278,7 +278,7 @@ impl<'a> Simple<'a> {
             // Seen are numbers about a file.
             RedirectionTarget::Read(word) if self.counts(judging, word) => {}
             RedirectionTarget::Read(word) => self.path(judging, word, &Kind::Read),
-            // What goes there is gone.
+            // A text that goes there is gone.
             RedirectionTarget::Write(word) | RedirectionTarget::Append(word)
                 if word.literal() == Some("/dev/null") => {}
             RedirectionTarget::Write(word)

@@ -22,7 +22,7 @@ use super::dashes::{checks, is_no_operand, may_be_long, with_other_dash};
 use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
-use super::matched::{Argument, Matched};
+use super::matched::{Argument, Matched, prints_path};
 use super::unmatched::Unmatched;
 use super::words::{
     check_behind_dashes, is_known_word, is_like_option, is_one_of, is_plain, may_be_option,
@@ -459,8 +459,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();
         if wanted.peek().is_some() {
             // `find . -print0 -type f` has printed the path before it looks.
-            let prints = |it: &String| matches!(it.as_str(), "-print" | "-print0");
-            let has_acted = !self.inner.is_empty() || self.seen.iter().any(prints);
+            let has_acted = !self.inner.is_empty() || self.seen.iter().any(|it| prints_path(it));
             let fits = !has_acted && wanted.any(|one| one.ends_with(&format!("={}", word.text)));
             self.only_files = Some(fits && self.only_files != Some(false));
         }

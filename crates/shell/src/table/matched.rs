@@ -45,3 +45,8 @@ pub(crate) struct Argument<'t, 'w> {
     /// first operand, as those of BSD do, read it as an operand.
     pub(crate) late: bool,
 }
+
+/// Returns `true` for an action of `find` that prints the path.
+pub(crate) fn prints_path(option: &str) -> bool {
+    matches!(option, "-print" | "-print0")
+}

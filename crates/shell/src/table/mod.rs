@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 pub(super) use arguments::matched;
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
-pub(super) use matched::{Argument, Matched};
+pub(super) use matched::{Argument, Matched, prints_path};
 pub(super) use unmatched::Unmatched;
 pub(super) use words::{SENDS_OUT, is_known_word, may_be_option, parts};
 

@@ -7,7 +7,7 @@ pub(crate) fn parsed(text: &str) -> Option<Value> {
     serde_json::from_str(&plain(text)?).ok()
 }
 
-/// What ends a comment for some readers, and not for all.
+/// The characters that end a comment for some readers, and not for all.
 const ODD_LINE_ENDS: [char; 3] = ['\r', '\u{2028}', '\u{2029}'];
 
 /// A JSON text without comments and without commas before a bracket that closes, as editors and clients read it. `None` for a

@@ -413,7 +413,7 @@ fn parsed(text: &str, form: SettingsForm) -> Option<FileContent> {
     }
 }
 
-/// What a client puts something else in the place of, also within the name of a setting: `"sh{env:X}ell"`.
+/// The beginnings of texts that a client puts other text in the place of, also within the name of a setting: `"sh{env:X}ell"`.
 const COMPUTED: [&str; 2] = ["{env:", "{file:"];
 
 /// Returns `true` if a client may read the name of a setting as another one.

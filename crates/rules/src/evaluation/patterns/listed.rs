@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::commands::{CommandClass, CommandClasses, is_bare, is_document, is_plain_name, with};
+use crate::calls::glob::PathGlob;
 use crate::calls::landings::landings;
 use crate::folders::reaches::Reach;
-use crate::folders::sweeps::Sweep;
 use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
-use countersign_shell::{Part, Word, secrets};
+use countersign_shell::{Part, Word};
 
 /// A command of the list.
 struct Generalised {
@@ -104,11 +104,10 @@ fn stages_secrets(examined: &ExaminedCall<'_>, words: &[Word], part: &Part) -> b
         folders.push(".".to_owned());
     }
     let reach = Reach { hidden: true, ..Reach::default() };
-    let sweep = |folder| Sweep::new(folder, part.directories(), &reach);
-    let below =
-        swept::files(&folders.into_iter().map(sweep).collect::<Vec<_>>(), examined.places());
-    let root = examined.places().root();
-    let is_secret = |it: &PathBuf| secrets::is_secret(it.strip_prefix(root).unwrap_or(it));
+    let below = swept::below(folders, part.directories(), &reach, examined.places());
+    let secret = PathGlob::secret();
+    let is_secret =
+        |it: &PathBuf| secret.matches(it, examined.places(), false, false) == Some(true);
     below.incomplete.is_some() || below.found.iter().any(is_secret)
 }
 
