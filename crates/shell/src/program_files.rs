@@ -157,7 +157,11 @@ impl NamedFiles<'_> {
             _ => None,
         });
         if let Some(module) = module.filter(|_| runs_any) {
-            for name in [format!("{module}.py"), format!("{module}/__main__.py")] {
+            // Python runs the packages around a module first.
+            let around = module.match_indices('/').filter_map(|(at, _)| module.get(..at));
+            let packages = around.chain([module.as_str()]).map(|it| format!("{it}/__init__.py"));
+            let own = [format!("{module}.py"), format!("{module}/__main__.py")];
+            for name in packages.chain(own) {
                 files.extend(self.places(&name).filter(|file| file.is_file()));
             }
         }

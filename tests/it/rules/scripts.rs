@@ -22,6 +22,7 @@ fn workspace() -> (TempDir, Rules) {
         "Makefile",
         "sub/x.py",
         "sub/Makefile",
+        "sub/pkg/__init__.py",
         "sub/pkg/tool.py",
     ] {
         std::fs::write(folder.path().join(file), "1\n").unwrap();
@@ -63,7 +64,7 @@ fn a_question_is_bound_to_the_scripts_that_a_command_runs() {
         ("env A=b ./x.sh", &["x.sh"]),
         ("timeout 5 python3 x.py", &["x.py"]),
         ("cd sub && python3 x.py", &["sub/x.py"]),
-        ("cd sub && python3 -m pkg.tool", &["sub/pkg/tool.py"]),
+        ("cd sub && python3 -m pkg.tool", &["sub/pkg/__init__.py", "sub/pkg/tool.py"]),
         ("bash -c 'python3 x.py'", &["x.py"]),
         ("frobnicate x.sh data.csv", &["x.sh"]),
     ] {
@@ -81,7 +82,7 @@ fn is_definition(file: &str) -> bool {
 #[test]
 fn a_question_is_bound_to_the_definition_of_the_build_that_a_command_runs() {
     let (_folder, rules) = workspace();
-    for command in ["npm run deploy", "make x", "frobnicate"] {
+    for command in ["npm run frobnicate", "make x", "frobnicate"] {
         assert_eq!(bound(&rules, command), ["Makefile", "package.json"], "{command}");
     }
     for command in ["make -C sub x", "cd sub && make x", "make --directory=sub x"] {
@@ -162,6 +163,20 @@ fn a_question_is_bound_to_the_files_of_a_folder_that_a_command_sends() {
         let _ = std::fs::remove_file(&file);
         assert!(!bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
         std::fs::write(&file, "1\n").unwrap();
+        assert!(bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
+    }
+    for command in [
+        "npm publish",
+        "cargo publish",
+        "yarn npm publish",
+        "npx wrangler deploy",
+        "npm run deploy",
+        "mvn -B deploy",
+        "terraform apply",
+        "cd sub && terraform apply",
+        "ansible-playbook site.yml",
+        "kubectl apply -k sub",
+    ] {
         assert!(bound(&rules, command).contains(&"out/deep/.hidden".to_owned()), "{command}");
     }
     // These only delete it, or build what is there.

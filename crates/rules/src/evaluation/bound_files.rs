@@ -6,7 +6,7 @@
 //! | command | bound to |
 //! |---|---|
 //! | `python3 x.py data.csv`, `./x.sh`, `sh < x.sh`, `cat x.sh \| bash` | the scripts that it names, and no data |
-//! | `python3 -m pkg.tool` | `pkg/tool.py` or `pkg/tool/__main__.py` |
+//! | `python3 -m pkg.tool` | `pkg/__init__.py`, and `pkg/tool.py` or `pkg/tool/__main__.py` |
 //! | `npm run deploy`, `make x`, `make -C sub x` | the definitions of builds, such as `package.json` and `Makefile`, in the folders that it works in and names, and in those above them in the workspace |
 //! | `docker compose up`, `terraform apply`, `serverless deploy` | what the program reads there, too: `compose.yml`, `main.tf`, `serverless.yml` |
 //! | `cargo test && git push` | the same, for the first command |
@@ -15,6 +15,7 @@
 //! | `cat x.json \| curl -d @- URL`, `x=$(<x.sh); sh -c "$x"`, `while read l; do $l; done < x.sh` | each file that the whole text mentions, as the command gets what another piece of the text has read |
 //! | `find . -name x.sh -exec sh {} +`, `ls tools \| xargs sh` | each file below the folders of the text that has such a name, or each, if the text has no name |
 //! | `scp -r out host:`, `kubectl apply -f k8s`, `tar c out \| ssh host tar x` | each file below the folder |
+//! | `npm publish`, `npx wrangler deploy`, `terraform apply` | each file of the workspace |
 //! | `git push`, `git commit`, `gh pr create` | the settings of the repository, and its hooks |
 //! | `rm x.py`, `cat x.py` | nothing: it only changes the file, or is harmless whatever the file holds |
 //!

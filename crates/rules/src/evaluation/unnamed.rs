@@ -58,12 +58,41 @@ const APPLIERS: &[&str] = &[
     "podman",
 ];
 
+/// Programs that apply or send the folder that they work in, with what lies below it: modules, roles, pages.
+const APPLIERS_OF_FOLDERS: &[&str] = &[
+    "ansible",
+    "ansible-playbook",
+    "ansible-pull",
+    "cdktf",
+    "netlify",
+    "now",
+    "pulumi",
+    "surge",
+    "terraform",
+    "terragrunt",
+    "tofu",
+    "vercel",
+];
+
+/// Words by which a program publishes the folder that it works in, with what lies below it: `npm publish`, `npx wrangler deploy`.
+const PUBLISHING: &[&str] = &["deploy", "publish", "release", "ship", "upload"];
+
 /// Programs that talk to the remote of the repository which they find themselves in, by its settings.
 const OF_GIT: &[&str] = &["git", "gh", "glab", "hub", "jj", "tea"];
 
 /// Returns `true` if a command sends the files that it is given.
 pub(super) fn is_sender(part: &Part) -> bool {
     SENDERS.contains(&part.program_name())
+}
+
+/// Returns `true` if a command publishes or applies the folder that it works in: `npm publish`, `terraform apply`. What git and its
+/// like send is in the history, and a folder of `kustomize` may name others: `kubectl apply -k base` reads `../other`, too.
+fn takes_all(part: &Part) -> bool {
+    let name = part.program_name();
+    let words = || words(part).into_iter().skip(1);
+    APPLIERS_OF_FOLDERS.contains(&name)
+        || !OF_GIT.contains(&name) && words().any(|word| PUBLISHING.contains(&word))
+        || APPLIERS.contains(&name) && words().any(|word| ["-k", "--kustomize"].contains(&word))
 }
 
 /// The value that may stand behind the letter of its option: `x.sql` in `-fx.sql`.
@@ -133,7 +162,8 @@ pub(super) fn definitions(
 }
 
 /// Adds the files below the folders that a command sends or applies, or that another one of the text hands it: `scp -r out
-/// host:`, `tar c out | ssh host tar x`. `None` for too many files.
+/// host:`, `tar c out | ssh host tar x`; and those of the workspace, if it takes the folder that it works in. `None` for too many
+/// files.
 pub(super) fn sent_folders(
     view: &CommandView,
     part: &Part,
@@ -141,7 +171,8 @@ pub(super) fn sent_folders(
     files: &mut BTreeSet<PathBuf>,
 ) -> Option<()> {
     let (applies, sends) = (APPLIERS.contains(&part.program_name()), is_sender(part));
-    if !applies && !sends {
+    let takes_all = takes_all(part);
+    if !applies && !sends && !takes_all {
         return Some(());
     }
     // `scp -r $(echo out) host:` may send any folder, and `-H "Authorization: $TOKEN"` names none.
@@ -155,7 +186,10 @@ pub(super) fn sent_folders(
     let moves = |it: &Effect| matches!(it, Effect::ChangesDirectory(_));
     let parts = parts.iter().filter(|part| !part.effects().iter().any(moves));
     let mut folders: BTreeSet<PathBuf> = parts.flat_map(|part| folders(part, examined)).collect();
-    if applies {
+    if takes_all {
+        folders.extend(part.directories().iter().cloned());
+        folders.insert(examined.places().root().to_owned());
+    } else if applies {
         folders.retain(|folder| !part.directories().contains(folder));
     }
     let reach =
