@@ -90,6 +90,28 @@ pub fn escape_name(text: &str) -> String {
     escaped(text, Style::NAME)
 }
 
+/// The lines of a message whose parts were escaped already: an invisible character that is left in it is written as
+/// `\u{..}`, and everything else stays as it is, backslashes as well.
+///
+/// For the place where a message leaves, after [`escape`] has shown each text in it for what it is.
+///
+/// ```
+/// use countersign::show::escape_hidden;
+/// assert_eq!(escape_hidden("in `a\u{1b}[2Jb`:\n\\u{200b}"), "in `a\\u{1b}[2Jb`:\n\\u{200b}");
+/// ```
+#[must_use]
+pub fn escape_hidden(message: &str) -> String {
+    let mut shown = String::with_capacity(message.len());
+    for c in message.chars() {
+        match c {
+            '\n' => shown.push(c),
+            c if chars::is_hidden(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// The arguments as JSON to edit: the canonical text, with every invisible character written as a JSON escape. Reading
 /// it gives the same arguments. Nothing is masked.
 ///

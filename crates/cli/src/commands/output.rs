@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use countersign::error::with_causes;
 use countersign::ledger::LedgerError;
+use countersign::show;
 use countersign_cli::config::ConfigError;
 use countersign_mcp::McpError;
 use countersign_stores::StoreUrlError;
@@ -172,6 +173,6 @@ fn one_line(value: &Value) -> String {
 /// Prints one line to stderr, and gives the exit status.
 pub(crate) fn failed(problem: &str, status: u8) -> ExitCode {
     let words: Vec<_> = problem.split_whitespace().collect();
-    let _ = writeln!(std::io::stderr(), "error: {}", words.join(" "));
+    let _ = writeln!(std::io::stderr(), "error: {}", show::escape_hidden(&words.join(" ")));
     status.into()
 }

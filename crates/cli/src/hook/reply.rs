@@ -3,6 +3,7 @@
 //! The forms are those of each client ([`AnswerForm`](super::clients::spec::AnswerForm)). The exit status is 0, or 2 for a
 //! denial, with the reason on stderr as well.
 
+use countersign::show;
 use serde_json::{Map, Value};
 
 use super::clients::Client;
@@ -27,7 +28,8 @@ impl HookReply {
     /// The denial that a client obeys, for this reason, which the model is told. `event` is the event that is denied, if
     /// it is known.
     ///
-    /// An empty reason becomes a fixed text, as Codex takes a denial without a reason for an allow.
+    /// An empty reason becomes a fixed text, as Codex takes a denial without a reason for an allow. What a reader cannot see is
+    /// escaped: a reason may name a folder, and the name of a folder may clear a screen.
     ///
     /// ```
     /// use countersign_cli::hook::{Client, HookReply};
@@ -36,16 +38,18 @@ impl HookReply {
     ///     let denial = HookReply::denial(client, None, "  ");
     ///     assert!(denial.is_denial());
     ///     assert_eq!(denial.stderr(), "denied by countersign\n");
+    ///     let denial = HookReply::denial(client, None, "in `a\u{1b}[2J`");
+    ///     assert_eq!(denial.stderr(), "in `a\\u{1b}[2J`\n");
     /// }
     /// ```
     #[must_use]
     pub fn denial(client: Client, event: Option<&str>, reason: &str) -> Self {
         let reason = match reason.trim() {
-            "" => "denied by countersign",
-            reason => reason,
+            "" => "denied by countersign".to_owned(),
+            reason => show::escape_hidden(reason),
         };
         let is_request = event.is_some_and(|event| event.eq_ignore_ascii_case("PermissionRequest"));
-        let answer = (client.spec().answers.deny)(reason, is_request);
+        let answer = (client.spec().answers.deny)(&reason, is_request);
         Self { stdout: answer.to_string().into_bytes(), stderr: format!("{reason}\n"), status: 2 }
     }
 
@@ -66,7 +70,7 @@ impl HookReply {
         let Some(ask) = client.spec().answers.ask else {
             return Self::denial(client, None, reason);
         };
-        let answer = ask(reason);
+        let answer = ask(&show::escape_hidden(reason));
         Self { stdout: answer.to_string().into_bytes(), stderr: String::new(), status: 0 }
     }
 
@@ -86,6 +90,7 @@ impl HookReply {
     /// ```
     #[must_use]
     pub fn remark(line: &str) -> Self {
+        let line = show::escape_hidden(line);
         Self { stderr: format!("countersign: {line}\n"), ..Self::nothing() }
     }
 
