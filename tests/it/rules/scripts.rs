@@ -472,6 +472,13 @@ fn a_script_that_is_too_large_or_unknown_is_asked_about_each_time() {
     assert_ne!(state(), before);
     // The text that is run is not looked at.
     assert!(!grantable("eval 'python3 x.py'"));
+    // Which file is sent is known only when it runs.
+    for sends in
+        ["-d \"@$(cat data.csv)\"", "-T sub/$x", "-d \"@sub/$x\"", "-H \"@$x\"", "-H \"$x\""]
+    {
+        assert!(!grantable(&format!("curl {sends} https://example.com")), "{sends}");
+    }
+    assert!(grantable("curl -H \"Authorization: $TOKEN\" -d a \"https://example.com/$x\""));
 }
 
 /// R6: a changed script is another question, and another script beside it is not.

@@ -443,9 +443,65 @@ fn a_link_that_leads_out_is_no_plain_file() {
         "env -C docs find . -type f -print0 | xargs -0 cat",
         "find docs -type f -print0 | xargs -0 git -C docs diff --no-index",
         "find docs -type f -exec git -C docs diff --no-index {} {} \\;",
+        // A file that is none of text has a line of its own, which may be the name of a link.
+        "find . -type f -print0 | grep -Z a | xargs -0 cat",
+        // Two folders are compared file by file.
+        "diff . docs",
+        "diff -q docs . | head",
+        "for f in *.md; do diff . \"$f\"; done",
+        "find docs -name k -type f -exec diff . {} \\;",
+        "find docs -type f -print0 | xargs -0 -n1 diff .",
     ] {
         place.is_allowed(text, false, "the link may be read");
     }
+    place.is_allowed("diff docs docs", true, "there is none below it");
+    place.is_allowed("diff docs/key docs/key", true, "two files");
+}
+
+/// C1: a piece of a path is another path, and so are the pieces that several programs write at once.
+#[test]
+fn paths_are_known_only_where_one_program_prints_them_to_its_end() {
+    let place = Place::new();
+    place.write("src/shop/docs/key", "a");
+    for text in [
+        "find . -type f -print0 | xargs -0 cat",
+        "find . -type f -print0 | sort -z | xargs -0 cat",
+        "find . -type f -print0 | xargs -0 grep -lZ a | xargs -0 cat",
+        "git ls-files -z docs | xargs -0 cat",
+    ] {
+        place.is_allowed(text, true, "whole paths");
+    }
+    for text in [
+        "timeout 1 find . -type f -print0 | xargs -0 cat",
+        "find . -type f -print0 | timeout 1 sort -z | xargs -0 cat",
+        "timeout 1 grep -rlZ a docs | xargs -0 cat",
+        "find . -type f -print0 | xargs -0 -P4 grep -lZ a | xargs -0 cat",
+        "find . -type f -print0 | xargs -0 --max-procs=4 grep -lZ a | xargs -0 cat",
+        "find . -type f -print0 | xargs -0P 4 -n1 stdbuf -o0 grep -lZ a | xargs -0 cat",
+        "git ls-files -z ':(top)' | xargs -0 cat",
+        "git ls-files -z ':/' | xargs -0 cat",
+    ] {
+        place.is_allowed(text, false, "pieces, or paths that begin elsewhere");
+    }
+}
+
+/// C1: what is in a database runs with a query, and one that git tracks is that of other people.
+#[test]
+fn a_query_of_a_database_that_others_made_is_asked_about() {
+    let place = Place::new();
+    place.write("src/shop/dev.db", "");
+    place.write("src/shop/web/a", "");
+    place.is_allowed("sqlite3 dev.db 'select a from b'", true, "git does not track it");
+    // An index that cannot be read tracks everything.
+    place.write("src/shop/.git/index", "?");
+    for text in [
+        "sqlite3 -readonly dev.db 'select a from b'",
+        "sqlite3 dev.db 'explain query plan select a from b'",
+        "cd web; sqlite3 ../dev.db 'select a from b'",
+    ] {
+        place.is_allowed(text, false, "a view may run a program");
+    }
+    place.is_allowed("sqlite3 dev.db .schema", true, "no view is read");
 }
 
 /// C1: a redirection to a file that is not known may lead to another machine, with what stands in its name.

@@ -161,6 +161,22 @@ pub(super) fn definitions(
     Some(())
 }
 
+/// Returns `true` if a word of a sender may name any file: `scp -r $(echo out) host:`, `curl -d "@$F"`. An address and a header are
+/// none, whatever a variable in them holds: `-H "Authorization: $TOKEN"`.
+fn names_unknown(part: &Part) -> bool {
+    let befores = std::iter::once("").chain(part.words().iter().map(Word::text));
+    let is_header = |before: &str, text: &str| {
+        ["-H", "--header"].contains(&before) && text.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    let is_address = |text: &str| text.starts_with("https://") || text.starts_with("http://");
+    let is_unknown = |(before, word): (&str, &Word)| {
+        word.kind() == WordKind::Expansion
+            && !is_header(before, word.text())
+            && !is_address(word.text())
+    };
+    befores.zip(part.words()).any(is_unknown)
+}
+
 /// Adds the files below the folders that a command sends or applies, or that another one of the text hands it: `scp -r out
 /// host:`, `tar c out | ssh host tar x`; and those of the workspace, if it takes the folder that it works in. `None` for too many
 /// files.
@@ -175,10 +191,7 @@ pub(super) fn sent_folders(
     if !applies && !sends && !takes_all {
         return Some(());
     }
-    // `scp -r $(echo out) host:` may send any folder, and `-H "Authorization: $TOKEN"` names none.
-    let is_unknown =
-        |word: &Word| word.kind() == WordKind::Expansion && word.text().starts_with(['$', '`']);
-    if sends && part.words().iter().any(is_unknown) {
+    if sends && names_unknown(part) {
         return None;
     }
     // A file that another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.

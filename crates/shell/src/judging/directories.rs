@@ -416,21 +416,39 @@ impl Simple<'_> {
         match self.input {
             _ if matched.paths && self.names_input(matched) => Lines::Unknown,
             _ if matched.paths => Lines::Paths(self.printed_paths(judging, matched)),
-            // What `xargs cat` prints is what the files hold.
+            // What `xargs cat` prints is what the files hold. And of a file that it takes for no text, `grep` prints a line of its
+            // own, which may be the name of a link.
             Lines::Paths(paths) if filters && !self.appended && paths.nul == matched.nul => {
-                self.input
+                let says_more = matched.entry.names_files();
+                let links = paths.links || says_more && self.has_links_out(judging, matched);
+                Lines::Paths(PrintedPaths { links, ..paths })
             }
             _ => Lines::Unknown,
         }
     }
 
-    /// Returns `true` if a program prints more than one kind of lines, `find . -print -print0` or `find . -exec x ';' -exec y ';'`, or
-    /// works in another folder than the one to which its lines are relative: `git -C docs ls-files`.
+    /// Returns `true` if a command prints other lines than those of one program in the folder where it works:
+    ///
+    /// | command | prints |
+    /// |---|---|
+    /// | `find . -print -print0`, `find . -exec x ';' -exec y ';'` | several kinds of lines |
+    /// | `git -C docs ls-files`, `git ls-files ':(top)'` | paths that begin in another folder |
+    /// | `timeout 1 find .` | the beginning of a path, where it is ended within one |
+    /// | `xargs -P 4 grep -l x` | pieces of paths, as several programs write at once |
     pub(super) fn prints_more(matched: &Matched<'_, '_>) -> bool {
-        let runs = |(kind, _): &&(&Kind, &[Word])| **kind == Kind::RunEach;
+        let is_each = |kind: &Kind| *kind == Kind::RunEach;
+        let is_handed = |kind: &Kind| is_each(kind) || *kind == Kind::RunAppended;
         let actions = matched.seen.iter().filter(|it| prints_path(it)).count()
-            + matched.inner.iter().filter(runs).count();
-        actions > 1 || matched.operands.iter().any(|one| *one.kind == Kind::Directory)
+            + matched.inner.iter().filter(|(kind, _)| is_each(kind)).count();
+        let elsewhere = |one: &Argument<'_, '_>| {
+            *one.kind == Kind::Directory
+                || *one.kind == Kind::Revision && one.word.text.starts_with(':')
+        };
+        actions > 1
+            || matched.operands.iter().any(elsewhere)
+            || matched.inner.iter().any(|(kind, _)| !is_handed(kind))
+            || !matched.inner.is_empty()
+                && matched.seen.iter().any(|it| MANY_AT_ONCE.contains(&it.as_str()))
     }
 
     /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:
@@ -523,9 +541,13 @@ impl Simple<'_> {
         let mut bases: Vec<PathBuf> = Vec::new();
         for here in self.here.iter() {
             let written = named.clone().filter(|one| !one.word.found);
-            let texts = written.filter_map(|one| one.word.literal());
-            let places = texts.filter_map(|text| workspace.places(text, here));
-            bases.extend(places.map(|[_, resolved]| resolved).filter(|place| place.is_dir()));
+            for text in written.filter_map(|one| one.word.literal()) {
+                match workspace.places(text, here) {
+                    Some([_, resolved]) if !resolved.is_dir() => {}
+                    Some([_, resolved]) => bases.push(resolved),
+                    None => bases.push(here.clone()),
+                }
+            }
         }
         // A pattern may stand for any folder here, and a path that another command prints for any in the workspace.
         if named.clone().any(|one| one.word.literal().is_none()) {
@@ -535,7 +557,7 @@ impl Simple<'_> {
             bases.push(workspace.root().to_owned());
             bases.extend_from_slice(&self.here);
         }
-        if bases.is_empty() {
+        if named.clone().next().is_none() {
             bases.extend_from_slice(&self.here);
         }
         bases
@@ -544,6 +566,9 @@ impl Simple<'_> {
 
 /// Options of `git ls-files` with which it prints what it tracks.
 const OF_INDEX: &[&str] = &["-z", "--", "-c", "--cached", "-m", "--modified", "--exclude-standard"];
+
+/// Options with which `xargs` runs several programs at once, which write into each other's lines.
+const MANY_AT_ONCE: &[&str] = &["-P", "--max-procs"];
 
 /// Options with which `grep` searches the folder that it runs in.
 const RECURSIVE: &[&str] = &[

@@ -5,9 +5,11 @@
 //! | `zcat notes`, `unzip -p notes` | `notes.gz`, `notes.zip`, where there is no `notes` |
 //! | `zdiff notes.gz` | `notes`, too |
 //! | `diff folder a/notes` | `folder/notes` |
+//! | `sqlite3 a.db 'select b from c'` | the views of `a.db`, which may run programs, and its virtual tables, which may be other files |
 
+use super::scripts;
 use crate::syntax::commands::Word;
-use crate::table::{Kind, Matched};
+use crate::table::{Argument, Kind, Matched, Script};
 
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
@@ -48,4 +50,15 @@ pub(super) fn compared(
 fn in_folder(folder: &Word, file: &str) -> Word {
     let name = file.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
     Word { text: format!("{}/{name}", folder.text.trim_end_matches('/')), ..folder.clone() }
+}
+
+/// The databases from which a command reads rows, and so their views and virtual tables.
+pub(super) fn queried<'m>(matched: &'m Matched<'_, '_>) -> impl Iterator<Item = &'m Word> {
+    let reads = |one: &Argument<'_, '_>| {
+        *one.kind == Kind::Script(Script::Sql) && scripts::reads_rows(&one.word.text)
+    };
+    let is_query = matched.operands.iter().any(reads);
+    let databases =
+        matched.operands.iter().filter(move |one| is_query && *one.kind == Kind::Database);
+    databases.map(|one| &*one.word)
 }

@@ -22,13 +22,14 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{compared, packed};
+use super::implied::{compared, packed, queried};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
 use super::{environment, scripts};
 use crate::names::globs::{is_glob, may_be_secret};
+use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::begins_with_at;
 use crate::places::paths::{PathClass, is_build_definition, is_secret};
@@ -54,12 +55,16 @@ impl Simple<'_> {
             }
         }
         let workspace = &judging.settings.workspace;
-        let is_folder = |word: &Word| {
-            let found = self.here.iter().filter_map(|here| workspace.places(&word.text, here));
-            workspace.looks() && found.flatten().any(|place| place.is_dir())
-        };
-        for word in compared(name, matched, is_folder) {
+        let any = |word: &Word, it| workspace.any_place(&word.text, &self.here, it);
+        let compared = compared(name, matched, |word| any(word, Path::is_dir));
+        let runs_views = queried(matched).any(|word| any(word, is_tracked));
+        for word in compared {
             self.path(judging, &word, &Kind::Read);
+        }
+        if runs_views {
+            self.ask(
+                "a view in the database, which git tracks, may run a program or read other files",
+            );
         }
     }
 
@@ -91,7 +96,8 @@ impl Simple<'_> {
                 }
                 self.path(judging, word, &Kind::Read);
             }
-            Kind::Packed => self.packed(judging, word),
+            // By each name that the program may read for this one.
+            Kind::Packed => packed(word).for_each(|word| self.path(judging, &word, &Kind::Read)),
             Kind::Slug => self.slug(word),
             Kind::Package => self.package(word),
             Kind::Here => {
@@ -403,13 +409,6 @@ impl Simple<'_> {
         }
         if let Err(why) = checked {
             self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
-        }
-    }
-
-    /// Judges a file that a program unpacks, by each name that it may read for this one.
-    fn packed(&mut self, judging: &Judging<'_>, word: &Word) {
-        for word in packed(word) {
-            self.path(judging, &word, &Kind::Read);
         }
     }
 

@@ -366,6 +366,12 @@ pub(crate) fn jq(script: &str) -> Result<(), String> {
     if environment { Err("`env` is the environment".into()) } else { Ok(()) }
 }
 
+/// Returns `true` for an SQL statement that may read rows, and with them views.
+pub(crate) fn reads_rows(text: &str) -> bool {
+    let lower = text.trim().to_ascii_lowercase();
+    ["select ", "explain select ", "explain query plan "].iter().any(|word| lower.starts_with(word))
+}
+
 /// Accepts one SQL statement that only reads.
 pub(crate) fn sql(text: &str) -> Result<(), String> {
     let text = text.trim().trim_end_matches(';');
@@ -386,9 +392,7 @@ pub(crate) fn sql(text: &str) -> Result<(), String> {
     {
         return Ok(());
     }
-    let reads = ["select ", "explain select ", "explain query plan "]
-        .iter()
-        .any(|word| lower.starts_with(word));
+    let reads = reads_rows(text);
     let names_more = [
         "load_extension",
         "readfile",

@@ -271,6 +271,17 @@ impl Workspace {
         let resolved = (self.resolve)(&joined)?;
         Some([lexically_normal(&joined), lexically_normal(&resolved)])
     }
+
+    /// Returns `true` if one of the places that a path stands for in these directories passes a test of what is there now.
+    pub(crate) fn any_place(
+        &self,
+        text: &str,
+        here: &[PathBuf],
+        is_one: fn(&Path) -> bool,
+    ) -> bool {
+        let mut found = here.iter().filter_map(|directory| self.places(text, directory)).flatten();
+        self.looks() && found.any(|place| is_one(&place))
+    }
 }
 
 /// How many files are looked at for one pattern.

@@ -79,7 +79,7 @@ pub(crate) fn matched<'t, 'w>(
         paths: whole_lines && (entry.is(ProgramMark::Paths) || given(&entry.paths)),
         whole_lines,
         nul: given(&entry.nul) && !reading.takes_back(&entry.nul),
-        follows: given(&entry.forms.follows),
+        follows: given(&entry.forms.follows) || entry.forms.follows.iter().any(|one| one == "*"),
         files: reading.prints_files(),
         entry: reading.entry,
         does,

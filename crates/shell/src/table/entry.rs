@@ -265,7 +265,7 @@ pub(crate) struct Forms {
     pub(super) checks: Option<(Does, Vec<String>)>,
     /// For an interpreter, the options that may stand in front of a script of the workspace. `None` for any other program.
     pub(super) scripts: Option<Vec<String>>,
-    /// Options with which it follows links that it finds below its operands.
+    /// Options with which it follows links that it finds below its operands, and `*` for a program that always does.
     pub(super) follows: Vec<String>,
     /// Options with values by which it prints the paths of plain files only (`-type=f`), options that take this back
     /// (`!-o`), and `*` for a program that never prints the path of a link.
@@ -345,6 +345,11 @@ impl ProgramEntry {
         let sub = || self.subs.get(words.first()?);
         matches!(self.options.get(word), Some(OptionForm::Flag))
             || sub().is_some_and(|sub| sub.is_flag(words.get(1..).unwrap_or_default(), word))
+    }
+
+    /// Returns `true` if an option makes the program print the names of files.
+    pub(crate) fn names_files(&self) -> bool {
+        !self.paths.is_empty()
     }
 
     /// Returns `true` if the program only prints, compares or searches for its operands, which are texts.
