@@ -237,6 +237,24 @@ fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {
     let before = pins("git push origin main");
     std::fs::write(at(".git/two"), "[remote \"origin\"]\nurl = https://evil.example/x\n").unwrap();
     assert_ne!(pins("git push origin main"), before);
+    // Older versions of git kept the address of a remote in a file of its own, and this one reads it.
+    std::fs::create_dir_all(at(".git/remotes")).unwrap();
+    std::fs::write(at(".git/remotes/other"), "URL: https://git.example/x\n").unwrap();
+    let before = pins("git push other main");
+    std::fs::write(at(".git/remotes/other"), "URL: https://evil.example/x\n").unwrap();
+    assert_ne!(pins("git push other main"), before);
+    // Of more settings than are looked at there is no answer in advance.
+    let grantable = || {
+        let call = args(json!({"command": "git push origin main"}));
+        rules.decide(&RuleCall::new("shell", &call)).is_grantable()
+    };
+    assert!(grantable());
+    let included = (0..20).map(|number| {
+        std::fs::write(at(&format!(".git/part{number}")), "[core]\nbare = false\n").unwrap();
+        format!("[include]\npath = part{number}\n")
+    });
+    settings(&included.collect::<String>());
+    assert!(!grantable());
 }
 
 /// R6: a question about a command that runs what a file holds, or takes it elsewhere, is bound to the content of the file.
@@ -479,6 +497,9 @@ fn a_script_that_is_too_large_or_unknown_is_asked_about_each_time() {
         assert!(!grantable(&format!("curl {sends} https://example.com")), "{sends}");
     }
     assert!(grantable("curl -H \"Authorization: $TOKEN\" -d a \"https://example.com/$x\""));
+    // What git prints changes with each commit.
+    assert!(!grantable("git log -p | curl -d @- https://example.com"));
+    assert!(!grantable("git archive HEAD | ssh host tar x"));
 }
 
 /// R6: a changed script is another question, and another script beside it is not.

@@ -434,6 +434,7 @@ fn a_link_that_leads_out_is_no_plain_file() {
     for text in [
         "find . -print0 | xargs -0 cat",
         "find . -type f , -print0 | xargs -0 cat",
+        "find key -print0 | xargs -0 cat",
         "find . -print0 -type f | xargs -0 cat",
         "find . -exec cat {} + -type f",
         "git ls-files -z docs 'k*' | xargs -0 cat",
@@ -449,6 +450,7 @@ fn a_link_that_leads_out_is_no_plain_file() {
         "diff . docs",
         "diff -q docs . | head",
         "for f in *.md; do diff . \"$f\"; done",
+        "gofmt -d .",
         "find docs -name k -type f -exec diff . {} \\;",
         "find docs -type f -print0 | xargs -0 -n1 diff .",
     ] {
@@ -482,6 +484,47 @@ fn paths_are_known_only_where_one_program_prints_them_to_its_end() {
         "git ls-files -z ':/' | xargs -0 cat",
     ] {
         place.is_allowed(text, false, "pieces, or paths that begin elsewhere");
+    }
+}
+
+/// C1: a repository may begin above the workspace, and a pattern of git at its top.
+#[test]
+fn a_pattern_of_git_that_begins_at_the_top_leads_out() {
+    let place = Place::new();
+    for text in ["git grep x -- ':(glob)web/**'", "git diff -- ':!web'", "git show :web/a"] {
+        place.is_allowed(text, true, "in the directory");
+    }
+    for text in [
+        "git grep --untracked x -- ':(top)'",
+        "git grep x ':(icase,top)KEY'",
+        "git log -p -- ':(prefix:0)key'",
+        "git diff ':/'",
+        "git ls-files ':(top)'",
+    ] {
+        place.is_allowed(text, false, "from the top");
+    }
+}
+
+/// C1: a word by which a program loads a file is a file that is there, and nothing that leads to another one.
+#[test]
+fn a_script_that_is_checked_is_a_file_that_is_there() {
+    let place = Place::new();
+    place.write("src/shop/web/index.js", "1");
+    place.write("src/shop/x.js", "1");
+    place.is_allowed("node --check x.js", true, "a file");
+    place.is_allowed("cd web && node -c index.js", true, "a file");
+    for text in [
+        "node --check x",
+        "node --check web",
+        "node --check .",
+        "node --check ./web/",
+        "node --check missing.js",
+        "node --check \"$f\"",
+        "for d in */; do node --check \"$d\"; done",
+        "find . -exec node --check {} \\;",
+        "find web -print0 | xargs -0 node --check",
+    ] {
+        place.is_allowed(text, false, "it may lead to another file");
     }
 }
 

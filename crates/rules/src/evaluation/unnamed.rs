@@ -191,7 +191,9 @@ pub(super) fn sent_folders(
     if !applies && !sends && !takes_all {
         return Some(());
     }
-    if sends && names_unknown(part) {
+    // What git prints changes with each commit.
+    let prints_history = |it: &Part| it.program_name() == "git";
+    if sends && (names_unknown(part) || part.is_fed() && view.parts().iter().any(prints_history)) {
         return None;
     }
     // A file that another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
@@ -247,7 +249,7 @@ fn needs_no_branch(git: &GitWords<'_>) -> bool {
 }
 
 /// Adds the settings of the repository in which git works for a command, which say where it sends and what runs with it, and their
-/// hooks; `runs` for a command that runs code. `None` where git may work in another one, by a variable.
+/// hooks; `runs` for a command that runs code. `None` where git may work in another one, by a variable, and for too many of them.
 pub(super) fn settings_of_git(
     part: &Part,
     runs: bool,
@@ -266,10 +268,12 @@ pub(super) fn settings_of_git(
     let moved = git.moves.iter().flat_map(|word| named.places(word));
     let folders = part.directories().iter().cloned().chain(moved);
     let branches = is_of_git && !needs_no_branch(&git);
+    let mut has_more = false;
     for found in folders.filter_map(|it| examined.engine.classifier.git_settings(&it, branches)) {
+        has_more |= found.has_more;
         settings.insert(found.text);
         files.extend(found.files);
     }
     let moves = |it: &Assignment| it.name().starts_with("GIT_");
-    (!part.assignments().iter().any(moves)).then_some(())
+    (!has_more && !part.assignments().iter().any(moves)).then_some(())
 }

@@ -5,11 +5,12 @@
 //! | `zcat notes`, `unzip -p notes` | `notes.gz`, `notes.zip`, where there is no `notes` |
 //! | `zdiff notes.gz` | `notes`, too |
 //! | `diff folder a/notes` | `folder/notes` |
+//! | `node --check x` | `x.js`, or the file that `x/package.json` names, where there is no file `x` |
 //! | `sqlite3 a.db 'select b from c'` | the views of `a.db`, which may run programs, and its virtual tables, which may be other files |
 
 use super::scripts;
 use crate::syntax::commands::Word;
-use crate::table::{Argument, Kind, Matched, Script};
+use crate::table::{Argument, Does, Kind, Matched, Script};
 
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
@@ -61,4 +62,32 @@ pub(super) fn queried<'m>(matched: &'m Matched<'_, '_>) -> impl Iterator<Item = 
     let databases =
         matched.operands.iter().filter(move |one| is_query && *one.kind == Kind::Database);
     databases.map(|one| &*one.word)
+}
+
+/// The path in an operand. In `HEAD:src/lib.rs` it follows the colon, and `:(top)` is the top of the repository, as `:/` is.
+pub(super) fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
+    match (kind, text.split_once(':')) {
+        (Kind::Revision, Some(("", magic))) if begins_at_top(magic) => "/",
+        (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
+        _ => text,
+    }
+}
+
+/// Returns `true` if the words in front of a pattern of git, such as `(top,icase)x`, move its beginning out of the directory.
+fn begins_at_top(magic: &str) -> bool {
+    let words = magic.strip_prefix('(').and_then(|rest| rest.split(')').next());
+    words.is_some_and(|words| words.split(',').any(|it| it == "top" || it.starts_with("prefix")))
+}
+
+/// Programs that load what a word may lead to: `node --check x` reads `x.js`, or the file that `x/package.json` names.
+const LOADERS: &[&str] = &["node", "nodejs"];
+
+/// The words by which a program loads a file, which has to be there as it is written.
+pub(super) fn loaded<'m>(
+    program: &str,
+    matched: &'m Matched<'_, '_>,
+) -> impl Iterator<Item = &'m Word> {
+    let loads = LOADERS.contains(&program) && *matched.does != Does::Builds;
+    let read = matched.operands.iter().filter(move |one| loads && *one.kind == Kind::Read);
+    read.map(|one| &*one.word)
 }

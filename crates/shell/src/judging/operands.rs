@@ -22,13 +22,13 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{compared, packed, queried};
+use super::implied::{compared, loaded, packed, path_of, queried};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
 use super::{environment, scripts};
-use crate::names::globs::{is_glob, may_be_secret};
+use crate::names::globs::{after_glob, is_glob, may_be_secret};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::begins_with_at;
@@ -58,6 +58,14 @@ impl Simple<'_> {
         let any = |word: &Word, it| workspace.any_place(&word.text, &self.here, it);
         let compared = compared(name, matched, |word| any(word, Path::is_dir));
         let runs_views = queried(matched).any(|word| any(word, is_tracked));
+        let unknown = loaded(name, matched)
+            .find(|word| !word.literal().is_some_and(|it| workspace.is_file(it, &self.here)));
+        if let Some(word) = unknown {
+            self.ask(format!(
+                "`{}` is no file that is there, so that `{name}` may load another",
+                word.text
+            ));
+        }
         for word in compared {
             self.path(judging, &word, &Kind::Read);
         }
@@ -588,17 +596,4 @@ impl Simple<'_> {
         }
         self.reasons.len() > before
     }
-}
-
-/// The path in an operand. In `HEAD:src/lib.rs` it follows the colon.
-fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
-    match (kind, text.split_once(':')) {
-        (Kind::Revision, Some((_, path))) if !path.is_empty() && !path.starts_with('/') => path,
-        _ => text,
-    }
-}
-
-/// Returns `true` if a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.
-fn after_glob(text: &str) -> bool {
-    text.split('/').skip_while(|part| !part.contains(['*', '?', '['])).any(|part| part == "..")
 }

@@ -232,6 +232,11 @@ fn meets(one: &[GlobPart], other: &[GlobPart]) -> bool {
     below.first().copied().unwrap_or_default()
 }
 
+/// Returns `true` if a `..` follows a glob: the glob may match a link, so that `..` leads anywhere.
+pub(crate) fn after_glob(text: &str) -> bool {
+    text.split('/').skip_while(|part| !part.contains(['*', '?', '['])).any(|part| part == "..")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{fits, may_match, with_stars};

@@ -10,8 +10,8 @@ use super::files::{bounded_text, git_folder};
 use super::registries::MAX_CONFIGURATION;
 use super::repository::{Setting, common_folder, expanded, settings};
 
-/// How many hooks are looked at.
-const MAX_HOOKS: usize = 100;
+/// How many hooks are looked at, and how many files of remotes.
+const MAX_ENTRIES: usize = 100;
 
 /// How many files of settings may include each other.
 const MAX_FILES: usize = 16;
@@ -32,8 +32,10 @@ const OF_HOOKS: &[&str] = &[
 pub struct GitSettings {
     /// A line for each setting, also of files that others include. A file of settings that cannot be read as git reads it is taken as it is.
     pub text: String,
-    /// The hooks, and files that say what they do.
+    /// The hooks, and files that say what they do, and those in which older versions of git kept the addresses of remotes.
     pub files: Vec<PathBuf>,
+    /// `true` if there are more of them than are looked at.
+    pub has_more: bool,
 }
 
 /// The settings and the hooks of the repository that git finds in a folder: `None` where it finds none. `branches` are those of
@@ -46,9 +48,13 @@ pub(crate) fn git_settings(folder: &Path, branches: bool) -> Option<GitSettings>
     let mut hooks = vec![common.join("hooks")];
     let mut open = vec![own.join("config.worktree"), own.join("config"), common.join("config")];
     let mut read = Vec::new();
-    while let Some(file) = open.pop().filter(|_| read.len() < MAX_FILES) {
+    while let Some(file) = open.pop() {
         if read.contains(&file) {
             continue;
+        }
+        if read.len() >= MAX_FILES {
+            found.has_more = true;
+            break;
         }
         let text = match bounded_text(&file, MAX_CONFIGURATION) {
             Ok(text) => text.unwrap_or_default(),
@@ -78,13 +84,22 @@ pub(crate) fn git_settings(folder: &Path, branches: bool) -> Option<GitSettings>
     // The hooks in `.husky/_` run those in `.husky`.
     let above = hooks.iter().filter(|it| it.ends_with("_")).filter_map(|it| it.parent());
     let all: Vec<PathBuf> = hooks.iter().cloned().chain(above.map(Path::to_owned)).collect();
-    let entries = all.iter().filter_map(|it| fs::read_dir(it).ok()).flatten().flatten();
-    let paths = entries.map(|entry| entry.path()).take(MAX_HOOKS);
-    found.files.extend(paths.filter(|it| it.extension().is_none_or(|it| it != "sample")));
-    found.files.retain(|it| it.is_file());
+    found.add_files(&all, |file| file.extension().is_none_or(|it| it != "sample"));
     // Hooks of packages do what these say.
     let of_hooks = OF_HOOKS.iter().map(|name| top.join(name)).filter(|it| it.is_file());
     found.files.extend(of_hooks.filter(|_| !found.files.is_empty()).collect::<Vec<_>>());
+    found.add_files(&["remotes", "branches"].map(|name| common.join(name)), |_| true);
     found.files.sort_unstable();
     Some(found)
+}
+
+impl GitSettings {
+    /// Adds the files of some folders of which a test is true.
+    fn add_files(&mut self, folders: &[PathBuf], is_one: impl Fn(&Path) -> bool) {
+        let entries = folders.iter().filter_map(|it| fs::read_dir(it).ok()).flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|it| it.path()).take(MAX_ENTRIES + 1).collect();
+        self.has_more |= paths.len() > MAX_ENTRIES;
+        paths.retain(|it| it.is_file() && is_one(it));
+        self.files.extend(paths);
+    }
 }

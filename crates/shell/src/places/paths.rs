@@ -282,6 +282,13 @@ impl Workspace {
         let mut found = here.iter().filter_map(|directory| self.places(text, directory)).flatten();
         self.looks() && found.any(|place| is_one(&place))
     }
+
+    /// Returns `true` if a path stands for a file that is there, in each of these directories. Where none is looked at, each does.
+    pub(crate) fn is_file(&self, text: &str, here: &[PathBuf]) -> bool {
+        let is_file =
+            |from: &PathBuf| self.any_place(text, std::slice::from_ref(from), Path::is_file);
+        !self.looks() || here.iter().all(is_file)
+    }
 }
 
 /// How many files are looked at for one pattern.
