@@ -440,15 +440,17 @@ impl Simple<'_> {
         let is_handed = |kind: &Kind| is_each(kind) || *kind == Kind::RunAppended;
         let actions = matched.seen.iter().filter(|it| prints_path(it)).count()
             + matched.inner.iter().filter(|(kind, _)| is_each(kind)).count();
+        let at_once = |kind: &Kind| {
+            let seen = || matched.seen.iter().any(|it| MANY_AT_ONCE.contains(&it.as_str()));
+            *kind == Kind::RunAppended && seen()
+        };
         let elsewhere = |one: &Argument<'_, '_>| {
             *one.kind == Kind::Directory
                 || *one.kind == Kind::Revision && one.word.text.starts_with(':')
         };
         actions > 1
             || matched.operands.iter().any(elsewhere)
-            || matched.inner.iter().any(|(kind, _)| !is_handed(kind))
-            || !matched.inner.is_empty()
-                && matched.seen.iter().any(|it| MANY_AT_ONCE.contains(&it.as_str()))
+            || matched.inner.iter().any(|(kind, _)| !is_handed(kind) || at_once(kind))
     }
 
     /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:

@@ -20,7 +20,7 @@ use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use super::files::{bounded_text, git_folder, opened};
+use super::files::{bounded_text, git_folder, opened, trimmed};
 use super::index::{PLAIN_FILES, hash_in_index, plain};
 use super::objects::{HASH, MAX_OBJECT, ObjectKind, Objects};
 use super::paths::{PathClass, Workspace};
@@ -138,14 +138,14 @@ fn packed_references(common: &Path) -> Option<String> {
 /// The hash of the commit that is checked out.
 fn head(own: &Path, common: &Path) -> Option<Vec<u8>> {
     let text = bounded_text(&own.join("HEAD"), MAX_REFERENCE).ok()??;
-    let Some(name) = text.strip_prefix("ref:") else { return bytes(text.trim()) };
-    let name = name.trim();
+    let Some(name) = text.strip_prefix("ref:") else { return bytes(trimmed(&text)) };
+    let name = trimmed(name);
     let branch = name.strip_prefix("refs/heads/")?;
     if branch.split('/').any(|part| part.is_empty() || part.starts_with('.')) {
         return None;
     }
     if let Some(text) = bounded_text(&common.join(name), MAX_REFERENCE).ok()? {
-        return bytes(text.trim());
+        return bytes(trimmed(&text));
     }
     let packed = packed_references(common)?;
     let mut lines = packed.lines().filter_map(|line| line.split_once(' '));

@@ -4,7 +4,7 @@ use comfy_table::LineStyle;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
 
-/// The width in columns if the output is no terminal.
+/// The width in columns if the output is no terminal, or one that does not say its width.
 const WIDTH: u16 = 140;
 
 /// Formats a table with underlined headings.
@@ -15,7 +15,7 @@ pub(super) fn table(heads: [&str; 5], rows: &[[String; 5]]) -> String {
         .set_header(heads)
         .add_rows(rows);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
+    if table.width().is_none_or(|columns| columns == 0) {
         table.set_width(WIDTH);
     }
     table.trim_fmt() + "\n"
