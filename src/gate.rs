@@ -32,8 +32,8 @@
 //! | 9 | a second execution | the recorded outcome |
 //! | 10 | a call that the journal knows | its recorded outcome, or "may have run" (rule L2) |
 //!
-//! Step 7 comes before step 8, so that an external call is asked about like any other before it leaves the process.
-//! Step 9 comes before step 10, as the journal is a transaction and the cell is not.
+//! Step 7 comes before step 8: people are asked about an external call, like any other, before it leaves the
+//! process. Step 9 comes before step 10, as the journal is a transaction and the cell is not.
 
 use std::fmt;
 use std::future::Future;
@@ -98,8 +98,8 @@ impl<T: Toolset> Gate<T> {
         Ok(definitions.into_iter().map(|definition| self.tie(definition)).collect())
     }
 
-    /// The name and the toolset are captured in the check of arguments: the turn validates a call before it passes the
-    /// stack, by the definition alone, which may have another name by then.
+    /// The check of arguments captures the name and the toolset. The turn validates a call before it passes the stack,
+    /// by the definition alone, and a wrapper may have renamed that.
     fn tie(&self, definition: ToolDefinition) -> ToolDefinition {
         let validate = (definition.kind() != ToolKind::External).then(|| {
             let (toolset, name) = (Arc::clone(&self.toolset), Arc::clone(definition.shared_name()));
@@ -212,9 +212,8 @@ impl<T: Toolset> Gate<T> {
     /// Adds the question of the tool's previews, if it makes any (rule S7).
     ///
     /// A preview that fails, or takes longer than [`describing_within`](crate::Turn::describing_within), is shown as a failed
-    /// one, without a pin, and the question stays open: not being able to
-    /// show the content is no reason to run the call, and none to deny it either. The approver decides, and sees that
-    /// the tool had nothing to show.
+    /// one, without a pin, and the question stays open. A missing preview is no reason to run the call, and none to deny it
+    /// either. The approver decides, and sees that the tool had nothing to show.
     async fn add_previews(&self, record: &CallRecord, tool: &str, args: &Args) {
         let (cx, toolset) = (record.context(), &self.toolset);
         let limit = cx.run().describing_within();
@@ -251,10 +250,10 @@ impl<T: Toolset> Gate<T> {
         }
     }
 
-    /// The order is: cell, usage, journal, body. A limit that is reached gives the cell back, as nothing was started,
-    /// and the record must not say that the tool may have run. A journal that refuses gives the count of the usage
-    /// back, as nothing was executed. A body that defers itself is not counted either, although it was started: it is
-    /// counted when it runs after its answer.
+    /// The order is: cell, usage, journal, body. If a limit is reached, we give the cell back: nothing was started,
+    /// and the record must not say that the tool may have run. If the journal refuses, we give the count of the usage
+    /// back, as nothing was executed. If a body defers itself, we do not count it either, although it was started: it
+    /// counts when it runs after its answer.
     async fn execute(
         &self,
         record: &Arc<CallRecord>,
@@ -345,8 +344,8 @@ fn not_executed(
 /// Runs a body under a claim of the journal: renews the claim's lease while the body runs, then settles the claim with
 /// the outcome. An error that ends the run is recorded as a failure, without its text.
 ///
-/// A body that ended and could not be settled is an error for the host, and its outcome is withheld: the store may have
-/// recorded it or not, and telling the model one of the two could contradict what every other process reads later.
+/// If a body has ended and cannot be settled, that is an error for the host, and we withhold its outcome. The store may
+/// have recorded it or not, and what we told the model could contradict what every other process reads later.
 async fn written_down(
     journal: &dyn ExecutionJournal,
     token: &JournalToken,
@@ -374,8 +373,8 @@ async fn written_down(
 
 /// The difference of the call from what was approved; `None` if the approval covers it.
 ///
-/// The texts are for the approver, who is asked a second time and wants to know why. They are in the order of the
-/// strongest reason, and one is enough.
+/// The texts are for the approver, who is asked a second time and wants to know why. The strongest reason comes
+/// first, and one is enough.
 pub(crate) fn not_covered(
     approval: &Approval,
     leaf: &Leaf,

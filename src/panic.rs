@@ -1,11 +1,11 @@
 //! Runs the code of users, and turns a panic in it into a value.
 //!
 //! A panic of a hook must not be an allow, and must not take the other calls of the turn along. As a value it becomes
-//! what the place demands: a hook that decides denies the call, a tool's outcome is unknown, as it may have had its
-//! effect.
+//! what the place demands. For example, if a hook that decides panics, the call is denied. If a tool panics, its
+//! outcome is unknown, as it may have had its effect.
 //!
-//! `AssertUnwindSafe` is sound here, because a hook that has panicked is not called again in that pass, and what it
-//! shares with others is its author's concern, as with any thread.
+//! `AssertUnwindSafe` is sound here, because we do not call a hook that has panicked again in that pass. Its author
+//! takes care of what it shares with others, as with any thread.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

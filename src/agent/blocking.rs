@@ -1,8 +1,8 @@
 //! Blocking runs, for programs without an async runtime.
 //!
-//! The runtime is made once for the process, and a blocking run is polled on the caller's thread: values that are not
-//! `Send` outside of the run may be used around it, and a panic of a tool unwinds where the caller expects it. Inside
-//! of an async runtime a blocking run is an error and not a panic.
+//! We make the runtime once for the process, and poll a blocking run on the caller's thread. So you can use values
+//! that are not `Send` around the run, and a panic of a tool unwinds where you expect it. Inside of an async runtime
+//! a blocking run is an error and not a panic.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -11,9 +11,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::UserError;
 
-/// One runtime for all blocking runs; each run is polled on the thread that called it. The runtime is never dropped, so
-/// that a task that a layer has spawned for one run, such as the worker of `buffer`, still exists for the next. Its
-/// worker thread drives the timers, so that a tool that blocks the thread of its own run does not delay other runs.
+/// One runtime for all blocking runs. We never drop it: a task that a layer has spawned for one run, such as the worker
+/// of `buffer`, still exists for the next. Its worker thread drives the timers. If a tool blocks the thread of its own
+/// run, it does not delay other runs.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
 /// The runtime for blocking runs. Inside another runtime this is an error, as blocking would stop the tasks of that

@@ -1,7 +1,7 @@
 //! Checks whether a run can continue from a history, and finds the calls that have no result yet.
 //!
-//! A history that a program has stored, cut or joined is the most common source of runs that providers refuse, with an
-//! error that names no call. So it is checked before anything is sent:
+//! If a program has stored, cut or joined a history, a provider may refuse it, with an error that names no call. So we
+//! check it before we send anything:
 //!
 //! | history | is |
 //! |---|---|

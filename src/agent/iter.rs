@@ -10,7 +10,7 @@ use crate::turn::{SuspendedRun, SuspendedTurn, TurnReport};
 
 /// The next step of a run, or its end.
 ///
-/// Announced before it happens, so that a program can look, wait or stop in front of it.
+/// We announce a step before it happens. You can look at it, wait, or stop in front of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunStep {

@@ -109,9 +109,10 @@ impl Agent {
         }
     }
 
-    /// Sets the instructions, which are sent with every request and are not part of the history.
+    /// Sets the instructions, which we send with every request.
     ///
-    /// They are not in the history, so a run that is resumed with other instructions follows the other ones.
+    /// The instructions are not in the history. If you resume a run with other instructions, it follows
+    /// those.
     ///
     /// ```
     /// use countersign::model::{ModelRequest, ModelResponse};
@@ -174,8 +175,8 @@ impl Agent {
 
     /// Adds a dependency for every run. Hooks, predicates, handlers and tool bodies find it by its type.
     ///
-    /// One value for each type; a second one of the same type takes its place. Values of a program's own type (`struct
-    /// Db(Pool)`) cannot collide with those of a library.
+    /// There is one value for each type: a second one of the same type takes its place. Use a type of your own
+    /// (`struct Db(Pool)`), and it cannot collide with one of a library.
     ///
     /// ```
     /// use countersign::testing::ScriptedModel;
@@ -200,10 +201,10 @@ impl Agent {
 
     /// Sets how often the model may retry one tool within one run, unless the tool or its toolset sets a [limit of its
     /// own](crate::toolset::Tool::max_retries); 1 by default. The failure after that ends the run with
-    /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of
-    /// the response runs; otherwise it ends after the other calls of the response have settled, and before the
-    /// handler is asked. The error has a snapshot of the run, as every error does (rule T9); resumed from it, the run
-    /// has its whole budget again.
+    /// [`Error::ModelBehavior`] about the call. If the call itself is unusable, the run ends before any call of the
+    /// response runs. Otherwise it ends after the other calls of the response have settled, and before the handler is
+    /// asked. The error has a snapshot of the run, as every error does (rule T9). If you resume from it, the run has
+    /// its whole budget again.
     ///
     /// A failure is a call that the model is told to make differently: invalid arguments, an unknown tool, or a
     /// [`ModelRetry`](crate::outcome::ModelRetry) of the tool. Several failures in one response count once per tool, as none of
@@ -335,8 +336,8 @@ impl Agent {
     }
 
     /// Sets whether the model is told, in a note with the changed arguments, that a person has changed the arguments of a
-    /// call. It is by default, as a model that is not told may try the original again. The history keeps what the model sent
-    /// either way (rule A2).
+    /// call. By default it is told, as it may try the original again otherwise. The history keeps what the model sent either
+    /// way (rule A2).
     pub fn tell_edits(mut self, tell: bool) -> Self {
         self.tell_edits = tell;
         self
@@ -344,8 +345,8 @@ impl Agent {
 
     /// Adds a watcher of every run, called with each event as it happens. [`Run::watch`] adds one to a single run.
     ///
-    /// Called on the task of the run, which waits for it: send the event somewhere else, and do not block. A watcher
-    /// decides nothing.
+    /// The run waits for the watcher, which we call on the task of the run. Send the event somewhere else, and do
+    /// not block. A watcher decides nothing.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -534,9 +535,10 @@ impl Agent {
     }
 
     /// Runs to the end, blocking this thread, and asks `approve` about each call that needs an approval, one after the
-    /// other: the blocking approval of a terminal tool, made of runs that suspend and are resumed. Blocked calls are
-    /// denied without asking. The closure gets only the call: between two parts of a run there is no context. Calls
-    /// that are executed elsewhere are left open: when no call needs an approval any more, the run ends with them.
+    /// other. A terminal tool gets its blocking approval this way, from runs that suspend and are resumed. Blocked
+    /// calls are denied without asking. The closure gets only the call, as there is no context between two parts of a
+    /// run. Calls that are executed elsewhere stay open: when no call needs an approval any more, the run ends with
+    /// them.
     ///
     /// ```
     /// # use countersign::model::{ModelRequest, ModelResponse};

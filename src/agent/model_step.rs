@@ -180,7 +180,8 @@ impl RunLoop<'_> {
         })
     }
 
-    /// The response is text, but the output needs a structured answer: asks the model for it, at the cost of one retry.
+    /// If the response is text, but the output needs a structured answer, asks the model for it, at the cost of one
+    /// retry.
     fn ask_for_answer(&mut self) -> Result<Option<RunResult>, RunError> {
         let structured = self.output.structured.as_ref();
         let name = structured.map_or("", |structured| structured.name()).to_owned();

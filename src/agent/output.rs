@@ -97,7 +97,8 @@ impl Output {
 
     /// Sets the name of the output tool; `final_result` by default.
     ///
-    /// Needed where a tool of the program is called `final_result`; without a structured output it has no effect.
+    /// You need another name if a tool of your program is called `final_result`. Without a structured output the
+    /// name has no effect.
     pub fn named(mut self, tool: impl Into<Arc<str>>) -> Self {
         if let Some(structured) = &mut self.structured {
             structured.name = tool.into();

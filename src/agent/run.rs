@@ -97,7 +97,8 @@ impl<'a> Run<'a> {
     /// Runs without a handler, even if the agent has one: deferred calls end the run or are an error, according to its
     /// [output](Self::output).
     ///
-    /// For a service whose agent asks at a terminal in development, and is asked elsewhere in production.
+    /// Use it for a service whose agent asks at a terminal in development, while people answer elsewhere
+    /// in production.
     pub fn without_deferred_tool_handler(mut self) -> Self {
         self.handler = None;
         self
@@ -164,8 +165,8 @@ impl<'a> Run<'a> {
     }
 
     /// Says that a person typed this text, so that its values are targets that the user has named (rule O1), and records
-    /// what the run reads. It adds nothing to the prompt. A prompt is not the user's by itself: it may be a template, or
-    /// have documents in it.
+    /// what the run reads. The text is not added to the prompt. We do not take a prompt for the user's words, as it may
+    /// be a template, or have documents in it.
     ///
     /// ```
     /// use countersign::testing::ScriptedModel;

@@ -174,7 +174,7 @@ impl Agent {
     /// and one whose end was not observed may have run. Returns the ids of all asks of the run, to be closed when the
     /// run is saved ([`Lease::end`], [`Lease::save_and_release`]). Without a ledger there are none.
     ///
-    /// [`give_up`](Self::give_up) does all of it for a run that is parked in the ledger.
+    /// If the run is parked in the ledger, [`give_up`](Self::give_up) does all of this for you.
     ///
     /// ```
     /// # use countersign::{Agent, Error, Message, SuspendedRun};
@@ -263,7 +263,7 @@ impl RunLoop<'_> {
         ledger.create_run(&self.state.run_id, state, &closes).await.map(drop)
     }
 
-    /// Closes the asks of the calls that have their results, in a run that continues and is not saved now.
+    /// Closes the asks of the calls that have their results, in a run that continues without being saved.
     pub(super) async fn close_asks(&self, report: Option<&TurnReport>) -> Result<(), LedgerError> {
         let Some(ledger) = self.saves_itself() else { return Ok(()) };
         match &closed_asks(report)[..] {
@@ -291,8 +291,8 @@ impl RunLoop<'_> {
         kept && self.resumes && !self.is_saved_by_caller && self.state.waits()
     }
 
-    /// Resumes a run under a lease if it is parked in the ledger, so that no worker takes up the previous snapshot at
-    /// the same time.
+    /// Resumes a run under a lease if it is parked in the ledger. No other worker can take up the previous snapshot
+    /// then.
     pub(super) async fn held_to_end(mut self) -> Result<RunResult, RunError> {
         let Some(ledger) = self.turn.configured_ledger().cloned() else {
             return self.finish().await;

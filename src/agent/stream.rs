@@ -17,8 +17,8 @@ use crate::turn::{RunEvent, Watchers};
 /// The events of a run, as they happen; see [`Run::stream`](crate::agent::Run::stream). The run proceeds while the stream is
 /// polled, and is cancelled when it is dropped.
 ///
-/// The events are queued without a limit, and the run does not wait for the reader: at most what one poll of the run
-/// produces is in the queue.
+/// The queue of events has no limit, and the run does not wait for the reader. The queue holds at most what one poll
+/// of the run produces.
 #[must_use = "a run does nothing until its stream is polled"]
 pub struct RunStream<'a> {
     run: State<'a>,
@@ -52,7 +52,8 @@ impl<'a> RunStream<'a> {
     /// # Errors
     /// The errors of awaiting the run.
     ///
-    /// Also the way to stop reading early and let the run go on; dropping the stream cancels it.
+    /// Call it, too, to stop reading early and let the run continue. If you drop the stream
+    /// instead, you cancel the run.
     pub async fn finish(self) -> Result<RunResult, RunError> {
         match self.run {
             State::Runs(run) => run.await,

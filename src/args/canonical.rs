@@ -3,8 +3,8 @@
 //! # Why not RFC 8785 to the letter
 //!
 //! The RFC knows only doubles: `9007199254740993` and `9007199254740992` have one canonical text there. An approval is
-//! bound to that text, so a model could get one account approved and use another. Here an integer keeps every digit,
-//! and only numbers with a point or an exponent are written as the RFC says.
+//! bound to that text, so a model could get one account approved and use another. We keep every digit of an integer,
+//! and write only numbers with a point or an exponent as the RFC says.
 //!
 //! | value | text |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `0.1` | `0.1` |
 //! | `"é\u0007"` | `"é\u0007"` |
 //!
-//! The text is the same under every feature of serde_json that a user's program may switch on (`preserve_order`,
-//! `arbitrary_precision`), as keys are sorted here and numbers are written here.
+//! We sort the keys and write the numbers ourselves, so the text is the same under every feature of serde_json
+//! that your program may switch on (`preserve_order`, `arbitrary_precision`).
 
 use std::fmt::Write as _;
 

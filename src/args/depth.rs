@@ -1,14 +1,14 @@
 //! Limits on how deeply values are nested.
 //!
-//! Deep values are refused where they enter, and not where they hurt: a value of 128 levels is accepted by serde_json
-//! when it is built in memory, written without complaint, and cannot be read back. A run that was suspended with such a
-//! value would be lost at the moment at which it is stored, with its approvals (rule L7).
+//! We refuse a deep value where it enters, and not where it hurts. You can build a value of 128 levels in memory, and
+//! serde_json writes it without complaint, but cannot read it back. A run that is suspended with such a value would be
+//! lost at the moment at which it is stored, with its approvals (rule L7).
 //!
-//! 64 levels for arguments and stored results, 120 for a whole stored state: the difference is what a state adds around
-//! them, for each level of agents behind tools.
+//! The limit is 64 levels for arguments and stored results, and 120 for a whole stored state. The difference is for
+//! what a state adds around them, for each level of agents behind tools.
 //!
 //! Arguments that are too deep are refused, as a model can write others. A result cannot be refused, since its tool has
-//! run: it is stored as its JSON text, which has no levels, and loses nothing.
+//! run. We store it as its JSON text, which has no levels and loses nothing.
 
 use std::io;
 
@@ -63,8 +63,8 @@ pub(crate) fn check_state(state: &impl Serialize) -> Result<(), UserError> {
 
 /// A writer that counts the levels of the JSON that is written to it, and keeps none of it.
 ///
-/// Counting brackets is enough, as the writer is given valid JSON only; in strings they do not count, and behind a
-/// backslash no quote ends a string.
+/// It counts brackets, which is enough for valid JSON, and the writer gets no other. Brackets in strings do not
+/// count, and a quote behind a backslash does not end a string.
 #[derive(Default)]
 struct Levels {
     open: usize,

@@ -212,8 +212,8 @@ impl Args {
     /// Returns `true` if both are the same object in memory: a fast positive test. Equal arguments may be different
     /// objects.
     ///
-    /// It saves the canonical text in the common case that no layer changes anything: the arguments of a call are one
-    /// object, from the model's response to the tool's body.
+    /// In the common case no layer changes anything: the arguments of a call are one object, from the model's
+    /// response to the tool's body. Then we need not compute the canonical text.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -15,9 +15,9 @@
 //!
 //! # How the digits are seen
 //!
-//! serde_json gives a visitor a number, not its text, so that lost digits cannot be found there. In the exact mode
-//! every value is taken as a [`RawValue`] first: a number is compared with its own text before it is read, and an
-//! object or array is read from its text by the same visitor, one level deeper. So a text of n levels is scanned n
+//! serde_json gives a visitor a number, not its text, and so a visitor cannot find lost digits. In the exact mode
+//! we take every value as a [`RawValue`] first. We compare a number with its own text before we read it, and read
+//! an object or array from its text by the same visitor, one level deeper. So a text of n levels is scanned n
 //! times, at most 64.
 
 use std::fmt;
@@ -195,7 +195,8 @@ fn check_number(token: &str) -> Result<(), String> {
 /// | `0.1` | `01`, 1 | `0` | 0.1 | kept |
 /// | `12345678901234567890.5` | …, 20 | `12345678901234567890` | 12345678901234567000 | refused |
 ///
-/// Behind the point a double is rounded, which every reader does alike, and which no one mistakes for another amount.
+/// Behind the point a double is rounded. Every reader does that alike, and no one mistakes the result for another
+/// amount.
 fn keeps_digits(token: &str, value: f64) -> bool {
     let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -42,8 +42,8 @@ where
 
 /// A stored object, whose `version` is checked before anything else: the shape of another version is unknown (rule L7).
 ///
-/// The version is looked at before the shape, so that a state of a newer build is refused with its number, and not with
-/// the name of a field that this build has not heard of.
+/// We look at the version before the shape: a state of a newer build is refused with its number, and not with the name
+/// of a field that this build has not heard of.
 pub(crate) fn of_version<'de, T, D>(deserializer: D, known: u32) -> Result<T, D::Error>
 where
     T: DeserializeOwned,

@@ -1,10 +1,10 @@
 //! The approval of a call, as the approved pass carries it.
 //!
-//! The approved pass does not trust that the stack is the one that was shown to the approver: another version may be
-//! deployed, a layer may have been added, a tool may have got another schema. What the approver saw is therefore
-//! carried as data, and the gate compares it with what this pass has found: the tool's identity, the final arguments,
-//! and each open question. Anything that is new makes the call pending again; fewer questions are covered, as less is
-//! asked than was answered (rule A1).
+//! Between the question and the answer the stack may have changed: another version is deployed, a layer is added, a
+//! tool gets another schema. So an approval carries what the approver saw as data, and the gate compares it with what
+//! this pass has found: the tool's identity, the final arguments, and each open question. If anything is new, the
+//! call is pending again. If there are fewer questions, the approval covers them, as less is asked than was answered
+//! (rule A1).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! A model that is told no often tries the same call again, and an approver who has to say no ten times says yes at the
 //! eleventh. So a denial is remembered for the run, by tool and arguments, and after `max_repeats` the call is denied
-//! without asking. One varied byte in the arguments defeats this, which is why the number of pending calls is limited,
+//! without asking. A model that varies one byte in the arguments defeats this, so we limit the number of pending calls,
 //! too.
 //!
 //! | event | effect on the entry of the call |
@@ -12,7 +12,7 @@
 //! | a person approves it | the entry is removed |
 //! | the run is stored and resumed | the denials are kept, the counts of the batch are not |
 //!
-//! The key is a digest and not the arguments, so that a stored run does not keep what was denied.
+//! The key is a digest, so a stored run does not keep the arguments that were denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -132,9 +132,8 @@ impl AskHistory {
 
     /// Adds stored denials. An entry that is already there wins over the stored one.
     ///
-    /// An entry in memory is newer than the stored one: the same history is shared by the agent and its sub-agents, and
-    /// a sub-agent's stored state is read again when it continues, with the counts of the time at which it was
-    /// suspended.
+    /// An entry in memory is newer than the stored one. The agent and its sub-agents share one history, and when a
+    /// sub-agent continues, we read its stored state again, with the counts of the time at which it was suspended.
     pub(crate) fn extend(&self, stored: &Denied) {
         let mut state = self.lock();
         for (key, before) in stored {
@@ -192,7 +191,7 @@ impl AskHistory {
         may
     }
 
-    /// Subtracts a pending call that was answered, or that is no longer asked about.
+    /// Subtracts a pending call that was answered, or that is not asked about any more.
     pub(crate) fn answered(&self) {
         let mut state = self.lock();
         state.pending = state.pending.saturating_sub(1);

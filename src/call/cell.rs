@@ -30,9 +30,9 @@
 //! | `Unknown`, otherwise | is told that it may have run | is told that it may have run |
 //! | closed | is refused | is refused |
 //!
-//! The column on the right is what makes `hedge` safe. A hedging layer sends a second attempt while the first one runs;
-//! the second waits here and gets the result of the first, also if that is a failure which a retry would repeat: it was
-//! not sent because of that failure.
+//! The column on the right makes `hedge` safe. A hedging layer sends a second attempt while the first one runs. The
+//! second waits here and gets the result of the first, also if that is a failure which a retry would repeat: the second
+//! attempt was not sent because of that failure.
 //!
 //! # Why there are two counters beside the state
 //!
@@ -230,8 +230,9 @@ impl<T: Clone, E> ExecutionCell<T, E> {
 impl<T, E> Inner<T, E> {
     /// Registers a task for the next change. The waker of a task that was dropped stays until then.
     ///
-    /// A task may be polled again without having been woken, so the same waker is not stored twice. A waker of a
-    /// dropped task is woken once for nothing, which is cheaper than a registration that is removed on drop.
+    /// A task may be polled again without having been woken, so we do not store the same waker twice. The waker
+    /// of a dropped task is woken once for nothing. That is cheaper than a registration that removes itself on
+    /// drop.
     fn wait(&mut self, cx: &Context<'_>) {
         if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.waiting.push(cx.waker().clone());
@@ -247,8 +248,8 @@ impl<O: HasCell> ExecutionGuard<O> {
 
     /// Gives the right back without having started the body, so that another attempt may claim it.
     ///
-    /// For a claim that is not used after all: a limit is reached, or the journal refuses. Dropping the guard instead
-    /// would record that the tool may have run, which is not so.
+    /// Use it for a claim that you do not need after all, for example because a limit is reached, or the journal
+    /// refuses. If you drop the guard instead, it records that the tool may have run.
     pub(crate) fn give_up(mut self) {
         self.ended = true;
         self.owner.cell().started.store(false, Ordering::Release);

@@ -6,9 +6,9 @@
 //! | a failure, a retry, an unknown end as its outcome, an error | repeats | repeats | no |
 //! | dropped, its end not seen | repeats | no | no |
 //!
-//! The third column is the reason for the type: what a person has approved is one execution. A retry layer that the
-//! host put around the tool may repeat a call that no one was asked about, since the host has decided that; it may not
-//! repeat an approved one, because the approver has not.
+//! The last column is the reason for this type: a person has approved one execution. A retry layer that the host put
+//! around the tool may repeat a call that no one was asked about, since the host has decided that. It may not repeat
+//! an approved call, because the approver has not decided that.
 
 use std::sync::Arc;
 

@@ -64,8 +64,8 @@ pub enum Phase {
 
 /// The run, and the call that is being decided about or executed. Cheap to clone.
 ///
-/// Every middleware hook, predicate, handler and tool body gets a context. A handler is asked about several calls, so
-/// that in its context the accessors about a call return `None` or `false`.
+/// Every middleware hook, predicate, handler and tool body gets a context. A handler is asked about several calls: in
+/// its context the accessors about a call return `None` or `false`.
 ///
 /// | who gets it | run | call | approval |
 /// |---|---|---|---|
@@ -206,7 +206,8 @@ impl RunContext {
 
     /// The id of the run.
     ///
-    /// The same for every response of a run and after every resume. Empty in a context that no turn has made.
+    /// The id is the same for every response of a run and after every resume. In a context that no turn has
+    /// made it is empty.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run.run_id
@@ -345,8 +346,8 @@ impl RunContext {
     /// The number of times the call has reached the gate in this pass, including the current attempt: 0 before the
     /// gate, and more than 1 only inside of a layer that sends calls again.
     ///
-    /// A body may use it to choose a longer time for a second attempt. It says nothing about executions in other passes
-    /// or processes.
+    /// A body may use the number to choose a longer time for a second attempt. The number says nothing about executions
+    /// in other passes or processes.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.as_ref().map_or(0, |call| call.attempts.load(Ordering::Relaxed))
@@ -416,9 +417,10 @@ impl RunContext {
     /// A key that is the same for every execution of this call, for an idempotent tool to pass to the service it calls.
     /// `None` outside a call.
     ///
-    /// It is made of the run, the response, the agent's path and the call's id, as one JSON text, so that no two of
-    /// them are mixed up by a separator in an id. It does not depend on the arguments: edited arguments are another
-    /// execution of the same call, and a service that has seen the key refuses them, which is what at-most-once means.
+    /// The key is made of the run, the response, the agent's path and the call's id, as one JSON text: a separator in
+    /// an id cannot make two of them alike. The key does not depend on the arguments. If a person edits them, it is
+    /// the same call, and a service that has seen the key refuses a second execution, which is what at-most-once
+    /// means.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<String> {
         let call = self.call.as_ref()?;

@@ -1,9 +1,9 @@
 //! The definition of a tool, as a toolset makes it, wrappers change it and a gate ties it.
 //!
-//! A definition is made by a toolset, tied to a gate, changed by wrappers, and read by the turn. The parts that only
-//! the toolset may set are copied into the [`Leaf`] when the gate ties the definition, and every reader that matters
-//! for safety reads the stricter of both. So a wrapper that builds a definition anew, with `idempotent` set or an
-//! approval left out, has changed what the model is shown and nothing else.
+//! A definition is made by a toolset, tied to a gate, changed by wrappers, and read by the turn. When the gate ties
+//! the definition, we copy the parts that only the toolset may set into the [`Leaf`], and every reader that matters
+//! for safety reads the stricter of both. For example, a wrapper builds a definition anew, with `idempotent` set or
+//! an approval left out: it has changed what the model is shown and nothing else.
 //!
 //! | field | who may change it above the gate | what counts |
 //! |---|---|---|
@@ -524,9 +524,9 @@ fn without_prose(schema: &Value) -> Value {
     }
 }
 
-/// The value of `properties` is a map from the user's own names to schemas, so the names in it are kept whatever they
-/// are: a tool may have an argument called `title`. In a schema itself, `title` is prose. The two levels look alike in
-/// JSON, and treating them alike would drop an argument from the digest.
+/// The value of `properties` is a map from the user's own names to schemas, so we keep the names in it: a tool may
+/// have an argument called `title`. In a schema itself, `title` is prose. The two levels look alike in JSON. If we
+/// treated them alike, we would drop an argument from the digest.
 fn schema_entry((key, value): (&String, &Value)) -> Option<(String, Value)> {
     let value = match key.as_str() {
         "$comment" | "$schema" | "description" | "examples" | "title" => return None,

@@ -10,8 +10,8 @@
 //!              └─ settle with the outcome, under the token
 //! ```
 //!
-//! The cell comes first, as it is cheap and keeps concurrent attempts of one pass from claiming twice. A claim that is
-//! not settled (the process died) expires with its lease; what it ran is unknown from then on.
+//! The cell comes first, as it is cheap and keeps concurrent attempts of one pass from claiming twice. If a claim is
+//! not settled, as the process died, it expires with its lease. From then on the end of its execution is unknown.
 //!
 //! # Why a token
 //!
@@ -119,15 +119,13 @@ pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
     about.filter_map(|question| question.pins().get(STARTED)).map(String::as_str)
 }
 
-/// Renews a lease while a future runs, every third of the lease's length by tokio's clock. The future is also polled
-/// during a renewal: in a store that runs one transaction at a time, the renewal may wait for one of the future's own.
+/// Renews a lease while a future runs, every third of the lease's length by tokio's clock.
 ///
-/// Every third of the length leaves two chances to renew before the lease ends, so that one lost connection is no lost
-/// claim.
+/// That leaves two chances to renew before the lease ends, so one lost connection is no lost claim.
 ///
-/// The renewal is polled together with the future and not before it. In SQLite one connection runs one transaction at a
-/// time: a body that is in the middle of one of its own transactions holds what the renewal waits for, and awaiting the
-/// renewal alone would stop both for ever.
+/// We poll the renewal together with the future and not before it. In SQLite one connection runs one transaction at a
+/// time: a body that is in the middle of one of its own transactions holds what the renewal waits for. If we awaited
+/// the renewal alone, both would stop for ever.
 pub(crate) async fn keeping<T, R: Future<Output = ()>>(
     lease: Duration,
     going: impl Future<Output = T>,

@@ -1,8 +1,8 @@
 //! A map of values by their type, as in the `http` crate, but cheap to clone.
 //!
-//! A call is cloned at every layer and each time a retry sends it again, and most calls have no extension at all. So
-//! the map is behind an `Option` and an `Arc`: an empty one is a null pointer, and a clone costs one counter. The first
-//! layer that adds a value to a shared map copies the pointers of the values, never the values.
+//! Every layer clones the call, and so does each retry, and most calls have no extension at all. So the map is behind
+//! an `Option` and an `Arc`: an empty one is a null pointer, and a clone costs one counter. If a layer adds a value to
+//! a shared map, it copies the pointers of the values, never the values.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;

@@ -25,9 +25,10 @@
 //! | B passes it on | 1, the inner bottom |
 //! | the gate | every level is at its bottom: the call may run |
 //!
-//! A call that C has kept and sends to a gate directly arrives with 4, and the gate finds that the innermost level on
-//! its way was never entered: it reports A. A clone that was taken before A and sent after it has 3, and A is reported,
-//! too. A layer outside cannot repair this by sending another call's clone, as the number belongs to the clone.
+//! If C keeps the call and sends it to a gate directly, it arrives with 4. The gate finds that the innermost level on
+//! its way was never entered, and reports A. If a layer takes a clone before A and sends it after A, the clone has 3,
+//! and the gate reports A, too. A layer outside cannot repair this by sending another call's clone, as the number
+//! belongs to the clone.
 //!
 //! # What the number is not
 //!
@@ -55,9 +56,10 @@ impl Progress {
 
     /// Records that the middleware at this place has passed the call on, if it was the next one.
     ///
-    /// The comparison makes passing idempotent: a retry layer sends the call twice through the same middleware, and the
-    /// second time its clone has the number of before. A middleware that is not the next one (a clone that has passed
-    /// it already) leaves the number unchanged, so that no number is skipped by passing a layer twice.
+    /// The comparison makes passing idempotent. For example, a retry layer sends the call twice through the same
+    /// middleware, and the second time its clone has the number of before. If the middleware is not the next one, as a
+    /// clone has passed it already, it leaves the number unchanged. So a call that passes a layer twice skips no
+    /// number.
     #[inline]
     pub(super) fn pass(&mut self, place: &Place) {
         if self.0 == place.0.load(Ordering::Relaxed) {
@@ -126,10 +128,10 @@ impl Drop for PutBack {
 impl Level {
     /// Applies layers. Returns the service that they made and the level of the middleware in it.
     ///
-    /// The middleware announce themselves through a thread-local while the layers are applied, as tower's
-    /// `Layer::layer` has no parameter for it, and a foreign layer may wrap ours to any depth. Applying is synchronous,
-    /// so that everything between the two lines belongs to this level. A level inside of a level (a layer that builds
-    /// another set of tools) has the list of the outer one put back when it is done.
+    /// The middleware announce themselves through a thread-local while we apply the layers, as tower's `Layer::layer`
+    /// has no parameter for it, and a foreign layer may wrap ours to any depth. Applying is synchronous, so everything
+    /// between the two lines belongs to this level. If a layer builds another set of tools, that is a level inside of a
+    /// level: when it is done, we put the list of the outer one back.
     pub(crate) fn apply<S>(layers: impl FnOnce() -> S) -> (S, Self) {
         let outer = PutBack(APPLYING.replace(Some(Vec::new())));
         let service = layers();
@@ -233,9 +235,9 @@ impl Way {
 
     /// The name of the outermost middleware that a call at the gate has not passed, if any.
     ///
-    /// Looks from the gate outward for the level that the call is in. If it is in the innermost one, at its bottom,
-    /// nothing was skipped. Where the call is in a level further out, every level inside of that was skipped, and the
-    /// outermost of their middleware is the one to name: it is the first that the call should have met.
+    /// Looks from the gate outward for the level that the call is in. If the call is in the innermost one, at its
+    /// bottom, it has skipped nothing. If it is in a level further out, it has skipped every level inside of that.
+    /// Then we name the outermost of their middleware, the first that the call should have met.
     pub(super) fn skipped(&self, at: Progress) -> Option<Cow<'static, str>> {
         let mut inside: Option<&Level> = None;
         for level in self.levels() {

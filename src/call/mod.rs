@@ -147,8 +147,8 @@ impl ToolCall {
     /// A call read from storage. Unlike [`new`](Self::new) it takes objects of more than 64 levels, which earlier
     /// versions accepted and stored.
     ///
-    /// A call that was pending when the limit was introduced has to be answerable: refusing to read it would block its
-    /// run, and the arguments were approved as they are.
+    /// Such a call may still be pending. If we refused to read it, no one could answer it, and its run would be
+    /// blocked.
     fn stored(id: Arc<str>, name: Arc<str>, args: Value) -> Self {
         match args {
             Value::Object(map) => Self::new(id, name, Value::Null).with_args(map),

@@ -18,12 +18,12 @@
 //! # How it finds changed arguments (rule D3)
 //!
 //! `passed_on` holds the arguments that the first middleware passed on. If each later one and the gate see the same
-//! ones, all have decided on what runs, and no lock was taken. As soon as one sees others, `mixed` is set, and the gate
+//! ones, all have decided on what runs, and we took no lock. As soon as one sees others, we set `mixed`, and the gate
 //! sends the turn back with the arguments it has got (`again`). "Same" is the same object in memory in the fast path,
-//! and the same canonical text otherwise: a layer that rebuilds equal arguments has changed nothing.
+//! and the same canonical text otherwise. For example, a layer that rebuilds equal arguments has changed nothing.
 //!
-//! The middleware that changed arguments are listed by name, for the message of a denial. A tower layer has no name, so
-//! that of the first middleware *inside* of it is given, as the one that saw the change.
+//! We list the middleware that changed arguments by name, for the message of a denial. A tower layer has no name, so we
+//! name the first middleware *inside* of it, which saw the change.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -244,7 +244,7 @@ impl CallRecord {
     /// Records an attempt at the gate. `Err` if a middleware has decided on other arguments than these: the turn then
     /// repeats the pass (rule D3).
     ///
-    /// The state is written in any case: a layer that answers for the tool later does so with the arguments of the
+    /// We write the state in any case: if a layer answers for the tool later, it does so with the arguments of the
     /// latest attempt.
     pub(crate) fn arrives(&self, args: &Args) -> Result<(), ()> {
         self.cx.arrives();
@@ -315,10 +315,10 @@ impl CallRecord {
 
     /// Closes the record and returns the result of the pass.
     ///
-    /// The cell is closed first, so that an attempt which a layer has detached finds a closed record from here on and
-    /// what is taken is final. The arguments are those at the gate; for a pass that did not get there, the latest that
-    /// a middleware has passed on, and in the end those it began with: whatever an approver is shown has been decided
-    /// on by the layers that the call has passed.
+    /// We close the cell first: an attempt that a layer has detached finds a closed record from here on, and the
+    /// result that we take is final. The arguments are those at the gate. If the pass did not get there, they are the
+    /// latest that a middleware has passed on, or else those it began with. So the layers that the call has passed
+    /// have decided on what an approver is shown.
     pub(crate) fn take(&self) -> Closed {
         self.cell.close();
         let mut state = self.lock();

@@ -1,8 +1,8 @@
 //! Requests of a client that repeat one whose ask is open.
 //!
-//! A client without a memory of its calls, as behind a hook or a server, is told to call again when a person has
-//! approved. To the stack the second request is another call, in another turn; to the person, and to a limit that counts
-//! calls, it is the same one. Only the door that receives the requests can tell the two apart.
+//! Some clients have no memory of their calls, for example those behind a hook or a server: they are told to call again
+//! when a person has approved. To the stack the second request is another call, in another turn. To the person, and to a
+//! limit that counts calls, it is the same one. Only the door that receives the requests can tell the two apart.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ type Holds = dyn Fn(ToolDecision) -> BoxFuture<'static, bool> + Send + Sync;
 /// Tells layers whether a request repeats an earlier one whose ask is open: a dependency of the turn, set by a door that
 /// makes a turn for each request ([`Turn::deps`](crate::Turn::deps)).
 ///
-/// A layer that counts calls (rules in a file, with `at_most`) asks it about the calls of the turn's
-/// own response, not about those of agents below, and does not count a call for which it holds. A door that says so
-/// keeps this promise: such a call only runs by the approval of that open ask. Otherwise it is decided about again, and
+/// A layer that counts calls (rules in a file, with `at_most`) asks it about the calls of the turn's own response, not
+/// about those of agents below, and does not count a call for which the answer is `true`. A door that answers so keeps
+/// this promise: such a call only runs by the approval of that open ask. Otherwise it is decided about again, and
 /// counted.
 ///
 /// ```

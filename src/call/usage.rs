@@ -1,9 +1,9 @@
 //! Requests and tool calls of a run: counts and limits.
 //!
-//! A limit is taken before the work and given back if the work does not happen, so that concurrent calls never exceed
-//! it: of ten calls at a limit of three, three start. A sub-agent's count is also taken from every run above it, from
-//! the inside outward. If a run further out refuses, what was taken inside is given back; for the length of that moment
-//! a sibling may be refused that would just have fitted, which a limit may do, while exceeding it may not happen.
+//! We take from a limit before the work, and give back if the work does not happen. So concurrent calls never exceed
+//! the limit: of ten calls at a limit of three, three start. We also take a sub-agent's count from every run above it,
+//! from the inside outward. If a run further out refuses, we give back what we took inside. For that moment a sibling
+//! may be refused that would just have fitted. A limit may do that, but it may not be exceeded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

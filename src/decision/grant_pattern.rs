@@ -8,10 +8,9 @@ use super::Decision;
 /// A class of calls that a layer proposes beside exactly the call that it asks about, so that a person can grant the
 /// whole class (rule G3).
 ///
-/// Only the layer knows what a call does, so it is the layer that says, with each of its questions, to which classes
-/// the call belongs. A grant for a class answers a later call only if the layer puts that call into the class, too. So
-/// nothing about arguments is guessed where the grant is kept, and a call that looks alike, but leads elsewhere, is not
-/// covered.
+/// Only the layer knows what a call does, so the layer says, with each of its questions, to which classes the call
+/// belongs. A grant for a class answers a later call only if the layer puts that call into the class, too. So the
+/// ledger guesses nothing about arguments, and a grant does not cover a call that looks alike, but leads elsewhere.
 ///
 /// ```
 /// use countersign::Decision;

@@ -25,7 +25,7 @@
 //! # Questions
 //!
 //! An ASK has one question, and an ASK of a composite has one for each member that asks. A question is *the same* as
-//! another one if layer, key and pins are equal; an approval covers exactly the questions that were shown. So the parts
+//! another one if layer, key and pins are equal. An approval covers exactly the questions that were shown. So the parts
 //! have different tasks:
 //!
 //! | part | for | changes between passes |
@@ -358,8 +358,8 @@ impl Decision {
         self
     }
 
-    /// Sets which people have to answer the question of this ASK. It is asked every time: no answer in advance is by
-    /// these people. The demand is pinned, so that an approval under another one does not cover the question.
+    /// Sets which people have to answer the question of this ASK. The question is asked every time, as no answer in
+    /// advance is by these people. We pin the demand: an approval under another demand does not cover the question.
     ///
     /// ```
     /// use countersign::Decision;

@@ -2,13 +2,13 @@
 //!
 //! # What is stored and what is pinned
 //!
-//! The digest is of the *full* content, while what is stored ends at 2 000 lines or 64 KiB. So a change behind the cut
-//! still asks again, and a stored batch does not grow with the size of a file. Each part of a digest is written with
-//! its length and each missing part as such: `diff(None, Some(""))` creates an empty file, `diff(Some(""), Some(""))`
-//! changes nothing, and the two must not be equal.
+//! The digest is of the *full* content, while we store at most 2 000 lines or 64 KiB. So a person is asked again about
+//! a change behind the cut, and a stored batch does not grow with the size of a file. We write each part of a digest
+//! with its length, and each missing part as such: `diff(None, Some(""))` creates an empty file, `diff(Some(""),
+//! Some(""))` changes nothing, and the two must not be equal.
 //!
-//! A difference that takes longer than 250 ms to compute is larger than it need be, as the algorithm stops looking for
-//! a smaller one. It still shows every changed line.
+//! If a difference takes longer than 250 ms to compute, the algorithm stops looking for a smaller one. Such a
+//! difference is larger than it need be, and still shows every changed line.
 
 use std::fmt;
 use std::time::Duration;
@@ -379,8 +379,8 @@ impl Room {
 
     /// Reserves the space of a line; `false` if there is none left, for this line and all later ones.
     ///
-    /// Once a line has not fitted, no later one is kept, also where it is shorter: a text with a hole would be read as
-    /// a whole one.
+    /// Once a line has not fitted, we keep no later one, even a shorter one: people would read a text with a hole as a
+    /// whole one.
     fn takes(&mut self, bytes: usize) -> bool {
         if self.cut > 0 || self.lines == 0 || bytes > self.bytes {
             self.cut += 1;

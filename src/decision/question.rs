@@ -150,8 +150,8 @@ impl Question {
 
     /// Adds a preview, and its digest as a pin. Where the name of the pin is taken, it gets a number.
     ///
-    /// Two previews with one title have two pins (`preview of a.txt`, `preview of a.txt (2)`): if the second replaced
-    /// the first, a change of the first file would not be noticed.
+    /// For example, two previews with one title have two pins (`preview of a.txt`, `preview of a.txt (2)`). If the
+    /// second replaced the first, we would not notice a change of the first file.
     pub(crate) fn attach(&mut self, preview: Preview) {
         let content = self.content_mut();
         if let Some(digest) = preview.digest() {

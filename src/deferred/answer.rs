@@ -1,8 +1,8 @@
 //! The answer to one pending call.
 //!
 //! One type serves every way in which an answer arrives: from a handler, from the JSON of another service, from the
-//! ledger, where it was recorded by another process. An answer that was *recorded* is final, so it is never refused
-//! when it does not fit; it becomes the strict reading of itself:
+//! ledger, where another process has recorded it. An answer that was *recorded* is final. If it does not fit, we do
+//! not refuse it, but read it strictly:
 //!
 //! | recorded answer | the call needs an approval | the call needs a result |
 //! |---|---|---|
@@ -146,8 +146,9 @@ impl DeferredToolResults {
         approval.or_else(|| self.calls.get(id).map(Answer::from))
     }
 
-    /// Replaces the answer to a call of this kind, and records who gave it. An answer of the wrong kind becomes a denial
-    /// or a failure (rule D4) and no error, as a recorded answer is final: no other one could be given.
+    /// Replaces the answer to a call of this kind, and records who gave it. If the answer is of the wrong kind, it
+    /// becomes a denial or a failure (rule D4) and no error: a recorded answer is final, and no person could give
+    /// another one.
     ///
     /// ```
     /// use countersign::DeferredToolResults;

@@ -1,9 +1,9 @@
 //! Building the answers to one batch.
 //!
-//! The builder takes answers in any order and checks them once, at the end, so that a surface can build them from
-//! clicks. It is made from the requests and not from ids alone, which is how the answers get the batch id and the
-//! fingerprints of what was *shown*: an answer that a person gave to an earlier state of a call does not fit a later
-//! one (rule A6).
+//! The builder takes answers in any order and checks them once, at the end: a surface can build them from clicks.
+//! You make it from the requests and not from ids alone, so that the answers get the batch id and the fingerprints
+//! of what was *shown*. An answer that a person gave to an earlier state of a call does not fit a later one (rule
+//! A6).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -156,8 +156,8 @@ impl<'a> Answers<'a> {
 
     /// Leaves a call to the next handler or to the caller.
     ///
-    /// Leaving is an answer to the question "what shall become of this call now?", which is why forgetting a call is an
-    /// error and leaving it is not (rule A4).
+    /// If you forget a call, that is an error. If you leave it, you have said what shall become of it, and that is none
+    /// (rule A4).
     pub fn leave(mut self, id: impl Into<String>) -> Self {
         self.results = self.results.leave(id);
         self
@@ -217,9 +217,9 @@ impl<'a> Answers<'a> {
 
     /// Sets who answered, for every call that already has an answer and no name yet.
     ///
-    /// Names several people by being called several times: `.approve("c1").answered_by("ann").deny("c2",
-    /// "no").answered_by("bob")`. With a ledger the name is what quorum and "not the requester" are checked against, so
-    /// take it from a session and never from the request. A program that answers by itself says so by
+    /// Call it several times to name several people: `.approve("c1").answered_by("ann").deny("c2",
+    /// "no").answered_by("bob")`. A ledger checks quorum and "not the requester" against the name, so take it from a
+    /// session and never from the request. If your program answers by itself, use
     /// [`answered_by_policy`](Self::answered_by_policy).
     pub fn answered_by(mut self, who: &str) -> Self {
         let ids = self.results.approvals.keys().chain(self.results.calls.keys());

@@ -1,7 +1,7 @@
 //! The result of one call that was executed elsewhere.
 //!
-//! A result is any JSON value, and three objects with a `kind` are something else than themselves. That makes reading
-//! ambiguous, so a value that *claims* a kind has to have its shape:
+//! A result is any JSON value, but three objects with a `kind` are read as a typed result. To keep reading
+//! unambiguous, a value that *claims* a kind has to have its shape:
 //!
 //! | JSON | read as |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `{"kind": "tool-denied"}`, `{"part_kind": "retry-prompt"}` | an error: it says that the call did not run |
 //! | `{"kind": "invoice", …}` | a value: the kind is not one of these |
 //!
-//! Writing is the inverse: a plain value that would be read as one of the three is written inside of a `tool-return`.
+//! Writing is the inverse: if a plain value would be read as one of the three, we write it inside of a `tool-return`.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Checks that answers fit the batch they are for: every call, and no others (rules A4, A6).
 //!
-//! All answers are checked before any takes effect. A batch that was applied up to the first error would have run some
-//! calls, and the approver, who sees an error, would send it again.
+//! We check all answers before any takes effect. If we applied a batch up to the first error, some calls would have
+//! run, and the approver, who sees an error, would send the batch again.
 //!
 //! Every problem of a batch is reported at once, each call with one of them:
 //!
@@ -13,8 +13,8 @@
 //! | missing | the call is neither answered nor left |
 //! | another batch | bound answers, made for something else that was shown |
 //!
-//! Answers are bound to the batch *and*, for each call, to its fingerprint. The batch id alone would not do for answers
-//! that are joined from several people, of whom one was shown an earlier state of one call.
+//! Answers are bound to the batch *and*, for each call, to its fingerprint. The batch id alone would not do: for
+//! example, answers are joined from several people, and one of them was shown an earlier state of one call.
 
 use std::collections::BTreeSet;
 

@@ -9,11 +9,12 @@
 //! | canonical arguments | other arguments |
 //! | questions: layer, key, pins | a question that was not shown, or one about other content |
 //!
-//! Reasons, previews and metadata are not part of it: they are for people and may be worded anew. The content of a
-//! preview is, by its digest among the pins. The questions are sorted, so that a stack whose layers ask in another
-//! order has the same fingerprint, and kept once, as two layers that ask the same make one question for a person.
+//! Reasons, previews and metadata are not part of the fingerprint: they are for people, and a layer may word them
+//! anew. The content of a preview is part of it, by its digest among the pins. We sort the questions, so that a
+//! stack whose layers ask in another order has the same fingerprint. We take equal questions once, as two layers
+//! that ask the same make one question for a person.
 //!
-//! The values are golden: a test holds them, since a change would make every pending call of every user unanswerable.
+//! A test holds the values, since a change would make every pending call of every user unanswerable.
 
 use serde_json::json;
 

@@ -3,9 +3,10 @@
 //! This is the one type of a pending call, from the gate to the screen: the turn keeps it in its state, a suspended
 //! turn stores it, the ledger makes an ask of it, and a batch is a list of them.
 //!
-//! It has two sets of arguments. A layer may change the arguments on the way in; the approver is shown the final ones,
-//! and the approval covers those. The approved pass begins with the first ones again, so that each layer does to them
-//! what it did before: `origin` → the stack → `shown`. Beginning with `shown` would apply each change twice.
+//! A pending call has two sets of arguments. A layer may change the arguments on the way in. The approver is shown the
+//! final ones, and the approval covers those. The approved pass begins with the first ones again, and each layer does
+//! to them what it did before: `origin` → the stack → `shown`. If we began with `shown`, each change would apply
+//! twice.
 
 use std::borrow::Cow;
 use std::sync::Arc;

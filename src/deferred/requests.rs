@@ -227,8 +227,8 @@ impl DeferredToolRequests {
 
     /// The id of this batch; `None` for one that no turn has made.
     ///
-    /// It changes with every call that is asked about again, so that a surface can tell by it whether what it shows is
-    /// the current state.
+    /// The id changes with every call that is asked about again. A surface can tell by it whether it shows the current
+    /// state.
     #[must_use]
     pub fn batch(&self) -> Option<&str> {
         self.bound.as_ref().map(|bound| bound.batch.as_str())

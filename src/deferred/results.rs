@@ -140,9 +140,9 @@ impl DeferredToolResults {
     /// Copies the request metadata of every call into the answers, so that the tool gets it. A key that the answers
     /// already have is not replaced.
     ///
-    /// This is not the default (rule A5), as layers write metadata for people, and a tool would take it for something
-    /// that the approver has granted. The first proposals for PydanticAI passed request metadata to the tool, with the
-    /// handler's keys first; a handler that returns `answers.copy_metadata(&requests)` does the same.
+    /// The metadata is not copied by default (rule A5): layers write it for people, and a tool would take it for
+    /// something that the approver has granted. A handler that wants the tool to have it returns
+    /// `answers.copy_metadata(&requests)`.
     ///
     /// ```
     /// # use countersign::{DeferredToolRequests, DeferredToolResults};
@@ -174,9 +174,9 @@ impl DeferredToolResults {
 
     /// Returns `true` if the answers carry the id of the batch that they were made for (rule A6).
     ///
-    /// Bound answers are refused where anything was shown differently, so prefer them wherever the requests are at
-    /// hand. Answers that travel without the requests, as PydanticAI's do, are unbound; a turn that serves strangers
-    /// refuses them ([`Turn::require_bound_answers`](crate::Turn::require_bound_answers)).
+    /// Prefer bound answers wherever you have the requests: we refuse them if anything was shown differently.
+    /// Answers that travel without the requests, as PydanticAI's do, are unbound. If your turn serves strangers,
+    /// refuse those ([`Turn::require_bound_answers`](crate::Turn::require_bound_answers)).
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.extra.batch.is_some()
@@ -361,8 +361,8 @@ impl DeferredToolResults {
     /// Removes the leaves and persons of the calls that the other set answers, and metadata that the other set
     /// replaces.
     ///
-    /// Both directions are given way in before the maps are joined, so that the result does not depend on the order of
-    /// the sets: a name beside a left call is dropped if the other set answers that call, as the name would claim that
+    /// Each set gives way to the other before we join the maps, so the result does not depend on their order. For
+    /// example, we drop a name beside a left call if the other set answers that call, as the name would claim that
     /// answer.
     fn give_way_to(&mut self, other: &Self) {
         self.extra.left.retain(|id| !other.answers(id));

@@ -1,11 +1,11 @@
 //! Several handlers in sequence.
 //!
-//! A chain begins with every call left, and each handler can only turn left calls into answered ones: it is shown
-//! nothing else, and its answers are checked against what it was shown before they are joined. So a rule in front of a
-//! person saves the person questions, and a rule behind one answers what the person left, but neither can change what
-//! the other has said.
+//! A chain begins with every call left, and each handler can only turn left calls into answered ones. We show it
+//! nothing else, and check its answers against what it was shown before we join them. For example, a rule in front of
+//! a person saves the person questions, and a rule behind one answers the calls that the person left. Neither can
+//! change what the other has said.
 //!
-//! An error of one handler ends the chain and the run; answers of the handlers before it have no effect by then. Wrap a
+//! An error of one handler ends the chain and the run, and the answers of the handlers before it have no effect. Wrap a
 //! handler that may fail in [`FailClosed`](super::FailClosed).
 
 use std::borrow::Cow;

@@ -1,9 +1,9 @@
 //! A handler that sends batches over a channel and receives the answers.
 //!
-//! The handler waits for two things, and each may never come: room in the channel, and the answer. Both are bounded by
-//! the run, not by a time: dropping the run drops the handler, and the batch in the channel says so
-//! ([`Batch::is_abandoned`], [`Batch::abandoned`]), for a surface to withdraw the question. A surface that goes away
-//! drops the receiver or the batch, which ends the run with an error instead of leaving it waiting for ever.
+//! The handler waits for room in the channel and for the answer, and each may never come. Both waits are bounded by
+//! the run, not by a time. If you drop the run, you drop the handler, and the batch in the channel says so
+//! ([`Batch::is_abandoned`], [`Batch::abandoned`]), for a surface to withdraw the question. If a surface goes away, it
+//! drops the receiver or the batch. That ends the run with an error, instead of leaving it waiting for ever.
 
 use tokio::sync::{mpsc, oneshot};
 

@@ -1,7 +1,7 @@
 //! Handlers made from closures.
 //!
-//! There are two forms over the batch, and not one that takes both: a sync closure borrows the requests, and a future
-//! cannot borrow from a closure's arguments without a type that the caller would have to name. So the async form gets
+//! There are two forms over the batch, and not one that takes both. A sync closure borrows the requests. A future
+//! cannot borrow from a closure's arguments without a type that the caller would have to name, so the async form gets
 //! clones, which share their arguments.
 
 use std::borrow::Cow;
@@ -124,9 +124,9 @@ where
 }
 
 /// Creates a handler from an async closure `(cx, call, reason) -> bool`, which is asked about one call after the other.
-/// It takes everything by value, and may change nothing: `true` approves the call as it is. The context is that of the
-/// run, as for every handler; the call has the arguments that would run; the reason is why the call is asked about, of
-/// several layers joined into one text. Calls that are executed elsewhere are left.
+/// The closure takes everything by value, and may change nothing: `true` approves the call as it is. The context is
+/// that of the run, as for every handler. The call has the arguments that would run. The reason says why the call is
+/// asked about; if several layers ask, it has the reasons of all. Calls that are executed elsewhere are left.
 ///
 /// After `false` the model gets a denial with the reason of the question: `The tool call was denied: delete a.log?`.
 ///

@@ -177,8 +177,8 @@ impl<H: DeferredToolHandler> DeferredToolHandler for Arc<H> {
 /// ([`answered_by_policy`](Answers::answered_by_policy)), or the name of [`DenyAll`] or [`FailClosed`]. Denials by a
 /// policy do not count as a person's (rule D11).
 ///
-/// By the name and not by a type, as answers are stored and sent as text, and a rule of another service has only a name
-/// to give. A person whose name is `policy` is therefore a rule here, which errs on the side of asking again.
+/// We go by the name and not by a type, as answers are stored and sent as text, and a rule of another service has only
+/// a name to give. If a person has the name `policy`, we take them for a rule, which errs on the side of asking again.
 ///
 /// ```
 /// use countersign::handler::is_policy;

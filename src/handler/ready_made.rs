@@ -68,7 +68,8 @@ impl DeferredToolHandler for DenyAll {
     }
 }
 
-/// Approves every call that is not blocked, and leaves those that are executed elsewhere. For tests and sandboxes.
+/// Approves every call that is not blocked, and leaves those that are executed elsewhere. Use it in tests and
+/// sandboxes.
 ///
 /// When a call is left and the run [may not end](crate::Agent::output) with deferred calls, the run ends with
 /// [`UserError::DeferredNotExpected`](crate::UserError::DeferredNotExpected), and none of the approved calls has run.

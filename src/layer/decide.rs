@@ -3,11 +3,11 @@
 //!
 //! # Why it is not a [`MiddlewareService`](super::MiddlewareService)
 //!
-//! A sync closure needs no future of its own, so its service has none to box: the inner future is polled in place. Most
-//! calls are allowed by most layers, and of such a layer only three things remain: the record's fast path (no lock,
-//! when the arguments are the ones that the first middleware passed on), the number of the layer in its level (rule
-//! D9), and one branch for the logging. Everything else is in functions that are `#[cold]`, so that it does not fill
-//! the caches of a plain ALLOW.
+//! A sync closure needs no future of its own, so its service has none to box: we poll the inner future in place. Most
+//! layers allow most calls, and then only three things remain: the record's fast path (no lock, when the arguments are
+//! the ones that the first middleware passed on), the number of the layer in its level (rule D9), and one branch for
+//! the logging. Everything else is in functions that are `#[cold]`, so that it does not fill the caches of a plain
+//! ALLOW.
 //!
 //! # Order of the steps
 //!
@@ -17,9 +17,9 @@
 //! 3. The closure decides. A panic is a DENY that names the layer (rule D4).
 //! 4. The decision is recorded, then the call passes the layer's number, and only then the inner service is called.
 //!
-//! A DENY that is returned without having been recorded would be lost by a layer outside that turns outcomes into
-//! others. So the outcome is made from the record's answer, which is the *first* denial of the pass, and not
-//! necessarily this one.
+//! If we returned a DENY without recording it, a layer outside that turns outcomes into others would lose it. So
+//! we make the outcome from the record's answer, which is the *first* denial of the pass, and not necessarily
+//! this one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -147,8 +147,8 @@ fn allowed(record: &CallRecord, call: &ToolCall, layer: impl Fn() -> Cow<'static
 
 /// Returns `true` if a plain ALLOW has to be reported, to trace logging or to an explanation.
 ///
-/// It is asked before any text is made: the name of a layer may have to be allocated, and a report of an ALLOW is read
-/// only where someone looks for it. The metrics are counted in any case, under a name that is made lazily.
+/// We ask this before we make any text: the name of a layer may have to be allocated, and few programs read the report
+/// of an ALLOW. We count the metrics in any case, under a name that is made lazily.
 #[inline]
 fn is_heard(record: &CallRecord) -> bool {
     LevelFilter::current() == LevelFilter::TRACE || record.context().explains()
@@ -187,8 +187,8 @@ fn note(
 /// | a member, under the member's name | once | asked |
 /// | a member, under the member's name | never | denied: nothing shows that the name is the only one |
 ///
-/// The check is made at the time of the ASK and not only when the tools are listed, because a layer that never asks may
-/// share a name with any other, and whether one asks is known only here.
+/// We check this at the time of the ASK, and not only when the tools are listed: a layer that never asks may share a
+/// name with any other, and only here we know that one asks.
 fn distinct(
     record: &CallRecord,
     decision: Decision,

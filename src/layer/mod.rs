@@ -30,8 +30,8 @@
 //! | 4 | `after_tool_call` sees the outcome of an execution (rule D8) | a panic withholds the result |
 //! | 5 | `on_tool_error` sees an error from inside | a panic is an error that names the layer |
 //!
-//! A call that no turn has sent is refused before step 1, as it has no record: in a test, send calls through a
-//! [`Turn`](crate::Turn), or ask the middleware itself, as the hooks are ordinary methods.
+//! A call that no turn has sent is refused before step 1, as it has no record. In a test, send calls through a
+//! [`Turn`](crate::Turn), or call the hooks of the middleware: they are ordinary methods.
 
 mod decide;
 mod service;

@@ -10,9 +10,9 @@
 //!
 //! # Why the inner service is dropped before its future is awaited
 //!
-//! The clone of the stack inside is needed for the call only. Holding it while the tool runs would keep every limit and
-//! buffer inside alive for the time of the slowest call, and the memory of a deep stack once per concurrent call and
-//! level.
+//! We need the clone of the stack inside for the call only. If we held it while the tool runs, every limit and buffer
+//! inside would stay alive for the time of the slowest call, and we would keep the memory of a deep stack once per
+//! concurrent call and level.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -183,9 +183,9 @@ fn pass_on<M: ToolMiddleware>(call: &ToolCall, middleware: &Arc<M>) {
 
 /// Returns `true` if `after_tool_call` runs: only on the outcome of an execution (rule D8).
 ///
-/// Not the outcome decides, but the record: an outcome of kind `Returned` that a cache inside has made is no execution,
-/// and a `Denied` that a layer inside has made of an executed call does not pass either, because the hook would then
-/// take a call for not executed that was.
+/// We go by the record, not by the outcome. For example, a cache inside may make an outcome of kind `Returned`, which
+/// is no execution. A layer inside may make a `Denied` of an executed call, which does not pass either: the hook would
+/// take an executed call for one that was not.
 fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Denied(_) | Outcome::Deferred(_))
         && call.known_record().is_some_and(|record| record.started())

@@ -2,8 +2,8 @@
 //!
 //! # Repeating an operation
 //!
-//! A response may get lost between the store and its caller, and the caller asks again. Every operation is therefore
-//! safe to repeat, and says so:
+//! A response may get lost between the store and its caller, and the caller asks again. So you can repeat every
+//! operation, and its result says that you did:
 //!
 //! | operation | a second time |
 //! |---|---|
@@ -421,8 +421,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the outcome is not recorded.
     ///
-    /// The order of a worker: claim, execute, settle. The token says which claim it is, so that a worker that comes
-    /// late cannot write over another one's outcome (rule L2).
+    /// A worker claims, executes, and settles. The token says which claim it is, so a worker that comes late cannot
+    /// write over another one's outcome (rule L2).
     ///
     /// ```
     /// use std::time::Duration;
@@ -462,8 +462,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the claim is unchanged.
     ///
-    /// For a call that was claimed and deferred itself before it did anything: it is asked about anew, and this ask is
-    /// over.
+    /// Use it for a call that was claimed and deferred itself before it did anything. The call is asked about anew,
+    /// and this ask is over.
     pub async fn release(&self, id: &str, token: u64) -> Result<Settled, LedgerError> {
         self.settle_as(id, token, Value::Null, true).await
     }
@@ -503,8 +503,8 @@ impl Ledger {
     /// Only an ask that is pending, or decided and not claimed, is closed. `None` for one in any other state, which is
     /// left unchanged: a claimed call has run with its approval, and an ask that is over says how it ended.
     ///
-    /// It is no approval. A decision that comes later is refused, and an approval that was there and not claimed is
-    /// never used.
+    /// Such a report is no approval. A decision that comes later is refused, and an approval that was there and not
+    /// claimed is never used.
     ///
     /// ```
     /// use countersign::deferred::Answer;
@@ -559,8 +559,8 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Store`]; some asks may have changed before the error.
     ///
-    /// The reads grow with the number of asks that stay due: a store lists the due asks in order of their deadline, and
-    /// rows that are refused would otherwise fill every read, so that the asks behind them would never expire.
+    /// The reads grow with the number of asks that stay due. A store lists the due asks in order of their deadline, and
+    /// refused rows would otherwise fill every read: the asks behind them would never expire.
     ///
     /// ```
     /// use std::time::Duration;
@@ -897,8 +897,8 @@ impl Ledger {
     ///
     /// Two things stay of each run: its row with the result, and one log entry. So a call of the run that is parked
     /// again, from a snapshot kept elsewhere, is refused, and nothing runs twice. The log continues from that entry:
-    /// [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) work as before, except that earlier heads can no
-    /// longer be compared. To keep the history, [`export`](Self::export) it first.
+    /// [`verify`](Self::verify) and [`checkpoint`](Self::checkpoint) work as before, except that you cannot compare
+    /// earlier heads any more. To keep the history, [`export`](Self::export) it first.
     ///
     /// ```
     /// use std::time::Duration;

@@ -9,7 +9,7 @@
 //! | claimed again (the slow worker has renewed its lease) | is held by that worker |
 //! | unknown | is granted, and the earlier token becomes stale |
 //!
-//! The last row is what keeps two executions from being recorded under one call: the earlier worker can settle no more.
+//! The last row keeps two executions from being recorded under one call: the earlier worker can settle no more.
 
 use super::asks::ask::{Ask, Millis};
 use super::asks::names::Names;

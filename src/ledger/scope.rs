@@ -99,7 +99,8 @@ impl Project {
     /// The reason why a directory is wider than any project: it is the root of the file system, a home directory or
     /// above one. `None` for every other directory, and for a path that is no directory.
     ///
-    /// A program that takes its working directory for a project has to look, as clients start programs anywhere.
+    /// If your program takes its working directory for a project, ask this first, as clients start programs
+    /// anywhere.
     ///
     /// ```
     /// use countersign::ledger::Project;

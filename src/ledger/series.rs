@@ -265,7 +265,7 @@ impl<'a> AskSeries<'a> {
     /// No grant answers a call while the end of an equal one is unknown: a person has to know that it may have run.
     ///
     /// Parking is idempotent: two processes that ask about equal calls at the same moment get the same ask. While the last
-    /// ask is open, no other one is parked and no grant answers, whatever the caller does: the result is that ask.
+    /// ask is open, the result is that ask, whatever the caller does: no other one is parked, and no grant answers.
     ///
     /// # Errors
     /// [`LedgerError`]; nothing was parked.

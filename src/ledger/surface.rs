@@ -1,6 +1,6 @@
 //! The checks around a decision, the same at every place where people decide.
 //!
-//! A decision is final, so whatever can be known to be wrong with it is said before it is recorded. In order:
+//! A decision is final, so we check it before we record it, in this order:
 //!
 //! | check | result | because |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | this person may decide it | [`Decided::OthersDecide`] | |
 //! | the ledger: the fingerprint is of what was shown, not expired, not the requester's own, first | [`Decided`] | rules A2, L1, L4 |
 //!
-//! Only the last line is checked within the transaction that decides. What the others look at does not change: the call of
+//! Only the last line is checked within the transaction that decides. The others look at what does not change: the call of
 //! an ask, and the rights of a person as the surface knows them at this moment.
 
 use std::fmt;

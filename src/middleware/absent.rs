@@ -1,9 +1,9 @@
 //! Middleware without an `after_tool_call` of their own, for which no future is made and no outcome is moved.
 //!
-//! Most middleware decide and leave outcomes alone, and the hook that they do not have is two thirds of what a member of
-//! a [`Chain`](super::Chain) costs. A composite cannot see whether a type has a hook of its own, and a method by which a
-//! type says so could be wrong. So the default hook itself says so, with the type that it is the default of, and the
-//! first call through a layer or a composite learns it:
+//! Most middleware decide and leave outcomes alone. The hook that they do not have is two thirds of what a member of a
+//! [`Chain`](super::Chain) costs. A composite cannot see whether a type has a hook of its own, and a method by which a
+//! type says so could be wrong. So the default hook says it, with the type that it is the default of, and the first call
+//! through a layer or a composite learns it:
 //!
 //! | hook of `M` | notes | learned |
 //! |---|---|---|

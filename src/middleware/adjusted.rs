@@ -5,8 +5,8 @@
 //! as ALLOW everywhere except in [`danger_first_decision_wins`](super::danger_first_decision_wins), where it lets the
 //! next member decide.
 //!
-//! The selection is by the name at this level of the stack, compared as a whole. It is looked up in the call, not in
-//! the definition, because a call has one name at each level, and the definition in the context has the model's.
+//! The selection is by the name at this level of the stack, compared as a whole. We look the name up in the call,
+//! not in the definition: a call has one name at each level, and the definition in the context has the model's.
 
 use std::borrow::Cow;
 use std::sync::Arc;

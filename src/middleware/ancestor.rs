@@ -1,10 +1,10 @@
 //! The decisions of the layers around an agent, for the calls of that agent (rule T7).
 //!
 //! An agent behind a tool runs outside of the stack of its parent, so the layers of that stack would never see what the
-//! agent does with the call that they allowed. Each layer that the call has passed is therefore put around the agent's
-//! tools again, as an `Ancestor`, with its decision only. The other hooks stay with the parent: `after_tool_call`
-//! of the parent's layer sees the result of the *agent*, and must not see the results of the agent's tools as if they
-//! were the parent's.
+//! agent does with the call that they allowed. So we put each layer that the call has passed around the agent's tools
+//! again, as an `Ancestor`, with its decision only. The other hooks stay with the parent: `after_tool_call` of the
+//! parent's layer sees the result of the *agent*, and must not see the results of the agent's tools as if they were the
+//! parent's.
 //!
 //! Because a DENY or an ASK of any ancestor counts, an agent is at most as permissive as its parent, at any depth: each
 //! level adds the ancestors of the level above to its own.

@@ -17,9 +17,9 @@
 //! The same happens between separate layers, where the turn repeats the whole pass. A chain does it by itself, so that
 //! its members cost no second pass of the layers outside.
 //!
-//! Questions of both rounds are kept. A question of the first round that is not asked in the second was asked about
-//! other arguments; keeping it costs an approver one line, and dropping it would let a member withdraw an ASK by
-//! changing a value.
+//! We keep the questions of both rounds. A question of the first round that is not asked in the second was about
+//! other arguments. If we keep it, it costs an approver one line. If we dropped it, a member could withdraw an ASK
+//! by changing a value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -134,8 +134,8 @@ impl Chain {
     /// arguments and leaves the index of that member in `next`, or returns `None` when no member changes them or one
     /// denies. One guard catches the panics of all members: `next` says whose it was.
     ///
-    /// The loop is cut at each change so that the arguments need no lock or cell: the caller holds the only current
-    /// call, and the members are asked through one reused allocation for their futures.
+    /// The loop stops at each change, so the arguments need no lock or cell: the caller holds the only current
+    /// call, and asks the members through one reused allocation for their futures.
     async fn until_changed(
         &self,
         next: &mut usize,

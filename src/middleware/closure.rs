@@ -13,7 +13,7 @@ use crate::decision::{Decision, IntoDecision};
 ///
 /// The closure sees what [`before_tool_call`](ToolMiddleware::before_tool_call) sees: the context of this call and
 /// pass, and the call as the layers outside have left it. It may allow, ask or deny, and change the arguments with its
-/// decision; an `Err` is a DENY. What needs to await belongs in [`from_fn`].
+/// decision. An `Err` is a DENY. If you need to await something, use [`from_fn`].
 ///
 /// The result is a [`tower::Layer`] and a [`ToolMiddleware`]. Its name is that of the function that contains the
 /// closure, unless [`named`](crate::ToolMiddlewareExt::named) sets another one. Of several closures in one function,

@@ -5,8 +5,7 @@
 //! serves all of them: `ReusableBoxFuture` puts the next future into the place of the last one, if it fits, and
 //! allocates otherwise. For a [`Chain`](super::Chain) of sixteen members that is one allocation instead of sixteen.
 //!
-//! The caller holds the slot and not the member, because a member is shared by all calls, and two calls run at the same
-//! time.
+//! The caller holds the slot, and not the member: all calls share a member, and two calls may run at the same time.
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -1,12 +1,11 @@
 //! A chain in which the first decision wins, also when it is an ALLOW (rule D6).
 //!
-//! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain, so that one
-//! member that is too wide disables all members after it, silently. This is why the name begins with `danger_` (rule
-//! D5).
+//! In every other composite an ALLOW is no more than the absence of an objection. Here it ends the chain: one member
+//! that is too wide silently disables all members after it. So the name begins with `danger_` (rule D5).
 //!
-//! It exists because permission files of other programs are read that way (the first matching rule wins), and such a
-//! list cannot be translated rule by rule into one where the strictest wins. The chain is one layer of the stack: what
-//! it allows, another layer may still deny.
+//! The chain exists because other programs read their permission files that way (the first matching rule wins), and
+//! you cannot translate such a list rule by rule into one where the strictest wins. The chain is one layer of the
+//! stack: another layer may still deny what it allows.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -190,9 +189,9 @@ impl ToolMiddleware for FirstDecision {
 /// Gives a plain ALLOW of a member explicit arguments: in its erased form a plain ALLOW is `None`, as if the member had
 /// not decided.
 ///
-/// A wrapper is needed because "undecided" and "plain ALLOW" are one value in the erased form, which saves every other
-/// composite a boxed decision per member. Here the difference is the whole meaning, so an ALLOW is given the call's own
-/// arguments, which changes nothing and makes it a decision that is not plain.
+/// In the erased form "undecided" and "plain ALLOW" are one value, which saves every other composite a boxed decision
+/// per member. Here the difference is the whole meaning. So we give an ALLOW the call's own arguments, which changes
+/// nothing and makes it a decision that is not plain.
 struct Member<M>(M);
 
 impl<M: ToolMiddleware> ToolMiddleware for Member<M> {

@@ -262,8 +262,8 @@ fn withheld(outcome: &Outcome) -> Outcome {
 /// | `shop::policy::Cached<shop::policy::Limit>` | `Cached<Limit>` |
 /// | a closure in `shop::policy::layers` | `layers` |
 ///
-/// The name is what an approval is bound to, so it must not contain the path: moving a type to another module would
-/// otherwise ask about every pending call again. Two types of one name are found by the check of names (rule D10).
+/// An approval is bound to the name, so the name must not contain the path: if you moved a type to another module,
+/// people would be asked about every pending call again. The check of names finds two types of one name (rule D10).
 fn type_name<M: ?Sized>() -> Cow<'static, str> {
     let full = std::any::type_name::<M>();
     if !full.contains("::") {

@@ -4,8 +4,8 @@
 //! that is reset at fixed times would allow twice as many around each reset. The price is one instant per counted call,
 //! at most `max` for each tool, which are forgotten as they leave the window.
 //!
-//! A denied call is not counted. Otherwise a model that repeats its call would keep the window full, and the time in
-//! the message ("try again in 12 s") would never be true.
+//! We do not count a denied call. Otherwise a model that repeats its call would keep the window full, and the time
+//! in the message ("try again in 12 s") would never be true.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -10,9 +10,8 @@ use crate::message::Message;
 /// A request to a model. Cheap to clone, because retry layers clone it for each attempt. The streamed text of a later
 /// attempt replaces that of an earlier one.
 ///
-/// Cheap to clone, as all parts are shared. A clone of a streamed request counts as another attempt: when a layer
-/// retries, the text of the first attempt is withdrawn from the listeners
-/// ([`RunEvent::ResponseRestarted`](crate::turn::RunEvent::ResponseRestarted)).
+/// A clone of a streamed request counts as another attempt: when a layer retries, the text of the first attempt
+/// is withdrawn from the listeners ([`RunEvent::ResponseRestarted`](crate::turn::RunEvent::ResponseRestarted)).
 pub struct ModelRequest {
     instructions: Option<Arc<str>>,
     messages: Arc<Vec<Message>>,
@@ -157,7 +156,8 @@ impl ModelRequest {
 
     /// The definitions of the tools that the model may call, as listed for this request.
     ///
-    /// With the changes that layers make when tools are listed, so a hidden tool is not among them.
+    /// They have the changes that layers make when tools are listed: a hidden tool, for example, is
+    /// not among them.
     #[must_use]
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools

@@ -88,8 +88,8 @@ impl Service<ModelRequest> for ModelService {
 
 /// A model with layers around it; see [`ModelExt::layered`].
 ///
-/// The lock is held only until the service is ready and the request is begun, so requests run at the same time, while a
-/// layer that limits their rate sees them one after the other.
+/// We hold the lock only until the service is ready and the request has begun. So requests run at the same time, while
+/// a layer that limits their rate sees them one after the other.
 pub struct LayeredModel<L: Layer<ModelService>> {
     model: ModelService,
     layer: L,

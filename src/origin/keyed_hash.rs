@@ -1,7 +1,7 @@
 //! The keyed hash of a value that a run has read.
 //!
-//! The hashes are stored with the run, so that their algorithm may not change: it is `SipHash` 2-4. `std` has deprecated
-//! its own for `DefaultHasher`, which may become another one with each compiler.
+//! The hashes are stored with the run, so their algorithm may not change: it is `SipHash` 2-4. We do not use the
+//! `DefaultHasher` of `std`, whose algorithm may be another one with each compiler.
 
 #![expect(deprecated, reason = "the algorithm that does not change")]
 

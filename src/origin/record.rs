@@ -1,8 +1,8 @@
 //! The record of what a run has read.
 //!
-//! It only grows. Each read is added at the end and keeps its number, so that one number, which is stored with a response,
-//! says what the run had read by then (rule O3). A call counts as a read when it is let through, and its result adds the
-//! values. If the result never comes, the values stay unknown.
+//! The record only grows. Each read is added at the end and keeps its number. So one number, which we store with a
+//! response, says what the run had read by then (rule O3). A call counts as a read when it is let through, and its result
+//! adds the values. If the result never comes, the values stay unknown.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! The normal form of each kind of value: two texts have the same one if the program that acts takes both for the same
 //! thing (rule O3).
 //!
-//! Every form errs on the side of being different, since a value that is taken for another one is allowed in its place,
-//! and a value that is not found is only asked about. So a host is folded in its ASCII letters alone, a path with `..`
-//! equals nothing but itself, and `1.234` is neither a thousand nor one and a bit.
+//! Every form errs on the side of being different: if we took a value for another one, it would be allowed in its
+//! place, and if we do not find a value, it is only asked about. For example, a host is folded in its ASCII letters
+//! alone, a path with `..` equals nothing but itself, and `1.234` is neither a thousand nor one and a bit.
 
 use std::borrow::Cow;
 
@@ -155,7 +155,7 @@ fn is_dots(segment: &str) -> bool {
     matches!(decoded.as_str(), "." | "..")
 }
 
-/// A path as one would write it from the folder of the run: without `./` and doubled slashes. With `..`, or with
+/// A path as you would write it from the folder of the run: without `./` and doubled slashes. With `..`, or with
 /// characters that a tool may read otherwise, it stays as it is.
 pub(super) fn path(text: &str, folders: &Folders, into: &mut String) {
     into.clear();
@@ -216,7 +216,7 @@ pub(super) fn is_path(text: &str) -> bool {
 
 /// The number that a text stands for, in one spelling: `1,250.00` and `1250`.
 ///
-/// A single sign before three digits could be either (`1.234`), so that such a number equals only itself. Digits that
+/// A single sign before three digits could be either (`1.234`), so such a number equals only itself. Digits that
 /// begin with a zero are an id, and stay.
 pub(super) fn number(text: &str, into: &mut String) -> bool {
     let text = text.trim_matches(is_currency_or_space);

@@ -1,7 +1,7 @@
 //! The index of the values that a run has read: short keyed hashes, each with the reads in which it stands.
 //!
-//! Eight bytes keep the index small. They are no secret: who can read the key can try values. The key belongs to the
-//! run, so that the hashes of two runs cannot be compared.
+//! Eight bytes keep the index small. They are no secret: if you can read the key, you can try values. The key
+//! belongs to the run, so the hashes of two runs cannot be compared.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -152,8 +152,8 @@ impl Outcome {
     /// The outcome as it is stored, and as the model is told it: a value that is nested too deeply is its JSON text (rule
     /// T5).
     ///
-    /// A page or a server chooses how deep a result is, and a state with a deep one could not be read back. So the limit
-    /// holds wherever a result is kept: in a history, a snapshot and a journal.
+    /// A page or a server chooses how deep a result is, and we could not read a state with a deep one back. So the limit
+    /// holds wherever we keep a result: in a history, a snapshot and a journal.
     pub(crate) fn bounded(&self) -> Cow<'_, Self> {
         match self {
             Self::Returned(returned) if returned.is_too_deep() => {
@@ -284,7 +284,7 @@ fn default_denial() -> String {
 
 /// The error of a tool, or an external result, that fails the call without asking the model to try again.
 ///
-/// For an error that the model cannot correct by other arguments:
+/// Use it for an error that the model cannot correct by other arguments:
 ///
 /// ```
 /// use countersign::outcome::ToolFailed;
@@ -315,7 +315,7 @@ impl ToolFailed {
 
 /// The error of a tool, or an external result, that asks the model to try again.
 ///
-/// For an error that the model can correct. It costs a retry of the tool
+/// Use it for an error that the model can correct. It costs a retry of the tool
 /// ([`Tool::max_retries`](crate::toolset::Tool::max_retries)):
 ///
 /// ```

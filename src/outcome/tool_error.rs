@@ -113,8 +113,8 @@ impl ToolError {
 /// the error inside.
 ///
 /// The order of the attempts does not matter, as a chain holds at most one error of these types that was given as a
-/// context. What matters is that none is missing: an error whose type is hidden would fail the call instead of
-/// deferring it, and the approver would never be asked.
+/// context. But none may be missing: an error whose type is hidden would fail the call instead of deferring it, and
+/// the approver would never be asked.
 fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
     let mut error = Some(error);
     let held = (&mut error as &mut dyn Any).downcast_mut::<Option<anyhow::Error>>();

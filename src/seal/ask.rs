@@ -14,7 +14,7 @@ const PURPOSE: &str = "countersign ask";
 
 /// The claims of a token about an ask: names and ids, and the fingerprint instead of the arguments.
 ///
-/// The arguments are not in it, as a token ends in mails and logs: the fingerprint stands for them.
+/// A token ends in mails and logs, so it has no arguments: the fingerprint stands for them.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -140,8 +140,8 @@ impl Ledger {
     /// # Errors
     /// [`SealError`] says why the token is refused, or that the ledger failed; nothing was decided then.
     ///
-    /// Who is logged in is not known here: compare [`AskClaims::by`] with the session, or take the possession of the
-    /// link for the proof, as a link in a mail does.
+    /// We do not know here who is logged in. Compare [`AskClaims::by`] with the session, or take the possession of
+    /// the link for the proof, as a link in a mail does.
     pub async fn decide_sealed(
         &self,
         keys: &SealKeys,

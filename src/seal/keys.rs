@@ -98,7 +98,7 @@ impl SealKeys {
     /// # Errors
     /// [`SealError::UnusableKey`] as for [`new`](Self::new), or when another key has this name.
     ///
-    /// The way to rotate a key without a moment in which tokens are refused: first accept the new key everywhere, then
+    /// You can rotate a key without a moment in which tokens are refused: first accept the new key everywhere, then
     /// seal with it everywhere, then stop accepting the old one.
     ///
     /// ```

@@ -42,8 +42,8 @@ pub struct AskView {
     pub changed_at: i64,
     /// The time when a pending ask expires; `None` means never.
     pub expires_at: Option<i64>,
-    /// The sentence for people about an ask whose caller no longer waits; `None` while it does
-    /// ([`AskRecord::has_no_caller`](crate::ledger::AskRecord::has_no_caller)).
+    /// The sentence for people about an ask whose caller does not wait any more; `None` while it
+    /// does ([`AskRecord::has_no_caller`](crate::ledger::AskRecord::has_no_caller)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_caller: Option<&'static str>,
     /// The number of people who have to approve.

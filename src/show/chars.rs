@@ -23,7 +23,8 @@ const BLANK: &[(char, char)] = &[
 /// Returns `true` if a reader cannot see a character, or the character moves others around it: controls, format
 /// characters, blanks other than the space, private use, and code points that Unicode has not assigned.
 ///
-/// Unassigned code points count, because a newer font may draw them and this build cannot know how.
+/// Unassigned code points count, because a newer font may draw them, and this build cannot know
+/// how.
 pub(super) fn is_hidden(c: char) -> bool {
     use GeneralCategory::{
         Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, SpaceSeparator, Surrogate,

@@ -1,8 +1,8 @@
 //! Rules for showing a value, found by the name of the argument.
 //!
-//! Masking and hiding are one operation with two intentions. A rule that masks too little shows a password to the room;
-//! one that masks too much lets a model hide what it does under a name such as `secret`. The second is the worse one
-//! here, as the person answers for the call, so in doubt a value is shown (rule S4):
+//! A rule that masks too little shows a password to the room. A rule that masks too much lets a model hide what it does
+//! under a name such as `secret`. The second is worse here, as the person answers for the call, so in doubt we show a
+//! value (rule S4):
 //!
 //! | name | rule |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Words whose letters could be taken for other ones: of mixed scripts, as in `gооgle` with two Cyrillic letters, or
 //! all of letters that look like ASCII ones (Unicode Technical Standard 39).
 //!
-//! Most text in other scripts is no attack, and a Russian sentence full of escapes could not be read. So a word is
-//! judged by what a reader would take it for:
+//! Most text in other scripts is no attack, and no one could read a Russian sentence full of escapes. So we judge
+//! a word by what a reader would take it for:
 //!
 //! | word | judged | shown |
 //! |---|---|---|

@@ -74,7 +74,8 @@ fn scan(text: &str, style: Style, find: impl Fn(&str, &str) -> Option<FoundSecre
 
 /// The number of characters before a value that are read to find out whether the value is a credential.
 ///
-/// Keeps the work linear: a command of a megabyte would otherwise be read again at each word.
+/// The limit keeps the work linear: otherwise we would read a command of a megabyte again at each
+/// word.
 const NEAR: usize = 64;
 
 fn begins_word(before: &str) -> bool {
@@ -92,7 +93,7 @@ fn anywhere(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
 /// Finds a secret at this place of a command: only a token that is passed as a credential, and that ends where a word
 /// ends. Everything else could be what is executed.
 ///
-/// A token that continues after its end (`ghp_…;rm -rf ~`) is not masked, so that no command hides behind one.
+/// If a token continues after its end (`ghp_…;rm -rf ~`), we do not mask it: no command hides behind a token.
 fn credential(settings: bool, before: &str, rest: &str) -> Option<FoundSecret> {
     // Only the end of the text before is needed, and reading all of it at every word would take quadratic time.
     let near = before.char_indices().rev().take(NEAR).last().map_or(0, |(at, _)| at);

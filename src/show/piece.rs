@@ -1,8 +1,8 @@
 //! Text as pieces that may be cut and units that may not. Only this module makes characters visible.
 //!
-//! A text is made visible once, into pieces, and cut afterwards. Cutting a finished text could cut `\u{202e}` into
-//! `\u{20`, which says something else, or leave half of a mark that says how much is missing. A piece that is an
-//! escape, a mask or a mark is never cut.
+//! We make a text visible once, into pieces, and cut it afterwards. If we cut a finished text, we could cut
+//! `\u{202e}` into `\u{20`, which says something else, or leave half of a mark that says how much is missing. We
+//! never cut a piece that is an escape, a mask or a mark.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -13,7 +13,8 @@ use super::look_alikes::{NameReading, look_alikes};
 /// The longest run of spaces that is written as it is. Of a longer one the number is written: it could push text out of
 /// sight.
 ///
-/// A command followed by two hundred spaces and `; rm -rf ~` shows nothing of its end on a line that does not wrap.
+/// For example, a command with two hundred spaces and `; rm -rf ~` behind it shows nothing of its end on a line
+/// that does not wrap.
 const SPACES: usize = 16;
 /// The longest run of one escaped character that is written as it is.
 const ESCAPES: usize = 4;
@@ -246,7 +247,8 @@ fn name(c: char) -> String {
 /// Leaves out the middle of pieces that take more than `most` characters, with a mark that says how much. Two thirds of
 /// what is kept are from the beginning, one third is from the end.
 ///
-/// The end is kept as well as the beginning, as the end of a long line is where something is appended.
+/// We keep the end as well as the beginning, as an attacker would append something to the end of a
+/// long line.
 pub(super) fn elide(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
     if shown_chars(&pieces) <= most {
         return pieces;

@@ -116,7 +116,7 @@ impl PreviewSign {
 
 /// The previews of all questions, in their order. Equal ones of one author are shown once.
 ///
-/// Two authors who show the same are shown twice: that both have seen it is what the person is told.
+/// If two authors show the same, both are shown: they tell the person that both have seen it.
 pub(super) fn views(
     questions: &[Question],
     limits: Limits,
@@ -316,7 +316,7 @@ fn table(
 
 /// The rows of a table as lines, with columns of one width.
 ///
-/// Aligned here and not by the surface, because widths depend on escapes.
+/// We align here, and not at the surface, because widths depend on escapes.
 fn aligned(cells: &[Vec<String>]) -> Vec<Piece> {
     let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns)

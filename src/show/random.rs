@@ -2,8 +2,8 @@
 //!
 //! Words, names of programs, numbers, versions, paths and hosts have a shape that keys do not have: capitals are at the
 //! beginning of words, digits between words, and blanks, slashes and dots between those. In a key, runs of letters
-//! between digits, capitals and slashes are seldom longer than two; in a name or a path, most words are. In doubt a
-//! value is shown.
+//! between digits, capitals and slashes are seldom longer than two. In a name or a path, most words are. In doubt we
+//! show a value.
 
 use super::keys::words;
 

@@ -13,9 +13,9 @@ use crate::outcome::DeferralKind;
 const NARROWEST: usize = 24;
 
 impl CallView {
-    /// The call as text, at most this many columns wide, in the order in which a person decides: who wants what (or the call alone, where no door says who), why it
-    /// is asked about, what it changes, and its arguments. Longer lines are wrapped and indented, so that no value can begin a
-    /// line that looks like another part of the view. [`details`](Self::details) has the rest.
+    /// The call as text, at most this many columns wide, in the order in which a person decides: who wants what (or the call
+    /// alone, where no door says who), why it is asked about, what it changes, and its arguments. We wrap and indent longer
+    /// lines: no value can begin a line that looks like another part of the view. [`details`](Self::details) has the rest.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
         lines(self, width).join("\n")
@@ -200,7 +200,7 @@ impl WrappedLines {
 
 /// The length in bytes of the beginning of a text that fits on a row of `room` columns.
 ///
-/// In columns of the terminal, with wide characters counted as two.
+/// We count columns of the terminal, in which a wide character takes two.
 fn fitting(text: &str, room: usize) -> usize {
     let mut columns = 0;
     let mut space = None;

@@ -19,8 +19,8 @@ const HOLDS: &str = "countersign::testing::decide";
 ///
 /// `Display` is one line, for `assert_eq!`: `ALLOW`, `ASK by Changes: deletes a file`, `DENY by Secrets: not .env`.
 ///
-/// Policies are best tested as tables, one line for each call, with the whole text of the decision: a rule that asks
-/// for another reason than before is a change that a person should see.
+/// Test a policy by a table, one line for each call, with the whole text of the decision: if a rule asks for another
+/// reason than before, a person should see that.
 #[derive(Debug, Clone)]
 pub struct StackDecision {
     decision: ToolDecision,

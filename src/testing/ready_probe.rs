@@ -14,7 +14,7 @@ use tower::{Layer, Service};
 /// ready; every call, and every clone, has to poll anew. That finds the classic mistake of tower layers: `let mut inner
 /// = self.inner.clone(); inner.call(request)` calls a clone that was never polled.
 ///
-/// A turn catches the panic of a layer and fails only that call, so check [`check`](Self::check) after the turn.
+/// A turn catches the panic of a layer and fails only that call, so call [`check`](Self::check) after the turn.
 ///
 /// ```
 /// use countersign::testing::ReadyProbe;

@@ -42,7 +42,7 @@ struct State {
 impl ScriptedModel {
     /// A model with these responses, in this order.
     ///
-    /// One script is shared by all runs of the agent, in the order of their requests; a test with parallel runs gives
+    /// All runs of the agent share one script, in the order of their requests. If your test has parallel runs, give
     /// each run an agent.
     #[must_use]
     pub fn new(responses: impl IntoIterator<Item = ModelResponse>) -> Self {

@@ -5,8 +5,8 @@
 //! with a name of its own would ask a second one, and the approver would see the same sentence twice.
 //!
 //! The reason is empty: the wrapper knows nothing about the call that its tool and arguments do not say already, and
-//! the approver sees those. The key is never empty, because an empty key would make the question equal to that of a
-//! tool that declares its approval without one.
+//! the approver sees those. The key is never empty: with an empty key the question would equal that of a tool that
+//! declares its approval without one.
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -1,10 +1,10 @@
 //! Several sets combined into one.
 //!
-//! A call carries the name of its tool and nothing else, and two members may lead to the same gate: `reads` and
-//! `writes` of one toolset, each with layers of its own. A lookup by name at the time of the call would have to list
-//! the members again, and could choose another member than the one that the model was shown. So the path is chosen when
-//! the tools are listed: each definition records, for each combined set on its way, the index of the member that listed
-//! it (`Way::through`), and [`Combined::call`] reads the index from the call record.
+//! A call carries the name of its tool and nothing else, and two members may lead to the same gate. For example,
+//! `reads` and `writes` are parts of one toolset, each with layers of its own. If we looked the name up at the time of
+//! the call, we would have to list the members again, and could choose another member than the one that the model was
+//! shown. So we choose the path when we list the tools: each definition records, for each combined set on its way, the
+//! index of the member that listed it (`Way::through`), and [`Combined::call`] reads the index from the call record.
 //!
 //! | listed by | name | recorded for this set |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! Wrappers that change tool definitions and leave calls unchanged.
 //!
-//! A wrapper gets whole definitions and returns whole definitions, so it could widen what it was given: name another
-//! tool, drop an approval, or raise a number of retries. Two steps keep it to what a wrapper may do:
+//! A wrapper gets whole definitions and returns whole definitions. So it could widen what it was given: name another
+//! tool, drop an approval, or raise a number of retries. Two steps prevent that:
 //!
 //! 1. Each returned definition is tied to the given one of the same name (`ToolDefinition::made_of`), which restores
 //!    the gate and the way to it, and takes the stricter of both kinds. A name that was not given is an error.
@@ -9,8 +9,8 @@
 //!    name still finds it: `for_tools(["delete"])` around a filter that hides `delete` in some runs is no mistake (rule
 //!    D4).
 //!
-//! Nothing is checked at the time of a call. A call of a hidden tool does not get here, because the turn finds no
-//! listed definition for its name and tells the model that there is no such tool (rule T5).
+//! We check nothing at the time of a call. A call of a hidden tool does not get here: the turn finds no listed
+//! definition for its name, and tells the model that there is no such tool (rule T5).
 
 use std::fmt;
 use std::future::Future;

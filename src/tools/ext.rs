@@ -157,8 +157,8 @@ pub trait ToolsExt: Into<Tools> + Sized {
     /// Renames every tool to `{prefix}_{name}`, for the layers and the model outside.
     ///
     /// Inside, the tool keeps its name: for the toolset, for the layers inside, and in the identity that approvals are
-    /// bound to. A call by the bare name is a call of an unknown tool, also one that was pending when the prefix was
-    /// added.
+    /// bound to. A call by the bare name is a call of an unknown tool, also if it was pending when you added the
+    /// prefix.
     fn prefixed(self, prefix: &str) -> Tools {
         Tools::new(Renamed::new(self.into(), Naming::Prefix(format!("{prefix}_"))))
     }
@@ -218,8 +218,9 @@ pub trait ToolsExt: Into<Tools> + Sized {
 
     /// Hides the tools for which an async predicate is `false`.
     ///
-    /// For a decision that needs I/O, such as the rights of a user in a directory. The tools are asked about one after
-    /// the other, so ask for all rights at once and keep them in the run's dependencies where there are many tools.
+    /// Use it for a decision that needs I/O, for example the rights of a user in a directory. The predicate runs for
+    /// one tool after the other. If you have many tools, ask for all rights at once, and keep them in the run's
+    /// dependencies.
     fn filtered_async<P, Fut>(self, predicate: P) -> Tools
     where
         P: Fn(RunContext, ToolDefinition) -> Fut + Send + Sync + 'static,

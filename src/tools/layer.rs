@@ -1,8 +1,8 @@
 //! Bounds for the layers around tools, with compile errors that say how to meet them.
 //!
-//! Both traits are implemented for every type that meets their bounds, and by no other: they exist so that a layer that
-//! does not fit is explained at the place where it is added. Without them `layered` would name five bounds on an
-//! associated type, and the compiler would report the one that it tried last.
+//! Both traits are implemented for every type that meets their bounds, and by no other. They exist for the compiler: if
+//! a layer does not fit, it explains that at the place where you add the layer. Without them `layered` would name five
+//! bounds on an associated type, and the compiler would report the one that it tried last.
 
 use tower::{Layer, Service};
 
@@ -37,9 +37,9 @@ impl<L: Layer<Tools>> ToolLayer for L {
 /// The service that the layers of [`layered`](crate::ToolsExt::layered) make of [`Tools`]: it takes tool calls, returns
 /// outcomes, and is cloned for each call.
 ///
-/// `Clone` is required because one service serves all calls of a set, and each call drives a clone of its own: the
+/// We need `Clone` because one service serves all calls of a set, and each call drives a clone of its own: the
 /// layers of concurrent calls share only what they share on purpose, in an `Arc` or in the task behind a `buffer`.
-/// `Sync` is required because [`Tools`] is used from several tasks.
+/// We need `Sync` because several tasks use [`Tools`].
 #[diagnostic::on_unimplemented(
     message = "these layers make `{Self}` of the tools, which cannot be called as tools are",
     label = "not a service for tool calls",

@@ -10,8 +10,8 @@
 //! - **Their names are checked** against the listed tools (rule D4) and against each other (rule D10), at the first
 //!   moment at which both are known.
 //!
-//! A panic while the layers are applied is caught at the listing, which is always before the first call of a turn, so
-//! that it becomes an error with a text instead of a panic in a task of the turn.
+//! We catch a panic while the layers are applied at the listing, which is always before the first call of a turn. So
+//! it becomes an error with a text, instead of a panic in a task of the turn.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,7 +36,7 @@ struct Inner<L: ToolLayer> {
     layer: L,
     /// The layers, applied when the tools are first listed or called: `buffer` needs a runtime to spawn its worker.
     applied: OnceLock<(L::Service, Level)>,
-    /// Shared names are reported once, not at every listing.
+    /// We report shared names once, not at every listing.
     checked: Once,
 }
 

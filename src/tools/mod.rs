@@ -113,7 +113,8 @@ fn unknown(call: &ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
 impl Tools {
     /// A set without tools.
     ///
-    /// For an agent that only talks, or as the starting point of a list that is built in a loop.
+    /// Use it for an agent that only talks, or as the starting point of a list that you build in a
+    /// loop.
     ///
     /// ```
     /// use countersign::{RunContext, Tools};

@@ -51,7 +51,7 @@ impl Naming {
             Self::Prefix(prefix) => name.strip_prefix(prefix.as_str()),
             Self::Map { inner, .. } => match inner.get(name) {
                 Some(old) => Some(old),
-                // A renamed tool can no longer be called by its old name.
+                // A renamed tool cannot be called by its old name.
                 None if inner.values().any(|old| old == name) => None,
                 None => Some(name),
             },

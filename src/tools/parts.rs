@@ -1,10 +1,9 @@
 //! Checks of the middleware around tools, made when the tools are listed.
 //!
 //! Both checks are about names that a person wrote twice: once where the tool or the layer is defined, once where it is
-//! used. A name that does not match silently disables a policy, which is the one failure of a permission layer that no
-//! test of the layer itself finds. So a selection of a tool that is not there fails the listing, with the most similar
-//! names, and a shared name of two layers that ask is reported when the tools are listed, before any approver sees a
-//! question that is ambiguous.
+//! used. If a name does not match, it silently disables a policy, and no test of the layer itself finds that. So a
+//! selection of a tool that is not there fails the listing, with the most similar names. If two layers that ask share a
+//! name, we report that when the tools are listed, before any approver sees an ambiguous question.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,7 @@ const NEAREST: usize = 3;
 
 /// Refuses a layer that selects a tool by a name that no tool has (rule D4).
 ///
-/// Around an agent nothing is checked: the name may be that of a tool of the agent, whose calls the layer also decides
+/// Around an agent we check nothing: the name may be that of a tool of the agent, whose calls the layer also decides
 /// about.
 pub(super) fn check_selections(parts: &Parts, tools: &[ToolDefinition]) -> Result<(), UserError> {
     let is_agent = |it: &ToolDefinition| it.leaf().is_some_and(|leaf| leaf.behind.is_some());

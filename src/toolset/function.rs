@@ -1,9 +1,9 @@
 //! Tools that are Rust functions.
 //!
-//! A set without an id is identified by the paths of its functions. Two sets called `functions` would otherwise be one
-//! to an approval: a program with a `delete` of files and a `delete` of accounts, in two sets without an id, would run
-//! the second under an approval of the first, if the schemas agree. The path is a part of the identity only where there
-//! is no id, so that setting an id once, and moving functions later, asks about nothing again.
+//! A set without an id is identified by the paths of its functions. Otherwise two sets called `functions` would be one
+//! to an approval. For example, a program has a `delete` of files and a `delete` of accounts, in two sets without an
+//! id: if the schemas agree, it would run the second under an approval of the first. The path is a part of the identity
+//! only where there is no id. So if you set an id once, and move functions later, no call is asked about again.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! The signatures that a tool's function may have, with compile errors for all others.
 //!
-//! The traits here carry the bounds of [`tool_fn`](super::tool_fn) one by one, each with a message of its own, so that
-//! the compiler says *which* part of a signature does not fit. One `where` clause with all bounds would be reported as
-//! "the trait `Fn` is not implemented", for a missing `derive(JsonSchema)` as well as for a missing `async`.
+//! The traits here carry the bounds of [`tool_fn`](super::tool_fn) one by one, each with a message of its own. So the
+//! compiler says *which* part of a signature does not fit. With one `where` clause for all bounds it would say "the
+//! trait `Fn` is not implemented", for a missing `derive(JsonSchema)` as well as for a missing `async`.
 //!
 //! The marker types [`WithArgs`] and [`WithContext`] make two blanket implementations possible that would overlap
 //! without a parameter: a function of one argument and a function of two are never the same type, but the compiler does

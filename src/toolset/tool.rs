@@ -91,8 +91,9 @@ impl Tool {
     /// Records each call in the ledger before it runs, also a call without a question; see
     /// [`ToolDefinition::with_journaled`].
     ///
-    /// Worth its transaction for tools whose effect cannot be undone and that no layer asks about: after a crash the
-    /// call is reported as *may have run* instead of being sent again with the resumed response.
+    /// It costs a transaction for each call. Use it for tools whose effect cannot be undone and that no layer asks
+    /// about: after a crash the call is reported as *may have run*, instead of being sent again with the resumed
+    /// response.
     #[must_use]
     pub fn journaled(mut self) -> Self {
         self.definition = self.definition.with_journaled(true);
@@ -398,9 +399,9 @@ where
 
 type Body<A> = dyn Fn(A, Permit) -> BoxFuture<'static, Result<ToolReturn, ToolError>> + Send + Sync;
 
-/// Makes a tool over a typed argument. The arguments are deserialised twice: once to validate them, before any person
+/// Makes a tool over a typed argument. We deserialise the arguments twice: once to validate them, before any person
 /// is asked (rule T5), and once in the body, from the arguments that every layer decided on, which need not be the
-/// same. A value that is kept from the first time would be a copy that no layer has seen.
+/// same. If we kept the value from the first time, it would be a copy that no layer has seen.
 fn typed<A: ToolArgs>(
     name: impl Into<Arc<str>>,
     description: impl Into<Arc<str>>,

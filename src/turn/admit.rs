@@ -1,10 +1,10 @@
 //! New ids for calls that cannot enter a history with the ids they have.
 //!
 //! Ids come from providers, and from models that imitate them. An id is the address of a call: in the history, in a
-//! batch, in a fingerprint, in a path of agents. One that comes twice makes a result ambiguous; one with a `/` looks
-//! like the call of an agent; one with a bidirectional character is shown as another one. Such ids are replaced where a
-//! response enters, before anything refers to them. Later it is too late: the history already has the old id, so
-//! `Turn::run` only refuses.
+//! batch, in a fingerprint, in a path of agents. If an id comes twice, a result is ambiguous. An id with a `/` looks
+//! like the call of an agent, and one with a bidirectional character is shown as another one. We replace such ids where
+//! a response enters, before anything refers to them. Later the history already has the old id, so `Turn::run` only
+//! refuses.
 //!
 //! A new id is a UUID of version 7 with the prefix `cs_`, so that it cannot collide with the ids of a provider and
 //! shows where it comes from.

@@ -2,9 +2,9 @@
 //!
 //! # Parking
 //!
-//! Every pending call is stored before anyone is asked (rule L3): a handler that approves at once, a crash, and a
+//! We store every pending call before anyone is asked (rule L3): a handler that approves at once, a crash, and a
 //! second process that resumes all find the same ask. The id of an ask is made of the call's address and the number of
-//! its deferral, so that parking twice makes one ask:
+//! its deferral, so parking twice makes one ask:
 //!
 //! | deferral | ask | when |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | 1, again | A | the same call in another process, with the same questions |
 //! | 1, other questions | the next free number | a worker parked A and died; in the meantime the call looks different |
 //!
-//! The last row is the loop in [`park_pending`](TurnRun::park_pending): the store says that the ask under this id is
-//! another one, the number is raised, and the replaced ask is closed with the run. A person who still sees it answers
-//! nothing that can run.
+//! For the last row there is a loop in [`park_pending`](TurnRun::park_pending): the store says that the ask under
+//! this id is another one, we raise the number, and close the replaced ask with the run. If a person still sees that
+//! ask, no answer to it lets anything run.
 //!
 //! # Answering
 //!
@@ -28,21 +28,21 @@
 //!    pass, a result is the outcome.
 //! 5. The planned passes run together, sequential ones alone.
 //!
-//! Recording before applying is what makes a crash harmless: after step 3 any process reads the same answers and comes
-//! to step 4; before it nothing has been decided.
+//! A crash is harmless because we record before we apply: after step 3 any process reads the same answers and comes to
+//! step 4, and before it nothing has been decided.
 //!
 //! # Why a recorded decision skips the validation
 //!
-//! The tool may have another schema in the meantime, under which the arguments of a recorded approval do not fit. As the
-//! decision is final, an error would be returned at every attempt, and the run could never go on. So the approved pass
-//! is made, and the gate refuses the arguments, with a text for the model.
+//! In the meantime the tool may have another schema, which the arguments of a recorded approval do not fit. As the
+//! decision is final, every attempt would return an error, and the run could never continue. So we make the approved
+//! pass, and the gate refuses the arguments, with a text for the model.
 //!
 //! # Closing
 //!
-//! An ask is closed when its call has a result without having run under it: it was denied, refused, or answered
-//! elsewhere. A call that ran settles its own ask through the journal. If the run is saved by its caller (an agent with
-//! a ledger), the list goes into the report and is closed in the transaction that saves the results, so that both are
-//! seen or neither (rule L5).
+//! We close an ask when its call has a result without having run under it: the call was denied, refused, or answered
+//! elsewhere. A call that ran settles its own ask through the journal. If the caller saves the run (an agent with a
+//! ledger), the report has the list, and the transaction that saves the results closes these asks: after any failure,
+//! both are seen or neither (rule L5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -388,8 +388,8 @@ fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool 
 
 /// Plans the approved pass of a call that a grant has approved.
 ///
-/// The ask of the grant may replace an earlier one of the same call, from before the call was asked about again; that
-/// one is closed with the run.
+/// The ask of the grant may replace an earlier one of the same call, from before the call was asked about again. We
+/// close that one with the run.
 pub(super) fn grant(call: &mut CallState, granted: Granted) {
     let State::Pending(pending) = &mut call.state else { return };
     let Granted { ask, by } = granted;

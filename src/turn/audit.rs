@@ -1,8 +1,8 @@
 //! The ends of passes, for an audit.
 //!
-//! A middleware sees the calls that reach it, and after them the executions alone (rule D8): a call that a layer outside
-//! has denied, one with an unknown tool, and one that is asked about end without it. The place that sees every end is
-//! above the stack, where the [call record](crate::call) and the result of the layers become one outcome.
+//! A middleware sees the calls that reach it, and after them the executions alone (rule D8). It does not see the end of
+//! a call that a layer outside has denied, that has an unknown tool, or that is asked about. We see every end above the
+//! stack, where the [call record](crate::call) and the result of the layers become one outcome.
 //!
 //! | a call … | ends its pass as |
 //! |---|---|

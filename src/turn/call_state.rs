@@ -263,9 +263,9 @@ impl From<&CallState> for StoredCall {
     }
 }
 
-/// The stored form has one flag for the execution, `started`, and the rest follows from the state: a settled call was
-/// finished with its outcome, a pending one has deferred itself from within its body, and a planned or delegated one
-/// has not been seen to end.
+/// The stored form has one flag for the execution, `started`, and the rest follows from the state. A settled call was
+/// finished with its outcome, a pending one has deferred itself from within its body, and the end of a planned or
+/// delegated one was not seen.
 impl From<&StoredCall> for CallState {
     fn from(stored: &StoredCall) -> Self {
         let state = match &stored.state {

@@ -472,8 +472,8 @@ impl Turn {
 
     /// Sets how often one call may be deferred before it is denied; 16 by default (rule D7).
     ///
-    /// A layer that asks about something new on every approved pass (a clock in its key) would ask for ever. The bound
-    /// ends that, and the model is told that the call was denied.
+    /// If a layer asks about something new on every approved pass, for example with a clock in its key, it would ask
+    /// for ever. The bound ends that, and the model is told that the call was denied.
     pub fn max_deferrals(mut self, max: u32) -> Self {
         self.max_deferrals = max;
         self

@@ -10,8 +10,8 @@
 //!  segments:     [a   b] [S] [c   d] [S'] [e]
 //! ```
 //!
-//! Waiting for the *body* is more than waiting for the call. A timeout outside gives a call up while its blocking
-//! function continues, and the next call would then overlap with it (rule T1).
+//! We wait for the *body*, which is more than waiting for the call. If a timeout outside gives a call up, its
+//! blocking function continues, and the next call would overlap with it (rule T1).
 //!
 //! # An agent behind a call
 //!

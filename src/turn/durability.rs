@@ -154,8 +154,8 @@ pub(crate) struct OpenAsk {
 
 /// The calls without outcomes, with those of the agents behind them, each with its ask.
 ///
-/// Walks the agents with a list instead of recursion, as agents nest and a stored state may come from a run with a
-/// higher limit.
+/// We walk the agents with a list instead of recursion, as agents nest, and a stored state may come from a run
+/// with a higher limit.
 pub(crate) fn open_asks(suspended: &SuspendedTurn, durability: &dyn Durability) -> Vec<OpenAsk> {
     let mut found = Vec::new();
     let mut turns = vec![(String::new(), suspended)];

@@ -5,8 +5,8 @@
 //! | tower's: a time-out, a full limit, a closed buffer | "did not run" | "may have run" | the recorded outcome |
 //! | any other | ends the response | ends the response | ends the response |
 //!
-//! The text depends on the gate's record and not on the layer: a timeout outside of a retry does not know whether one
-//! of the attempts has reached the tool, and "did not run" is believed by a model, which then calls again.
+//! The text depends on the gate's record and not on the layer. A timeout outside of a retry does not know whether one
+//! of the attempts has reached the tool, and a model that reads "did not run" calls again.
 
 use std::sync::Arc;
 

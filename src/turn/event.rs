@@ -121,8 +121,8 @@ impl Watchers {
 
     /// Watchers for an agent that works on a call: each event is passed to these watchers as [`RunEvent::SubAgent`].
     ///
-    /// An event of an agent two levels down is not wrapped twice: the id of the outer call is put in front of the inner
-    /// one (`call_1/call_2`), and the path stays that of the inner agent, so that a reader needs no recursion.
+    /// We do not wrap an event of an agent two levels down twice. We put the id of the outer call in front of the inner
+    /// one (`call_1/call_2`), and keep the path of the inner agent, so a reader needs no recursion.
     pub(crate) fn of_agent(&self, path: String, call: &str) -> Self {
         if self.0.is_empty() {
             return Self::default();

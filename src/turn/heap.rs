@@ -2,8 +2,8 @@
 //!
 //! A level of agents is a chain of many futures, each awaiting the next. Inline they are one value whose size is the
 //! sum of all levels, and a debug build copies it on the stack when it is made. With a box at each larger step a level
-//! costs pointers, and sixteen levels fit on 2 MiB. The function is never inlined: inlined, the caller's frame would
-//! have room for the future before it is moved to the heap, which is what the box is there to avoid.
+//! costs pointers, and sixteen levels fit on 2 MiB. The function is never inlined: otherwise the caller's frame would
+//! have room for the future before it moves to the heap, and the box is there to avoid that.
 
 use std::pin::Pin;
 

@@ -11,16 +11,16 @@
 //!
 //! # Why the loop ends
 //!
-//! `offered` holds the ids of the calls that someone was asked about since the response began or was resumed. A call is
-//! offered once, so that a handler and a layer that asks again cannot go round for ever (rule T4); an agent's next
-//! response has new ids and is offered.
+//! `offered` holds the ids of the calls that someone was asked about since the response began or was resumed. We offer
+//! a call once, so a handler and a layer that asks again cannot go round for ever (rule T4). An agent's next response
+//! has new ids and is offered.
 //!
 //! # Why a resume passes before it parks
 //!
 //! A stored state may have planned passes: an error stopped the response in the middle, or calls were approved and the
-//! process died. They are made first, as they may lead to more pending calls, and the answers are checked against the
-//! batch with those in it. Answers to a batch that has grown since do not fit, which is the point: no deferred call
-//! runs before all are answered (rule T1).
+//! process died. We make these first, as they may lead to more pending calls, and check the answers against the batch
+//! with those in it. If the batch has grown since, its answers do not fit: no deferred call runs before all are
+//! answered (rule T1).
 //!
 //! # Why errors come after the siblings
 //!
@@ -332,9 +332,8 @@ impl<'a> TurnRun<'a> {
     /// Ends the turn with its report. A state that could not be read back is an error here, while it is still in
     /// memory.
     ///
-    /// The check that the state can be stored is made here, where every value is still in memory and the error can
-    /// carry it. Found later, when the caller stores the state, the approvals of a whole response would be lost (rule
-    /// L7).
+    /// We check here that the state can be stored, where every value is still in memory and the error can carry it.
+    /// If the caller found that out later, the approvals of a whole response would be lost (rule L7).
     async fn finish(self) -> Result<TurnReport, TurnError> {
         self.read_results();
         let (turn, closes) = (self.turn, !self.closed_asks().is_empty());
@@ -400,8 +399,8 @@ fn broken(call: &mut CallState) -> Option<Error> {
 
 /// Combines the errors of two calls: the first one counts, but equal usage limit errors become one with all ids.
 ///
-/// Ten concurrent calls that exceed one limit are one fact for the host, so their errors are joined. Of errors that
-/// differ the first in model order counts; the others are in the log and in the report.
+/// If ten concurrent calls exceed one limit, that is one fact for the host, so we join their errors. Of errors that
+/// differ the first in model order counts. The others are in the log and in the report.
 fn first_of(first: Error, later: Error) -> Error {
     match (first, later) {
         (

@@ -2,19 +2,19 @@
 //!
 //! # What a stored state is, and is not
 //!
-//! It is plain JSON with a version, complete by itself: any process with the same tools can continue from it. The
-//! fingerprint of each pending call is computed again when it is read, so that a state which was edited by accident is
-//! refused. It is not signed: an attacker who can write the state can compute a fingerprint as well. Keep it in a
+//! A stored state is plain JSON with a version, complete by itself: any process with the same tools can continue from
+//! it. When we read it, we compute the fingerprint of each pending call again, and refuse a state that was edited by
+//! accident. The state is not signed: an attacker who can write it can compute a fingerprint as well. Keep it in a
 //! database of yours, or seal tokens that leave it (the feature `seal`).
 //!
-//! Two fields have older names on purpose: a pending call is stored as `waiting`, since every state that was ever
-//! written has to load (`tests/corpus`).
+//! A pending call is stored as `waiting`: every state that was ever written has to load (`tests/corpus`), so a
+//! stored field keeps its name.
 //!
 //! # Why the history is stored without the last results
 //!
-//! The results of settled calls are in the turn. Stored twice, the two could differ after an edit, and the model would
-//! be told one thing and the next pass another. They are appended when the state is read, so that the history of a
-//! suspended run has them (rule T3).
+//! The results of settled calls are in the turn. If we stored them twice, the two could differ after an edit: the
+//! model would be told one thing, and the next pass another. We append them when we read the state, so the history of
+//! a suspended run has them (rule T3).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

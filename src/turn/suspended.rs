@@ -135,9 +135,8 @@ impl SuspendedTurn {
     /// Settles every call without an outcome as one that may have run, because the response was dropped while its calls
     /// were running.
     ///
-    /// For a response whose future was dropped while its calls were running: the state that is left says nothing about
-    /// them, and "may have run" is the only true thing to tell the model. An agent that had begun is given up with its
-    /// snapshot, since its last steps are missing.
+    /// The state that is left says nothing about these calls, and "may have run" is the only true thing to tell the
+    /// model. We give up an agent that had begun, with its snapshot, since its last steps are missing.
     pub(crate) fn interrupted(mut self) -> Self {
         for stored in &mut self.0.calls {
             if !matches!(stored.state, StoredState::Settled(_)) {

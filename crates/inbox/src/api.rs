@@ -33,7 +33,7 @@ use countersign::ledger::{Approver, Millis};
 
 /// The interval of keep-alive comments on an event stream.
 ///
-/// Proxies close a connection that is silent for half a minute or so, and the page would take that for a server that is
+/// Proxies close a connection that is silent for half a minute or so. The page would then think that the server is
 /// gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
@@ -73,7 +73,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
 
 /// The principal that is logged in, and the configuration of the page.
 ///
-/// The only route that answers a person who is not logged in, with nothing but the way to the login.
+/// The only route that answers a person who is not logged in. Such a person gets only the way to the
+/// login.
 async fn me(
     State(app): State<Arc<App>>,
     who: Result<Visitor, ApiError>,
@@ -105,8 +106,8 @@ struct Exchange {
     secret: String,
 }
 
-/// Exchanges the secret for a session. The request was [checked](guard) as every change is: it is JSON, and comes from the
-/// page itself.
+/// Exchanges the secret for a session. [The guard](guard) has checked the request like every change: it is JSON, and comes
+/// from the page itself.
 async fn exchange(
     State(app): State<Arc<App>>,
     Sent(sent): Sent<Exchange>,
@@ -118,11 +119,11 @@ async fn exchange(
     Ok(([(SET_COOKIE, cookie)], reply).into_response())
 }
 
-/// A page of the pending asks with their number, and the rows that cannot be decided because they were changed outside
+/// A page of the pending asks with their number, and the rows that no one can decide because they were changed outside
 /// of the ledger.
 ///
-/// Counts are of what the principal may see: neither the total nor the values of the filters tell that there is more.
-/// Rows that were changed outside of the ledger have no readable owner, so everyone is told that there are some, and
+/// We count only what the principal may see: neither the total nor the values of the filters tell that there is more.
+/// Rows that were changed outside of the ledger have no readable owner. So we tell everyone that there are some, and
 /// nothing of what they say (rule L8).
 async fn pending(
     State(app): State<Arc<App>>,
@@ -167,8 +168,8 @@ struct Known {
 
 /// The asks among these that have changed since the client read them.
 ///
-/// The page sends what it shows, and gets what has changed. A list that was asked for anew would move under the hand of
-/// a person who is about to press a button.
+/// The page sends what it shows, and gets what has changed. If it fetched the list anew, the list would move under the
+/// hand of a person who is about to press a button.
 async fn states(
     State(app): State<Arc<App>>,
     Visitor(who): Visitor,
@@ -214,7 +215,7 @@ async fn one(
 /// An event carries nothing: the page looks again, with the rights of its person. So a person who may not see an ask
 /// learns only that something happened.
 ///
-/// Who listens is asked again at each event, so that another secret ends the streams that were open, too.
+/// At each event we authorize the listener again, so a new secret ends open streams, too.
 async fn changes(State(app): State<Arc<App>>, _: Visitor, parts: Parts) -> Response {
     app.hub.begin();
     let authorize = Arc::clone(&app.settings.authorize);

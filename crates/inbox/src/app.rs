@@ -1,7 +1,7 @@
 //! The state that the handlers of the inbox share.
 //!
-//! [`Visitor`] is an extractor, so a handler that needs a person cannot be written without one: a route without it is
-//! visible in its signature.
+//! [`Visitor`] is an extractor, so you cannot write a handler that uses a person without naming it. A route that
+//! anyone may use is visible by its signature.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ impl AuthorizeError {
 
     /// The sentence that the client is sent.
     ///
-    /// It is shown to people, so it says what to do and nothing of how the login works.
+    /// People see it. So say what to do, and nothing of how the login works.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

@@ -1,7 +1,7 @@
 //! The pending asks, as this process has read them last.
 //!
-//! A board is a value that does not change. A reader has the board of one moment, however long it takes; changes make
-//! another one, which shares the items that are the same.
+//! A board is a value that does not change: a reader keeps the board of one moment, however long it reads. A change
+//! makes another board, which shares the items that are the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use countersign::show;
 
 /// The time after which an ask without a deadline counts as due.
 ///
-/// Without it, asks without a deadline would stand behind all others for ever.
+/// Without this, such asks would stand behind all others for ever.
 const DUE_AFTER: Millis = 24 * 60 * 60 * 1000;
 
 /// All pending asks, newest first.
@@ -35,8 +35,8 @@ pub(super) struct BoardItem {
     ///
     /// [`DeferredToolRequests::group_key`]: countersign::DeferredToolRequests::group_key
     ///
-    /// An entry of equal calls is decided with one click, and each call by its own decision with its own fingerprint:
-    /// the key saves reading, and no check.
+    /// A person decides an entry of equal calls with one click. The page sends a decision for each call, with its own
+    /// fingerprint: the key saves reading, and no check.
     pub(super) key: String,
     /// The time at which the ask expires, or should be decided.
     pub(super) due: Millis,
@@ -53,8 +53,8 @@ impl Board {
 
     /// The board after these asks have changed: the pending ones among them are replaced, and the others removed.
     ///
-    /// New ones are put in front, and those that were known keep their places. Takes one walk over the items, so that a
-    /// decision in an inbox of ten thousand asks does not read them all again.
+    /// New ones are put in front, and known ones keep their places. This walks over the items once: a decision in an
+    /// inbox of ten thousand asks does not read them all again.
     pub(super) fn with(
         &self,
         ledger: &Ledger,

@@ -1,6 +1,6 @@
 //! The body of a request, read strictly.
 //!
-//! Unknown fields are refused everywhere: a client that writes `finger_print` would otherwise decide without the
+//! We refuse unknown fields everywhere: otherwise a client that writes `finger_print` would decide without the
 //! binding that it believes to have. The error names a place and no value, as a body may hold arguments with secrets
 //! (rule S2).
 
@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
             }
             ApiError::new(StatusCode::BAD_REQUEST, "unreadable", "The body did not arrive.")
         })?;
-        // Serde's text is left out, as it quotes values, and a proxy may log this response.
+        // We leave serde's text out: it quotes values, and a proxy may log this response.
         serde_json::from_slice(&body).map(Self).map_err(|error| {
             let place = format!("line {}, column {}", error.line(), error.column());
             if error.is_data() {

@@ -23,8 +23,8 @@ use countersign::ledger::{Approver, AskRecord, Ledger, Surface};
 /// An inbox over a ledger: configured, and then mounted as a router of axum. The [module](super) has the routes and an
 /// example.
 ///
-/// Any number of inboxes, in any number of processes, can be over one store: of their decisions about one ask, the first
-/// counts (rule L1), and each shows the decisions of the others within a second.
+/// You can have any number of inboxes over one store, in any number of processes. Of their decisions about one ask the
+/// first counts (rule L1), and each inbox shows the decisions of the others within a second.
 ///
 /// A whole round, without a server: a call is parked, the page's API lists it, and a decision is bound to the
 /// fingerprint that was listed.
@@ -64,8 +64,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An inbox over this ledger. `authorize` gets the head of each request, and returns who sent it; no request is
-    /// answered without it, apart from the files of the page.
+    /// An inbox over this ledger. `authorize` gets the head of each request, and returns who sent it. The inbox
+    /// answers no request without it, apart from the files of the page.
     ///
     /// ```
     /// use countersign_inbox::{Approver, AuthorizeError, Inbox};
@@ -106,9 +106,9 @@ impl Inbox {
     /// An inbox for one person without an account: `read` returns the secret that the person has, such as the content of a
     /// private file, and a browser exchanges it for a session of 30 days. Show the person [`PublicUrl::login`], once.
     ///
-    /// `read` is called for each request, so that another secret voids all sessions at once. Make the secret of at least
-    /// 16 random bytes in hexadecimal; no one logs in with one of fewer than 32 characters.
-    /// Anyone who has the secret decides in the name of `approver`.
+    /// The inbox calls `read` for each request, so a new secret voids all sessions at once. Make the secret of at least
+    /// 16 random bytes in hexadecimal: no one can log in with a secret of fewer than 32 characters. Anyone who has the
+    /// secret decides in the name of `approver`.
     ///
     /// ```
     /// use axum::body::Body;
@@ -145,18 +145,18 @@ impl Inbox {
         inbox
     }
 
-    /// Sets the address by which browsers reach the page: its host is one of the [`hosts`](Self::hosts), its path is the
-    /// [`path`](Self::path), and cookies are `Secure` where it is `https`. With it the page works behind a proxy, whether
-    /// the proxy keeps the host and path of requests or replaces them.
+    /// Sets the address by which browsers reach the page. Its host becomes one of the [`hosts`](Self::hosts), its path
+    /// the [`path`](Self::path), and cookies are `Secure` if it is `https`. With it the page works behind a proxy,
+    /// whether the proxy keeps the host and path of requests or replaces them.
     pub fn public_url(mut self, url: &PublicUrl) -> Self {
         self.settings.public_url = Some(url.clone());
         self.path(url.path()).hosts([url.host()])
     }
 
     /// Sets the names that the page is reached by, as browsers send them in `Host`: `inbox.example`, or
-    /// `127.0.0.1:8080` with a port that is not the default one. Requests to other names are refused, so that a foreign
-    /// page whose name is made to point to this server (DNS rebinding) reads and decides nothing. Needed wherever the
-    /// network is the only protection, as on `localhost`. Without names every `Host` is answered.
+    /// `127.0.0.1:8080` with a port that is not the default one. The inbox refuses requests to other names. So a
+    /// foreign page whose name is made to point to this server (DNS rebinding) reads and decides nothing. You need this
+    /// wherever the network is the only protection, as on `localhost`. Without names the inbox answers every `Host`.
     ///
     /// ```
     /// use axum::body::Body;
@@ -199,8 +199,8 @@ impl Inbox {
         self
     }
 
-    /// Sets the path at which browsers find the inbox. Needed only behind a proxy that removes a part of the path:
-    /// otherwise the inbox knows the path from the request, also where its router is nested.
+    /// Sets the path at which browsers find the inbox. You need it only behind a proxy that removes a part of the
+    /// path: otherwise the inbox knows the path from the request, even if its router is nested.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.settings.path = Some(path.into());
         self
@@ -224,11 +224,11 @@ impl Inbox {
         self
     }
 
-    /// Sets a function that is called with a call, with its edited arguments, before an approval of them is recorded; its
-    /// error is shown beside the edit, and nothing is decided. It gets no context, as the run is stored, or in another
-    /// process. A decision is final, and one with arguments that the tool
-    /// does not take fails when the run resumes: check them here, as with
-    /// [`Toolset::validate`](countersign::Toolset::validate).
+    /// Sets a function that checks a call with edited arguments, before the inbox records an approval of them. If it
+    /// returns an error, the page shows that beside the edit, and nothing is decided. A decision is final: if the tool
+    /// does not take the arguments, the call fails when the run resumes. So check them here, for example with
+    /// [`Toolset::validate`](countersign::Toolset::validate). The function gets no context, as the run is stored, or in
+    /// another process.
     ///
     /// ```
     /// use countersign_inbox::{Approver, AuthorizeError, Inbox};
@@ -249,24 +249,24 @@ impl Inbox {
         self
     }
 
-    /// Sets a function that is called after each decision that was made through this inbox, with the ask as it is then.
-    /// Use it to wake the workers of this process; those of other processes look at the store.
+    /// Sets a function that the inbox calls after each decision that was made through it, with the ask as it is then.
+    /// Use it to wake the workers of this process. Those of other processes look at the store.
     ///
-    /// It is called in the request, after the ledger has the decision, and a person waits for it: send a message over a
-    /// channel and do not work here. Votes of which others are still needed do not call it.
+    /// The inbox calls it in the request, after the ledger has the decision, and a person waits for it. So send a
+    /// message over a channel, and do no work here. A vote does not call it while others still have to vote.
     pub fn on_decision(mut self, told: impl Fn(&AskRecord) + Send + Sync + 'static) -> Self {
         self.settings.told = Arc::new(told);
         self
     }
 
-    /// Adds a target that is told of new, expiring and decided asks. Where several processes serve an inbox over one
-    /// store, add it in each of them: one of them sends.
+    /// Adds a target that the inbox tells of new, expiring and decided asks. If several processes serve an inbox
+    /// over one store, add it in each of them: one of them sends.
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhooks.push(webhook);
         self
     }
 
-    /// Sets a future that completes when the server stops. The event streams of open pages end then; without it they
+    /// Sets a future that completes when the server stops. Then the event streams of open pages end. Without it they
     /// keep a graceful shutdown from ending.
     pub fn shutdown(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         self.stop = Some(Box::pin(stop));

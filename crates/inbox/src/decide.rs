@@ -1,8 +1,8 @@
 //! Decisions: one, or many that are each bound to their own fingerprint.
 //!
-//! Before a decision is taken, the page's person has to be still logged in (`wrong_person`): a second login in another tab
-//! would sign the first person's click. Every other check is [`Surface::decide`](countersign::ledger::Surface::decide),
-//! and here each of its results gets a status and a word.
+//! We take a decision only if the page's person is still logged in (`wrong_person`): otherwise a second login in another
+//! tab would sign the first person's click. [`Surface::decide`](countersign::ledger::Surface::decide) does every other
+//! check. Here each of its results gets a status and a word.
 
 use std::sync::Arc;
 
@@ -117,8 +117,8 @@ pub(super) async fn decide(
 /// Takes many decisions, one after the other. Each has a result of its own: a refused decision does not affect the
 /// others.
 ///
-/// One after the other and not together, so that the order in the log is the order on the page, and a store that fails
-/// in the middle leaves results for what was decided.
+/// We do not take them together: this way the order in the log is the order on the page, and if the store fails in the
+/// middle, there are results for what was decided.
 pub(super) async fn decide_many(
     State(app): State<Arc<App>>,
     Visitor(who): Visitor,
@@ -224,7 +224,8 @@ fn edited(args: &str) -> Result<Args, ApiError> {
 /// Reads these asks again, and notifies the pages and the function of the application
 /// ([`Inbox::on_decision`](super::Inbox::on_decision)).
 ///
-/// We read the decision again, and do not tell the one that was sent: another person may have been first.
+/// We read the decision again and do not tell the one that was sent, as another person may have been
+/// first.
 async fn tell(app: &App, ids: &[String]) {
     let mut now = Vec::new();
     for id in ids {

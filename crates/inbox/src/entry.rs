@@ -4,7 +4,7 @@
 //! # Fairness
 //!
 //! An agent that runs wild can make a thousand asks with the soonest deadline. Sorted by time alone, the one ask of
-//! another person would be on page 21, and expire there. So entries are dealt in rounds:
+//! another person would be on page 21, and expire there. So we deal entries in rounds:
 //!
 //! ```text
 //! by deadline:   A1 A2 A3 … A1000 B1        (A has made 1000, B one)
@@ -13,8 +13,8 @@
 //!
 //! # Pages
 //!
-//! A place says where an entry stands (round, time, id), and the next page begins behind it. A number of entries to
-//! skip would be wrong as soon as one of them was decided: the rest moves up, and one entry is never shown.
+//! A place says where an entry stands (round, time, id), and the next page begins behind it. We do not count the
+//! entries to skip: as soon as one of them is decided, the rest moves up, and the person never sees one entry.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -129,7 +129,7 @@ fn share(entries: &mut [ListEntry], by_run: bool) {
     }
 }
 
-/// The first of the order speaks for the group, so a group stands where its soonest deadline is.
+/// A group stands where its first entry would stand: at its soonest deadline, for example.
 fn grouped(items: Vec<Arc<BoardItem>>, sort: Sort) -> Vec<ListEntry> {
     let (mut entries, mut known): (Vec<ListEntry>, HashMap<String, usize>) = Default::default();
     for item in items {

@@ -1,7 +1,8 @@
 //! The files of the page, which are compiled into the program.
 //!
-//! Compiled in, so that an inbox has no folder to be configured, moved or written to. Every file has the version in its
-//! address and may be kept for a year; the page itself may not be kept and names the version.
+//! So an inbox has no folder that you have to configure or move, or that others could write to. Every file has the
+//! version in its address, and browsers may keep it for a year. They may not keep the page itself, which names the
+//! version.
 
 use std::sync::{Arc, LazyLock};
 
@@ -72,7 +73,7 @@ pub(super) async fn index(State(app): State<Arc<App>>, OriginalUri(uri): Origina
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// One of the files. Its address contains the version, so that no page consists of files of two versions.
+/// One of the files. Its address contains the version, so no page consists of files of two versions.
 pub(super) async fn file(params: RawPathParams) -> Result<Response, ApiError> {
     let of = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
     let found = FILES.iter().find(|(name, ..)| of("name") == Some(name));

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use super::refused::ApiError;
 use countersign::ledger::{AskRecord, GrantOffer, GrantPlace, GrantTime, Offers};
 
-/// The grant that a person wants with an approval: one of those that are offered in a scope, by its number (exactly
-/// such calls without one), for a number of seconds.
+/// The grant that a person wants with an approval: one of those that are offered in a scope, by its number, for a
+/// number of seconds. Without a number it is the grant for exactly such calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {

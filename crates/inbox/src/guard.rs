@@ -10,7 +10,8 @@
 //! | a text of a call is markup | no inline script, no HTML from text (`require-trusted-types-for`) |
 //! | a page of before an update means something else | its version is compared before it changes anything |
 //!
-//! A header that is there twice counts as absent: which one a proxy in front has looked at is unknown.
+//! A header that is there twice counts as absent: we do not know which one a proxy in front has looked
+//! at.
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 /// Checks a request before any handler, and sets the headers of its response.
 ///
-/// The headers are also on refusals, as a page of an error is a page.
+/// Refusals have the headers, too: a page of an error is a page.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let mut response = match check(&app.settings.hosts, request.method(), request.headers()) {
         Ok(()) => next.run(request).await,

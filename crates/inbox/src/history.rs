@@ -1,7 +1,7 @@
 //! The history of settled asks: the decision, the deciders, the reasons and the outcome (rule S9).
 //!
-//! The history is read from the rows and not from the log, so it shows what the state is, with the newest ten thousand
-//! asks at most. What has to be proved is in the export of the log, which [`log`](super::log) verifies.
+//! We read the history from the rows and not from the log. So it shows the state as it is, of the newest ten thousand
+//! asks at most. If you need proof, take the export of the log, which [`log`](super::log) verifies.
 
 use std::sync::Arc;
 

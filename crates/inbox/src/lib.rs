@@ -55,8 +55,9 @@
 //! | `422` | `mismatch` (the fingerprint is of something else), `cut` (a preview of it is too long to be stored in full: it is approved only by itself), `bad_args`, `bad_request`, `not_an_approval`, `cannot_be_kept` |
 //! | `500`, `503` | `changed`, `store` |
 //!
-//! **A click only decides.** The decision is in the ledger when the page says so, and a worker, here or in another
-//! process, resumes the run. Of several clicks the first counts, and the response to the others names it.
+//! **A click only decides.** When the page says that you have decided, the ledger has the decision. A worker, here
+//! or in another process, resumes the run. Of several clicks the first counts, and the response to the others
+//! names it.
 //!
 //! **Other sites cannot decide.** Changes need a JSON content type, and the origin of the page; [`Inbox::hosts`]
 //! refuses requests to other names. The page loads nothing from elsewhere and has no inline script
@@ -64,7 +65,7 @@
 //!
 //! **An ask has an address**, `ADDRESS/#ask=ID` ([`PublicUrl::ask`]). It decides nothing, and has no secret.
 //!
-//! `docs/inbox.md` says how it is deployed: behind a proxy that logs people in, with sessions, with
+//! `docs/inbox.md` says how you deploy it: behind a proxy that logs people in, with sessions, with
 //! TLS, and with several instances over PostgreSQL.
 //!
 //! [axum]: https://docs.rs/axum

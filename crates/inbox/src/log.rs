@@ -1,7 +1,7 @@
 //! The log of the ledger: verified, and exported.
 //!
-//! A whole export is one that ends with `{"end": true, …}`: a connection that breaks leaves a file without a last line,
-//! which is otherwise hard to tell from a short log.
+//! A whole export ends with `{"end": true, …}`. Without such a line, you could not tell a file from a broken connection
+//! from a short log.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use countersign::ledger::{Approver, LedgerError};
 
 /// The number of lines of an export that are buffered for a slow client.
 ///
-/// Bounds the memory of an export to these lines, whatever the size of the log and the speed of the client.
+/// An export needs memory only for these lines, whatever the size of the log and the speed of the client.
 const AHEAD: usize = 256;
 
 fn may_audit(who: &Approver) -> Result<(), ApiError> {

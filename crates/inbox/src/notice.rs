@@ -1,5 +1,5 @@
 //! The news for webhooks: which asks are new, expire soon, or are settled (rule S10). Of all processes over a store, one
-//! tells a webhook, under a lease; the row of the lease has what was told, so that the next process tells the rest.
+//! tells a webhook, under a lease. The row of the lease has what was told, so the next process tells the rest.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ struct Telling {
     expiring: HashSet<String>,
     /// The asks that were told as settled in the last minute, with the time.
     decided: Vec<(Millis, String)>,
-    /// A task sends, so that a target that hangs delays nothing else. It ends with this value.
+    /// The task that sends. A target that hangs delays nothing else. The task ends with this value.
     _sending: JoinSet<()>,
 }
 
@@ -75,7 +75,8 @@ impl Notices {
         }
     }
 
-    /// Tells nothing more, so that another process can. What was not sent is not marked as told.
+    /// Stops telling, and lets another process begin. News that were not sent are not marked as
+    /// told.
     pub(super) async fn release(&mut self) {
         for telling in self.0.drain(..).filter_map(|target| target.telling) {
             telling.keeper.release().await;
@@ -100,7 +101,7 @@ impl Target {
     /// Begins to tell, where no other process does.
     async fn begin(&mut self, board: &Board) {
         self.tried = Some(Instant::now());
-        // A row that outlasts runs, and that anyone who knows the webhook finds.
+        // This row outlasts runs, and each process that knows the webhook finds it.
         let acquired = self.ledger.acquire_chat(&self.webhook.key()).await;
         let lease = match acquired {
             Ok(Acquired::Lease(lease)) => lease,

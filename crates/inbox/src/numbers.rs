@@ -72,8 +72,8 @@ fn decided(record: &AskRecord) -> Option<(Millis, bool)> {
 
 /// A percentile, by the nearest rank.
 ///
-/// With the nearest rank each number is a time that one decision really took: of `[1, 2, 10]` the 50th is 2 and the
-/// 95th is 10.
+/// So each number is a time that one decision really took. For example, of `[1, 2, 10]` the 50th is 2 and the 95th
+/// is 10.
 fn part(sorted: &[Millis], percent: usize) -> Option<Millis> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()

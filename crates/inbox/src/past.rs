@@ -1,8 +1,8 @@
 //! The settled asks, as this process read them last.
 //!
-//! The two locks have two purposes. `reading` is held for the whole reading, so that ten requests at once read the
-//! store once; `read` is held for a moment and never over an `await`. After the first lock the cache is looked at
-//! again, as the one before may have filled it.
+//! The two locks have two purposes. We hold `reading` for the whole reading: if ten requests come at once, only
+//! one reads the store. We hold `read` for a moment, and never over an `await`. With the first lock we look at the
+//! cache again, as the request before may have filled it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use countersign::ledger::{AskRecord, AskState, Ledger, LedgerError};
 
 /// The number of the newest asks that are searched. Older ones are in the export of the log.
 pub(super) const LOOK_THROUGH: u32 = 10_000;
-/// A reading is used for this many times as long as it took, and at most for [`OLDEST`].
+/// We use a reading for this many times as long as it took, and at most for [`OLDEST`].
 ///
-/// A store that needs a second for the history is read at most a fifth of the time, and a quick one is read nearly each
-/// time.
+/// So if a store needs a second for the history, we read it at most a fifth of the time. We read a quick one for nearly
+/// each request.
 const WORTH: u32 = 4;
 const OLDEST: Duration = Duration::from_secs(5);
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use reqwest::Url;
 
 /// The address by which browsers reach an inbox: that of its own server, or that of a proxy in front of it. It names no
-/// person and holds no secret, so it may stand in messages, logs and links.
+/// person and holds no secret, so you may write it into messages, logs and links.
 ///
 /// ```
 /// use countersign_inbox::PublicUrl;
@@ -37,7 +37,7 @@ impl PublicUrl {
     }
 
     /// The address that logs a browser in, once, with the secret of [`Inbox::with_secret`](super::Inbox::with_secret).
-    /// Browsers send nothing of a fragment to any server. Show it to the person alone.
+    /// The secret is in the fragment, which browsers send to no server. Show this address to the person alone.
     ///
     /// ```
     /// use countersign_inbox::PublicUrl;

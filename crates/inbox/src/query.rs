@@ -1,7 +1,7 @@
 //! The query of a request for a list, read strictly.
 //!
-//! An unknown field or value is an error, as a filter that is silently ignored shows more than was asked for, and
-//! a person who has filtered for one run would approve all of the page.
+//! An unknown field or value is an error. If we ignored a filter, the list would show more than was asked for: a
+//! person who has filtered for one run would approve all of the page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl ListQuery {
 
 /// The values that each filter can have, with the number of their asks, the most frequent first.
 ///
-/// The values are what agents and tools are called, which a model may have influenced: the label is escaped, the value
-/// is what is sent back, and there are at most two hundred.
+/// The values are names of agents and tools, and a model may have influenced them. So we escape the label, and offer
+/// at most two hundred. The page sends back the value as it is.
 pub(super) fn offered(items: &[Arc<BoardItem>]) -> Value {
     let most = |of: fn(&BoardItem) -> &str| {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

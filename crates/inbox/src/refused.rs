@@ -30,7 +30,7 @@ impl ApiError {
         Self { status, error, message: message.into(), more: None }
     }
 
-    /// A request that is wrong in itself, and fails again if it is repeated.
+    /// The refusal of a request that is wrong in itself, and would fail again.
     pub(super) fn bad(error: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error, message)
     }
@@ -61,7 +61,7 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "unknown_run", "There is no such run.")
     }
 
-    /// A call that is approved only by itself, as no surface can show all of it.
+    /// The refusal of a call that a person has to approve alone, as no surface can show all of it.
     pub(super) fn cut() -> Self {
         let problem = "A preview of it is too long to be stored in full: approve it by itself.";
         Self::bad("cut", problem)

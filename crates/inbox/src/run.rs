@@ -1,7 +1,7 @@
 //! The conversation around a call: the messages of the run before the call was asked about (rule S9).
 //!
-//! A person who sees only some asks of a run gets no conversation: what the model has read and said mentions the calls
-//! of the others. Masking parts of a text by who may see which call is not possible.
+//! A person who sees only some asks of a run gets no conversation: what the model has read and said mentions the other
+//! calls. We cannot mask parts of a text by who may see which call.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn of_message(message: &Message) -> Vec<Value> {
     }
 }
 
-/// A result is shown through the view of a call, as only that masks by the names of fields.
+/// We show a result through the view of a call: only that masks by the names of fields.
 fn of_request(part: &RequestPart) -> Option<Value> {
     Some(match part {
         RequestPart::SystemPrompt { content } => said("system", content),

@@ -1,6 +1,6 @@
 //! The login of an inbox without accounts: one secret, which a browser exchanges for a session (rule S14).
 //!
-//! The secret reaches the server in the body of one request, and so is in no request line, no `Referer` and no log of a
+//! The secret reaches the server in the body of one request. So it is in no request line, no `Referer` and no log of a
 //! proxy. From then on the browser has a session, in two halves:
 //!
 //! | half | where the browser has it | who else could get it |
@@ -8,8 +8,8 @@
 //! | the cookie | `HttpOnly`, `SameSite=Strict` | servers at other ports of the same host, as cookies do not know ports |
 //! | the token | the storage of the page's origin | a script of this very origin |
 //!
-//! A request needs both, so that a cookie that a page at another port was sent is worth nothing there. Both are made of
-//! the secret: nothing is stored, and another secret voids every session at once, in every process.
+//! A request needs both. So if a browser sends the cookie to a server at another port, it is worth nothing there. We
+//! make both of the secret: nothing is stored, and a new secret voids every session at once, in every process.
 
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ const VALID: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(crate) const SHORTEST: usize = 32;
 /// The header with the half of a session that the page has.
 const TOKEN: &str = "countersign-session";
-/// The event stream, which a browser opens without headers of the page. Its events carry nothing.
+/// The event stream. A browser opens it without headers of the page, so it needs only the cookie.
+/// Its events carry nothing.
 const EVENTS: &str = "/api/changes";
 
 type ReadSecret = dyn Fn() -> io::Result<String> + Send + Sync;
@@ -62,7 +63,7 @@ impl SecretLogin {
         let secret = self.secret()?;
         let token = parts.headers.get(TOKEN).and_then(|it| it.to_str().ok());
         let cookies = parts.headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
-        // A page at another port can set a cookie of this name, too, which must not hide the right one.
+        // A page at another port can set a cookie of this name, too. It must not hide the right one.
         let named = secret.name();
         let sessions =
             cookies.flat_map(|line| line.split("; ")).filter_map(|it| it.split_once('='));
@@ -166,7 +167,8 @@ impl Secret {
         let about = format!("{}.{}", Uuid::new_v4().simple(), now + VALID.as_secs());
         let session = format!("{about}.{}", self.hex_of("cookie", &about));
         let path = place.map_or("/", PublicUrl::path);
-        // Browsers take a cookie with such a name only if it is as it says, so that no other page can replace it.
+        // Browsers take a cookie with such a name only if it is as the name says. So no other page can replace
+        // it.
         let (prefix, secure) = match place.is_some_and(PublicUrl::is_secure) {
             true if path == "/" => ("__Host-", "; Secure"),
             true => ("__Secure-", "; Secure"),

@@ -1,8 +1,8 @@
-//! Asks as the API returns them. Texts for people are made by [`show`], so that they are safe to print (rule S1).
+//! Asks as the API returns them. [`show`] makes the texts for people, so they are safe to print (rule S1).
 //!
-//! Two shapes of one ask go to the page. The *view* is text to be read: escaped, masked, cut, with a mark where
-//! something is left out. The *arguments*, only with one ask and on request, are text to be edited: whole, and
-//! unmasked. Mixing them would mean that an edit sends back `•••` in place of a password.
+//! Two shapes of one ask go to the page. The *view* is text to read: escaped, masked, cut, with a mark where
+//! something is left out. The *arguments* are text to edit: whole, and unmasked. They go only with one ask, and
+//! on request. If we mixed the two, an edit would send back `•••` in place of a password.
 
 use serde_json::{Value, json};
 

@@ -10,9 +10,9 @@
 //!
 //! # A reading that is older than a change
 //!
-//! Reading ten thousand asks takes a while, and a decision may be made meanwhile. The reading would bring the decided
-//! ask back, and the page would show it again for a second. So each change has a number (the epoch), a reading
-//! remembers the number at its beginning, and the changes behind it are applied to what was read.
+//! Reading ten thousand asks takes a while, and a person may decide one of them meanwhile. The reading would bring
+//! the decided ask back, and the page would show it again for a second. So each change has a number (the epoch), and
+//! a reading remembers the number at its beginning. We apply the changes after that number to what was read.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,12 +36,12 @@ const GLANCE: Duration = Duration::from_millis(150);
 const LOOK: Duration = Duration::from_secs(1);
 /// The share of the time that reading may take: one tenth.
 ///
-/// A slow store is thereby never kept busy by the inbox that watches it.
+/// So an inbox never keeps a slow store busy by watching it.
 const REST: u32 = 10;
-/// A board that can be read faster than this is read for each request.
+/// If we can read the board faster than this, we read it for each request.
 const QUICK: Duration = Duration::from_millis(25);
-/// The number of open runs whose logs are watched, the newest ones; changes of the others are found by the next
-/// complete reading.
+/// The number of open runs whose logs we watch, the newest ones. The next complete reading finds the changes of
+/// the others.
 const RUNS: u32 = 100;
 /// The number of newest asks that the check for new asks reads.
 const NEWEST: u32 = 32;
@@ -167,8 +167,8 @@ impl Inner {
         kept.read.is_some_and(|(_, took)| took > QUICK)
     }
 
-    /// A request that came while another was reading may use that result only if the reading had *begun* after it came:
-    /// otherwise a client that has just decided elsewhere, and then asks, could be shown the state of before.
+    /// A request may use the result of another one only if that reading has *begun* after the request came. Otherwise a
+    /// client that has just decided elsewhere, and then asks, could get the state of before.
     async fn read(&self) -> Result<Arc<Board>, LedgerError> {
         let asked = Instant::now();
         let _one = self.reading.lock().await;
@@ -206,7 +206,7 @@ impl Inner {
 
     /// Adds the asks that are newer than the board.
     ///
-    /// Where all of the newest are new, there may be more of them, and everything is read.
+    /// If all that we have read are new, there may be more. Then we read everything.
     async fn glance(&self) -> Result<(), LedgerError> {
         let newest = self.ledger.list(Some(AskState::Pending), NEWEST).await?.records;
         let board = self.kept();
@@ -323,7 +323,7 @@ struct Runs {
 impl Runs {
     /// Watches the logs of exactly these runs. Returns whether the set has changed.
     ///
-    /// At most a hundred runs are waited for: each wait is a task, and with some stores a subscription.
+    /// We wait for at most a hundred runs: each wait is a task, and with some stores a subscription.
     fn follow(&mut self, ledger: &Ledger, open: HashSet<String>) -> bool {
         self.watched.retain(|run, waits| {
             let stays = open.contains(run);
@@ -334,7 +334,7 @@ impl Runs {
         });
         for run in &open {
             if !self.watched.contains_key(run) {
-                // The wait starts at the beginning of the log, so that a new run is reported at once.
+                // The wait starts at the beginning of the log, so it reports a new run at once.
                 self.wait(ledger.clone(), run.clone(), -1);
             }
         }

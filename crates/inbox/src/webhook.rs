@@ -2,12 +2,12 @@
 //!
 //! Three properties are from experience with targets that fail:
 //!
-//! - **A queue that does not grow.** It holds counts, and at most twenty names of each kind. A target that is away for
-//!   a day gets one message with "and 480 more", not five hundred messages.
+//! - **A queue that does not grow.** It holds counts, and at most twenty names of each kind. For example, a target
+//!   that is away for a day gets one message with "and 480 more", not five hundred messages.
 //! - **The latest event about an ask counts.** An ask that was announced as new and decided before the message is sent
 //!   appears as decided only.
-//! - **The signature covers the time.** A recorded message cannot be sent again after five minutes; a message that is
-//!   sent again by this crate has a new time and the old id of the delivery, by which the target can recognize it.
+//! - **The signature covers the time.** After five minutes, no one can send a recorded message again. When we send a
+//!   message again, it has a new time and the old id of the delivery, by which the target recognizes it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -56,20 +56,19 @@ const LONGEST_NAME: usize = 120;
 /// ([`WebhookForm`]).
 ///
 /// A message is the body `{"text", "blocks", "metadata"}`: `text` and `blocks` are for people, `metadata` has the same as
-/// data. It names tools, agents, requesters and deciders; never an argument, as arguments may hold secrets, and no link in
-/// it decides anything. All asks of two seconds are one message.
+/// data. It names tools, agents, requesters and deciders. It never has an argument, as arguments may hold secrets, and no
+/// link in it decides anything. All asks of two seconds are one message.
 ///
 /// The header `countersign-signature` is `t=SECONDS,v1=HEX`: HMAC-SHA256 under the secret, over the decimal `SECONDS`, a
-/// dot and the body. [`verify`](Self::verify) checks it. A message that the target does not accept with a status from 200
-/// to 299 within ten seconds is sent again, with the same `countersign-delivery`, after pauses from one second to five
-/// minutes, ten times in all. Redirects are not followed. A target that hangs or fails delays nothing but its own
-/// messages.
+/// dot and the body. [`verify`](Self::verify) checks it. If the target does not accept a message with a status from 200
+/// to 299 within ten seconds, we send it again with the same `countersign-delivery`: ten times in all, after pauses from
+/// one second to five minutes. We follow no redirects. A target that hangs or fails delays only its own messages.
 ///
-/// Of any number of inboxes over one store that have the same webhook (its address and secret), in any number of
-/// processes, one sends; another one continues 15 seconds after its process has died, or at once where
-/// [`Inbox::shutdown`](super::Inbox::shutdown) was told. What was told is stored, so that a restart tells only
-/// what is new. A message that was sent and not yet recorded when the process died is sent again, by another delivery: its
-/// asks have the same ids.
+/// Any number of inboxes over one store may have the same webhook (its address and secret), in any number of processes:
+/// one of them sends. If its process dies, another one continues after 15 seconds, or at once if
+/// [`Inbox::shutdown`](super::Inbox::shutdown) was told. The store has what was told, so a restart tells only what is new.
+/// If the process dies after it has sent a message and before it has recorded that, the message is sent again, as another
+/// delivery: its asks have the same ids.
 ///
 /// ```
 /// use countersign_inbox::Webhook;
@@ -147,8 +146,8 @@ impl Webhook {
     /// Sets the address of the inbox, which each message links to; a message about one ask links to that ask
     /// (`ADDRESS#ask=ID`), and the data of each ask has its `url`.
     ///
-    /// Without a token: who opens it logs in, and then decides. A fragment is left out, as an inbox shows its secret in
-    /// one.
+    /// The link has no token: who opens it logs in, and then decides. We leave a fragment out, as an inbox shows its
+    /// secret in one.
     #[must_use]
     pub fn link(mut self, url: impl Into<String>) -> Self {
         let mut url = url.into();
@@ -166,8 +165,8 @@ impl Webhook {
 
     /// Sets how long before its deadline an ask is announced as expiring; ten minutes by default.
     ///
-    /// Once for each ask. An ask that is valid for a shorter time than this is announced as new and as expiring in one
-    /// message.
+    /// Each ask is announced so once. An ask that is valid for a shorter time than this is announced as new and as
+    /// expiring in one message.
     #[must_use]
     pub fn expiring_before(mut self, lead: Duration) -> Self {
         self.lead = lead;
@@ -175,8 +174,8 @@ impl Webhook {
     }
 
     /// Returns `true` if a message comes from the holder of the secret: `signature` is its header
-    /// `countersign-signature`, `body` its body as it was received, and `now` the time in seconds since 1970. A message
-    /// that is more than five minutes off is refused, so that an old one cannot be sent again.
+    /// `countersign-signature`, `body` its body as it was received, and `now` the time in seconds since 1970. It is
+    /// `false` for a message that is more than five minutes off, so no one can send an old one again.
     ///
     /// ```
     /// use countersign_inbox::Webhook;
@@ -388,7 +387,7 @@ fn short(name: &str) -> String {
     short
 }
 
-/// The events that were not sent yet. Its size is limited, so that it does not grow while a target cannot be reached.
+/// The events that were not sent yet. Its size is limited: it does not grow while a target cannot be reached.
 #[derive(Default)]
 struct EventQueue {
     events: Mutex<EventBatch>,

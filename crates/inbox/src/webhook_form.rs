@@ -83,7 +83,7 @@ fn slack(parts: &MessageParts) -> Value {
 
 /// A block of text in which Slack reads no markup.
 ///
-/// Plain text, so that a tool named `*bold* <!channel>` is shown as that, and calls no one.
+/// A tool named `*bold* <!channel>` is shown as that, and calls no one.
 fn plain(text: &str) -> Value {
     // A block has at most 3 000 characters.
     let text = cut(text, 2_990);

@@ -1,9 +1,9 @@
 //! The downstream end of a call to a server: the target of its progress and log messages, the client that answers its
 //! questions, and a slot for its unchanged result.
 //!
-//! The served call and the call upstream are two protocols with a stack between them, which carries arguments and
-//! outcomes and nothing else. The downstream end is a dependency of the turn, so a call finds its own, also when many run at the
-//! same time over one connection.
+//! The served call and the call upstream are of two connections, with a stack between them that carries arguments and
+//! outcomes and nothing else. The downstream end is a dependency of the turn. So a call finds its own, also when many run at
+//! the same time over one connection.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -111,7 +111,7 @@ impl Routes {
     /// there is none.
     ///
     /// Before the newest revision neither a question nor a log message says which call it belongs to. With two calls in
-    /// flight it could reach the wrong person, so then no one gets it.
+    /// flight it could reach the wrong person, so no one gets it.
     pub(crate) fn only(&self) -> Result<Arc<Downstream>, &'static str> {
         let in_flight = lock(&self.in_flight);
         let mut downstreams = in_flight.values();

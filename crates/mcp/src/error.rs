@@ -6,8 +6,8 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 /// An error of a connection to an MCP server, or of serving tools. Its text is one line that says what to do.
 ///
-/// Texts of a server are cut to 300 characters and escaped. A call that fails is no `McpError` but an outcome, which
-/// the model is told; this error is for the program that connects or serves.
+/// We cut texts of a server to 300 characters and escape them. A call that fails is no `McpError` but an outcome,
+/// which the model is told. This error is for the program that connects or serves.
 ///
 /// ```
 /// use countersign_mcp::{Launch, McpError, McpToolset};

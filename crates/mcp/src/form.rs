@@ -1,7 +1,8 @@
 //! The form by which a client's person is asked, and the reading of its answer (rule M2).
 //!
-//! Clients draw forms as they like: some preselect the first value, some submit with Enter, some remember an answer. So
-//! the first value denies, there is no default, and only the literal `approve` on a form that was accepted approves:
+//! Clients draw forms as they like. For example, some preselect the first value, some submit with Enter, and some
+//! remember an answer. So the first value denies, there is no default, and only the literal `approve` on a form that
+//! was accepted approves:
 //!
 //! | action | `decision` | read as |
 //! |---|---|---|
@@ -54,8 +55,8 @@ pub(crate) fn said(result: &Value) -> FormAnswer {
 /// The form about an ask: one required field without a default, whose first value denies. All of the call is in its
 /// text, because a form has no way to open what was left out (rule S4); `None` where that is too long.
 ///
-/// A form has no second page. Where something would be left out, or the text is too long to be read in a dialog, there
-/// is no form, and the person decides in the inbox.
+/// A form has no second page. If something would be left out, or the text is too long to be read in a dialog, there is
+/// no form, and the person decides in the inbox.
 pub(crate) fn form(ask: &Ask) -> Option<ElicitRequestParams> {
     let requests = ask.requests();
     let [view] = &mut CallView::all(&requests, Limits::none())[..] else { return None };
@@ -113,8 +114,8 @@ pub(crate) fn link(ask: &Ask, base: &str) -> ElicitRequestParams {
 
 /// A server's question, with the name of the server in front, so that no server speaks as the guard.
 ///
-/// A server behind the guard could otherwise ask "Approve this call?" in the words of the guard, and take the answer as
-/// one. The lines of its text stay lines, each behind a bar, so that none can be one of the guard's.
+/// Otherwise a server behind the guard could ask "Approve this call?" in the words of the guard, and take the answer as
+/// one. The lines of its text stay lines, each behind a bar: no line can pass for one of the guard's.
 pub(crate) fn labelled(params: ElicitRequestParams, server: &str) -> ElicitRequestParams {
     let name = countersign::show::escape_name(server);
     let label = |message: String| {

@@ -1,7 +1,7 @@
 //! The lines of a connection on stdio, and how they are read as messages (rule M6: no line vanishes).
 //!
-//! The protocol's library leaves out a line that it cannot read, without a word, and then a request is never answered,
-//! and a call is waited for until its time is over. So lines are read here. What cannot be read is said in the log,
+//! The protocol's library leaves out a line that it cannot read, without a word. Then a request is never answered, and
+//! a call waits until its time is over. So we read the lines here. If we cannot read one, we say so in the log,
 //! without the line, as that may hold anything:
 //!
 //! | a line | of a client | of a server |
@@ -14,9 +14,9 @@
 //! | is a response that cannot be read | taken for one that says so | the same: its call *may have run* |
 //! | is longer than 16 MiB, or no JSON | answered as invalid, with its id where it has one | a long response as above; otherwise the connection ends |
 //!
-//! A line of a server that is no JSON and has `"jsonrpc"` may hold the results of any calls, so all that are in flight end
-//! with the connection, as *may have run*. Servers print what they log on the same stream, mostly by mistake: such a line
-//! is no reason to end anything.
+//! If a line of a server is no JSON and has `"jsonrpc"`, it may hold the results of any calls. So all calls that are in
+//! flight end with the connection, as *may have run*. Servers also print their logs on the same stream, mostly by mistake:
+//! such a line is no reason to end anything.
 
 use std::io;
 use std::marker::PhantomData;

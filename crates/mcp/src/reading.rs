@@ -239,7 +239,7 @@ pub(crate) struct MessageHead {
 }
 
 impl MessageHead {
-    /// Values are skipped without being read, so that neither their numbers nor their depth count.
+    /// We skip values without reading them: neither their numbers nor their depth count.
     fn of(text: &str) -> Self {
         let mut head = Self::default();
         let mut json = serde_json::Deserializer::from_str(text);
@@ -356,7 +356,7 @@ const REQUESTS: [(&str, ReadParams); 14] = [
     ("tools/list", of::<PaginatedRequestParams>),
 ];
 
-/// The methods that the revision 2026-07-28 has not any more.
+/// The methods that the revision 2026-07-28 has removed.
 const REMOVED: [&str; 5] =
     ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
 

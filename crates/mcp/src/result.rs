@@ -1,10 +1,9 @@
 //! Results of MCP servers as returns of tools, and back.
 //!
 //! A guard has two duties that pull apart: an allowed call must have exactly the result that the server gives (rule
-//! M1), and a layer may change what the model is told, for example mask a secret. So the result is kept as it came
-//! beside its value, and is passed on only while the value still is what it says. A result that a layer has changed is
-//! built anew from the value, without the old structured content, images and metadata, in which the secret may still
-//! be.
+//! M1), and a layer may change what the model is told, for example mask a secret. So we keep the result as it came
+//! beside its value, and pass it on only while the value is the same. If a layer has changed the value, we build the
+//! result anew from it, without the old structured content, images and metadata, in which the secret may still be.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
@@ -115,7 +114,7 @@ pub(crate) fn failed(text: impl Into<String>) -> CallToolResult {
 
 /// Returns `true` if the outcome still is what this result says, so that the result may be passed on unchanged.
 ///
-/// Compared by value, so it does not matter which layer has changed it, or that one has put the same back.
+/// We compare by value: it does not matter which layer has changed it, or that one has put the same back.
 pub(crate) fn is_of(came: &CallToolResult, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Returned(returned) => {

@@ -1,12 +1,11 @@
 //! Builds rules from presets, files and texts.
 //!
-//! A builder collects and does nothing: files are read by [`load`](RulesBuilder::load), all of them or none, so that
-//! there is no moment at which half of the files are in force.
+//! A builder only collects. [`load`](RulesBuilder::load) reads the files, all of them or none: there is no moment at
+//! which half of the files are in force.
 //!
-//! Two engines are made. One decides about calls, with the root, the home directory and the search path of this
-//! machine. The other runs the tests that are written in the files: it looks at no file and has a root that is the same
-//! everywhere (`/users/user/project`), so that a file that passes its tests on one machine passes them on every
-//! machine.
+//! We make two engines. One decides about calls, with the root, the home directory and the search path of this machine.
+//! The other runs the tests in the files: it looks at no file and has a root that is the same everywhere
+//! (`/users/user/project`). So a file that passes its tests on one machine passes them on every machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -215,7 +214,7 @@ impl RulesBuilder {
     /// Judges paths by their text alone: no file is examined, no link followed and no program looked up. For tests, and
     /// for calls that run on another machine.
     ///
-    /// A link that leads out of the workspace is not noticed then. The tests in files always run this way.
+    /// Then a link that leads out of the workspace is not noticed. The tests in files always run this way.
     pub fn lexical(mut self) -> Self {
         self.lexical = true;
         self
@@ -299,8 +298,8 @@ impl RulesBuilder {
     /// Sets where the calls of rules with `at_most` are counted: in a [`Ledger`](countersign::ledger::Ledger) over all
     /// processes, or in the memory of this process, which is the default.
     ///
-    /// In memory, a limit of ten calls an hour is a limit per process and is forgotten at a restart. Several workers
-    /// need an implementation over a store that they share.
+    /// In memory, a limit of ten calls an hour is a limit per process, and a restart forgets it. If you have several
+    /// workers, use an implementation over a store that they share.
     pub fn counts(mut self, counts: impl CallCounts) -> Self {
         self.settings.counts = Arc::new(counts);
         self
@@ -310,8 +309,8 @@ impl RulesBuilder {
     /// default all calls
     /// count together.
     ///
-    /// Calls with an equal name count together, those with an empty one among themselves. Take the name from a session,
-    /// as a name that the model can choose is a limit that it can choose.
+    /// Calls with an equal name count together, and so do those with an empty one. Take the name from a session: if the
+    /// model can choose the name, it can choose its limit.
     pub fn principal(
         mut self,
         principal: impl Fn(&RunContext, &ToolCall) -> String + Send + Sync + 'static,

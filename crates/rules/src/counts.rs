@@ -1,9 +1,9 @@
 //! Counts the calls of rules with `at_most`.
 //!
-//! A limit counts *calls*, not evaluations. One call is evaluated on the first pass, on the approved one, perhaps in
-//! another process, and by people who ask for an explanation; it is one call of the rule each time. So a count has the
-//! identity of the call, and the context says whether it has passed the rules before ([`Count::is_repeat`]): a repeat
-//! is let through even if its count was lost, as it had its place when it was asked about.
+//! A limit counts *calls*, not evaluations. We evaluate one call on the first pass, on the approved one, perhaps in
+//! another process, and for people who ask for an explanation. It is one call of the rule each time. So a count has
+//! the identity of the call, and the context says whether the call has passed the rules before ([`Count::is_repeat`]).
+//! A repeat is let through even if its count was lost, as it had its place when it was asked about.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -58,12 +58,13 @@ pub struct Count {
 
 /// A place where calls are counted: in memory, or in a store that all processes share.
 ///
-/// One implementation counts a call once for each principal and rule, and says whether it is within the limit; the
-/// check and the count are one step, so that two calls never take the same last place. An error makes the rule's
-/// `else` apply.
+/// An implementation counts a call once for each principal and rule, and says whether it is within the limit. The
+/// check and the count are one step: two calls never take the same last place. An error makes the rule's `else`
+/// apply.
 ///
 /// # Errors
-/// An error applies the rule's `else`, as a limit that cannot be counted is not known to hold, and is logged.
+/// If a call cannot be counted, we do not know that the limit holds: we log the error, and the rule's `else`
+/// applies.
 pub trait CallCounts: Send + Sync + 'static {
     /// Counts a call, unless it was counted before. `false` if it is beyond the limit; such a call is not counted.
     fn count<'a>(&'a self, count: &'a Count) -> BoxFuture<'a, Result<bool, BoxError>>;

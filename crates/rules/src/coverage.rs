@@ -2,7 +2,7 @@
 //! passes by the default alone, and names that no test and no tool has.
 //!
 //! A misspelt condition is silent, and a call that no rule speaks about is asked about. So a test that wants a question
-//! passes, and the rule behind it does nothing:
+//! passes, although the rule behind it does nothing:
 //!
 //! ```toml
 //! [[rule]]

@@ -1,13 +1,13 @@
 //! The decision journal: every decision with its arguments, for `replay`.
 //!
-//! Without a record of real calls, "what would these rules have decided?" can only be guessed. The journal has every
-//! decision with the arguments, which makes it as private as the work itself: it is created for this user alone,
-//! refused if others could read it, and its entries are removed after 30 days unless set otherwise. Secrets in arguments
-//! are masked, as they are for people (rule S1).
+//! "What would these rules have decided?" Without a record of real calls you can only guess. The journal has every
+//! decision with the arguments, so it is as private as the work itself. We create it for this user alone, refuse it if
+//! others could read it, and remove its entries after 30 days, unless you set another time. Secrets in arguments are
+//! masked, as they are for people (rule S1).
 //!
-//! Lines are appended by one write each, so that the lines of several processes do not mix. A line that cannot be read
-//! is counted and left out: a journal is evidence for a comparison, and one broken line does not spoil the rest.
-//! Pruning writes a new file and renames it, so that a reader sees one or the other.
+//! We append each line by one write, so the lines of several processes do not mix. If a line cannot be read, we count
+//! it and leave it out: a journal is evidence for a comparison, and one broken line does not spoil the rest. Pruning
+//! writes a new file and renames it, so a reader sees one or the other.
 
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};

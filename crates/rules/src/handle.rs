@@ -2,9 +2,9 @@
 //!
 //! # Reloading without widening
 //!
-//! A reload happens because a file changed, and a file may have been changed by a tool. So new rules are added to those
-//! in force, and the *stricter* decision of all versions counts, until a person accepts the new ones by their digest
-//! (rule R3):
+//! A reload happens because a file has changed, and a tool may have changed it. So we add the new rules to those in
+//! force, and the *stricter* decision of all versions counts, until a person accepts the new ones by their digest (rule
+//! R3):
 //!
 //! | moment | in force | a call that A denies and B allows |
 //! |---|---|---|
@@ -13,11 +13,11 @@
 //! | B is accepted | B | allowed |
 //! | the file is broken | B, and every ASK says so | allowed |
 //!
-//! At most sixteen versions wait for being accepted, and a reload beyond them is an error: a program that edits the
-//! file in a loop would otherwise make each decision slower.
+//! At most sixteen versions wait for being accepted, and a reload beyond them is an error. Otherwise a program that
+//! edits the file in a loop would make each decision slower.
 //!
-//! Accepting names the digest that the person has seen, so that an edit between the look and the answer is not accepted
-//! along with it.
+//! To accept rules, you name the digest that the person has seen. So an edit between the look and the answer is not
+//! accepted along with them.
 
 use std::fmt;
 use std::path::Path;

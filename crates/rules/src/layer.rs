@@ -9,9 +9,9 @@
 //! | ask | one question for each rule that asks |
 //!
 //! The key of a question is the rule's id, and its pins are the digest of the rule, the resolved paths, and what is
-//! known about the commands. So an edited comment or reason asks about nothing again, an edited condition does, and so
-//! does a link that leads elsewhere (rule R6). Rules of one id and digest that speak about several commands make one
-//! question with all reasons.
+//! known about the commands. If you edit a comment or a reason, nothing is asked about again. If you edit a condition,
+//! or a link leads elsewhere, people are asked again (rule R6). Rules of one id and digest that speak about several
+//! commands make one question with all reasons.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Finds rules that do nothing, or more than they seem to.
 //!
-//! A file can be correct and not mean what its author thinks. Findings are about that gap, and none of them stops a
-//! file from loading:
+//! A correct file may not mean what its author thinks. Findings are about that gap, and none of them stops a file
+//! from loading:
 //!
 //! | kind | found |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `targets` | a target of a tool that a rule about origins does not look at |
 //! | `builds` | writes that are allowed beside builds that run what was written |
 //!
-//! Names of tools are only compared with definitions if these are complete ([`lint`]'s second argument). A rule about a
+//! We compare names of tools with definitions only if you give all of them ([`lint`]'s second argument). A rule about a
 //! tool that is not there is no error elsewhere, as one file serves several programs (rule R3).
 
 use countersign_shell::protected::is_protected;

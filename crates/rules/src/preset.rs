@@ -1,7 +1,7 @@
 //! The presets that come with this crate.
 //!
-//! A preset is a text in the format of files, with tests, and is read by the same reader. So what it allows can be
-//! looked at (`preset_text`), copied and edited, and there is no rule that only this crate could write.
+//! A preset is a text in the format of files, with tests, and the same reader reads it. So you can look at what it
+//! allows (`preset_text`), copy it and edit it, and there is no rule that only this crate could write.
 
 use countersign_shell::Preset;
 

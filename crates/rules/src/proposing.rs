@@ -1,9 +1,9 @@
 //! The narrowest rules that would have allowed what people have approved again and again.
 //!
-//! A person who approves the same call for the third time wants a rule, and writes one that is too wide. Here rules are
-//! made from the approvals of a [journal](super::DecisionJournal), from the narrowest on, and each is tried: it is
-//! proposed if the rules with it would have allowed all of its calls, and together with every other call of the journal
-//! that it would have allowed, too.
+//! A person who approves the same call for the third time wants a rule, and writes one that is too wide. Here we make
+//! rules from the approvals of a [journal](super::DecisionJournal), from the narrowest on, and try each. We propose it
+//! if the rules with it would have allowed all of its calls, and list every other call of the journal that it would
+//! have allowed, too.
 //!
 //! | approved | proposed |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | commands that begin with the same words | these words, with the fewest classes that cover them |
 //! | calls of one tool | its arguments, each with the values that were approved, or the folder of the paths |
 //!
-//! A rule is proposed only if it covers exactly what it says: where one value cannot be compared, the rule without this
-//! condition would be about every value. Such calls are listed with the reason, as are those that no rule can allow: an
-//! `ask` rule or the floor speaks, which are stricter. Nothing is written; a person reads, edits and puts the text into a
+//! We propose a rule only if it covers exactly what it says: if one value cannot be compared, the rule without this
+//! condition would be about every value. We list such calls with the reason, and also those that no rule can allow, as an
+//! `ask` rule or the floor speaks, which are stricter. Nothing is written: you read the text, edit it, and put it into a
 //! file.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Decides about recorded calls under other rules.
 //!
-//! `replay` compares with what was recorded, `compare` with what other rules decide now. Both decide by the path that
-//! decides about real calls, and count nothing. Paths are resolved *now*: a recorded call whose file is gone by then
-//! may be decided differently under the same rules, and is then listed as a change.
+//! `replay` compares with the recorded decision, `compare` with the decision of other rules. Both decide by the code
+//! that decides about real calls, and count nothing. They resolve paths at the time of the replay. If the file of a
+//! recorded call is gone by then, the same rules may decide differently, and the call is listed as a change.
 
 use std::collections::HashSet;
 

@@ -73,7 +73,7 @@ pub struct Spoke {
 
 /// A rule that names the tool and did not speak.
 ///
-/// The model never gets one: it would be told which call to try next.
+/// The model never gets one, as it would learn which call to try next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NearMiss {

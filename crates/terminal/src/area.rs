@@ -1,7 +1,7 @@
 //! A text of several lines that is being typed, with the keys that edit it.
 //!
 //! Each row is a [`Line`], so the keys within a row are the same as at a prompt. Enter breaks a row instead of ending it,
-//! and pasted line breaks stay, as nothing here is sent by a key: the form around it says when the text is complete.
+//! and pasted line breaks stay: no key sends the text. The form around it says when the text is complete.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -27,7 +27,8 @@ pub(super) enum AreaStep {
 }
 
 impl TextArea {
-    /// The cursor is at the end of a text of one line, and else at its beginning, as a long text is read first.
+    /// In a text of one line the cursor is at the end. In a longer one it is at the beginning, as you read a
+    /// long text first.
     pub(super) fn new(text: &str) -> Self {
         let mut rows: Vec<_> = text.split('\n').map(Line::new).collect();
         if rows.len() > 1 {

@@ -1,7 +1,7 @@
 //! The batch as a list: its entries, which one is selected, and what was seen of each.
 //!
-//! Equal calls are one entry, because a person who is asked the same thing forty times stops reading; the answer of an
-//! entry is copied to each of its calls when the batch ends. Equal means the groups of
+//! Equal calls are one entry, because a person who is asked the same thing forty times stops reading. When the batch ends,
+//! each call of an entry gets the answer of the entry. Calls are equal if they are in one group of
 //! [`DeferredToolRequests::groups`](countersign::deferred::DeferredToolRequests::groups), which also compares the questions:
 //! two calls with one set of arguments and different reasons are two entries.
 //!
@@ -13,9 +13,9 @@
 //! | the details, opened short | their last row was on the screen, and nothing is left out of the short view |
 //! | the details, opened in full | their last row was on the screen |
 //!
-//! Having been seen is kept when the person moves on and comes back, as the call cannot change while the batch is open.
-//! It is only ever set by the drawing ([`layout`](super::layout)), not by a key: a key says what a person wants to see,
-//! a drawing what was there.
+//! An entry stays seen when the person moves on and comes back, as the call cannot change while the batch is open. Only
+//! the drawing ([`layout`](super::layout)) marks an entry as seen, and no key does: a key says what a person wants to
+//! see, a drawing what was there.
 
 use std::collections::HashSet;
 
@@ -37,7 +37,8 @@ pub(super) struct CallGroup<'a> {
     pub(super) is_short: bool,
     /// `true` if all of the call was on the screen (rule S4).
     ///
-    /// Only grows. Opening an entry again in the short form takes nothing back.
+    /// It stays `true`: when the person opens the entry again in the short form, the call is still
+    /// seen.
     pub(super) seen: bool,
     pub(super) opened: Opened,
     pub(super) answer: Option<ToolApproval>,
@@ -71,8 +72,8 @@ impl Opened {
 
 /// The calls that a bulk approval leaves out, and those that it approves.
 ///
-/// A view that is cut (`view.cut`) is one whose stored call is itself shortened, so that no key can show the rest: it
-/// has to be approved alone, with the warning that its details carry.
+/// If a view is cut (`view.cut`), the stored call itself is shortened, and no key can show the rest. A person has to
+/// approve it alone, with the warning in its details.
 pub(super) struct Bulk {
     pub(super) entries: Vec<usize>,
     pub(super) calls: usize,
@@ -126,10 +127,10 @@ impl<'a> CallList<'a> {
         rows
     }
 
-    /// Returns `true` if the details leave nothing out, so that their last row completes the call.
+    /// Returns `true` if the details leave nothing out: then their last row completes the call.
     ///
-    /// The last row of a short view with parts left out is not the end of the call, so scrolling to it shows nothing
-    /// more.
+    /// If a short view leaves parts out, its last row is not the end of the call, and a person who scrolls to it has
+    /// not seen the rest.
     pub(super) fn shows_all(&self) -> bool {
         self.selected().is_some_and(|it| it.opened != Opened::Short || !it.view.left_out)
     }
@@ -162,9 +163,9 @@ impl<'a> CallList<'a> {
 
     /// Selects the next entry without an answer, from the selected one on.
     ///
-    /// After an answer the next question comes by itself, first in what the search leaves, then in all entries:
-    /// otherwise the last answer of a search would leave the person with a list of answered calls and a run that waits.
-    /// The search ends where the entry is not in it.
+    /// After an answer the next question comes by itself, first among the entries that the search leaves, then among
+    /// all. Otherwise the last answer in a search would leave the person with a list of answered calls and a run that
+    /// waits. The search ends if the entry is not in it.
     pub(super) fn go_to_open(&mut self) {
         let listed = self.listed();
         let (before, behind): (Vec<_>, Vec<_>) = listed.into_iter().partition(|at| *at < self.at);
@@ -196,7 +197,7 @@ impl<'a> CallList<'a> {
 
     /// Opens the selected call: all of it, then with what is masked, then short again.
     ///
-    /// Masked values need a second key, so that a person who wants the whole of a long call does not show a password to
+    /// Masked values need a second key: a person who wants to see the whole of a long call must not show a password to
     /// the room.
     pub(super) fn open(&mut self) {
         self.scrolled = 0;
@@ -222,7 +223,7 @@ impl<'a> CallList<'a> {
         self.listed().into_iter().filter(is_chosen).collect()
     }
 
-    /// Chooses the selected entry, or no longer.
+    /// Chooses the selected entry, or unchooses it.
     pub(super) fn choose(&mut self) {
         if let Some(entry) = self.selected_mut() {
             entry.chosen = !entry.chosen && entry.answer.is_none();
@@ -282,7 +283,8 @@ impl<'a> CallList<'a> {
 
     /// The answers by call, once every call has one.
     ///
-    /// `None` while one is open: a batch is answered as a whole or not at all, as nothing of it runs before (rule T1).
+    /// `None` while one is open: a person answers a batch as a whole or not at all, and nothing of it runs before
+    /// (rule T1).
     pub(super) fn answers(&self) -> Option<Vec<(&'a str, ToolApproval)>> {
         let mut out = Vec::new();
         for entry in &self.entries {

@@ -1,6 +1,6 @@
 //! The parsing of a typed line into a choice.
 //!
-//! The parser is strict where the answer is yes and generous where it is no, as the two mistakes cost differently:
+//! The parser is strict about a yes and generous about a no, as the one mistake costs more than the other:
 //!
 //! | typed | means | why |
 //! |---|---|---|
@@ -11,7 +11,8 @@
 //! | `no, use a branch` | no, with the text for the model | the text can only say more |
 //! | `ye`, `ok`, `j` | nothing; asked again | a guess would decide for the person |
 //!
-//! Case matters for `a` and `d` only, whose capitals are about all calls. Spaces around the line do not.
+//! Case matters only for `a` and `d`, whose capitals are about all calls. Spaces around the line do not
+//! matter.
 
 /// A choice at the question about a call: a decision, or another action such as showing the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Choice {
             "A" => Self::Approve(Scope::All),
             word => Self::of_this(&word.to_ascii_lowercase(), text)?,
         };
-        // Text after a yes, as in `yes, but …`, may limit it: it is not taken as a yes.
+        // Text after a yes may limit it, as in `yes, but …`. So such a line is no yes.
         (text.is_empty() || matches!(choice, Self::Deny(..))).then_some(choice)
     }
 

@@ -1,15 +1,15 @@
 //! The dialogue: which questions are asked, and what the answers mean. It uses a [`Screen`] in place of a terminal.
 //!
-//! The dialogue runs on any [`Screen`], so the tests play a person with a list of lines, and every rule about what an
-//! answer means is checked without a terminal. Its order is:
+//! The dialogue runs on any [`Screen`]. So tests play a person with a list of lines, and check without a terminal
+//! what each answer means. Its order is:
 //!
-//! 1. the whole batch is shown, equal calls once, so that the first question is asked by a person who knows the last;
-//! 2. each call without an answer is asked about, by its number;
+//! 1. it shows the whole batch, equal calls once, so the person knows the last call before the first question;
+//! 2. it asks about each call without an answer, by its number;
 //! 3. an answer for several calls takes those that were seen whole, and says how many it left out;
-//! 4. the numbers of approved and denied calls are said.
+//! 4. at the end it says how many calls were approved and denied.
 //!
-//! A person may stop at any place, and then nothing is decided, not even what was already answered: the answers so far
-//! were given for a batch that would go on (rule S8).
+//! A person may stop at any place. Then nothing is decided, not even the calls that were answered before: the person
+//! gave these answers for a batch that would continue (rule S8).
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,10 +26,11 @@ use countersign::show::{self, CallView, Limits, counted};
 
 /// The most calls that are approved at once without typing their number.
 ///
-/// More than a screen of rows was hardly read, so the number is typed: it shows the person how many there are, and no
-/// key that was meant for one call can be repeated into it.
+/// A person has hardly read more than a screen of rows. So the person types the number: it shows how many calls there
+/// are, and a key that was meant for one call cannot be repeated into it.
 pub(super) const MANY_APPROVED: usize = 50;
-/// The most selected calls that are denied at once without a confirmation. All that are left are always confirmed.
+/// The most selected calls that are denied at once without a confirmation. To deny all that are left always needs
+/// one.
 ///
 /// A denial runs nothing, so a short confirmation is enough: it guards the reading of a long list against a slip of the
 /// hand.
@@ -48,9 +49,8 @@ pub(super) struct Dialogue<'s, 'a, S> {
 
 /// A call that is asked about.
 ///
-/// Its `unseen` and `opened` are two things: a short call is not opened and not unseen, and a long one that was opened
-/// stays seen when it is shown short again.
-/// The number of the call in the batch, from 1 on.
+/// Its `unseen` and `opened` are two things. A short call is not opened and not unseen. A long call that was opened
+/// stays seen when it is shown short again. The number of the call in the batch, from 1 on.
 struct DialogueCall<'a> {
     number: usize,
     call: &'a ToolCall,
@@ -134,10 +134,10 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
         self.screen.say(text)
     }
 
-    /// Shows the whole batch, before anything is asked. Of equal calls the first is shown, with the numbers of the
+    /// Shows the whole batch before the first question. Of equal calls it shows the first, with the numbers of the
     /// others.
     ///
-    /// Calls are grouped by their text and their arguments. The text alone would call two writes equal whose contents
+    /// We group calls by their text and their arguments. By the text alone, two writes would be equal whose contents
     /// differ in the part that was left out, and the person would approve the second by reading the first.
     fn show_batch(&mut self, agent: &str) -> Result<(), Gone> {
         let who = match agent {
@@ -333,10 +333,10 @@ impl<'s, 'a, S: Screen> Dialogue<'s, 'a, S> {
 
     /// Approves the calls that were seen whole, and lists the others (rule S4).
     ///
-    /// For one call, being unseen is said and the question is asked again. For several, the unseen ones stay open and
-    /// are asked about one by one afterwards, so a yes to all is never the reason that a hidden part runs.
+    /// If one call was not seen whole, we say that and ask again. Of several calls, those that were not seen stay
+    /// open, and we ask about them one by one afterwards. So no hidden part runs because of a yes to all.
     ///
-    /// Returns whether something was decided, as the caller asks again otherwise.
+    /// Returns whether something was decided. If not, the caller asks again.
     fn approve(&mut self, at: usize, scope: Scope) -> Result<bool, Gone> {
         let extent = match scope {
             Scope::This => Extent::Whole,
@@ -442,8 +442,8 @@ pub(super) fn denied(text: &str) -> ToolApproval {
 
 /// The calls that a person is asked about: those that need an approval and are not blocked.
 ///
-/// A blocked call can only be denied (rule A5), so it is not asked about, and a call that is executed elsewhere needs
-/// no answer of a person.
+/// We ask about no blocked call, as it can only be denied (rule A5), and about no call that is executed elsewhere, as
+/// it needs no answer of a person.
 pub(super) fn askable(requests: &DeferredToolRequests) -> impl Iterator<Item = &ToolCall> {
     requests
         .approvals

@@ -1,8 +1,8 @@
 //! Changing the arguments line by line, where nothing can be drawn over.
 //!
-//! With `$VISUAL` or `$EDITOR` the person's editor does it. Without one the arguments are a numbered list: the number of an
-//! argument opens it, a text of several lines is a numbered list of its own, and `j` is for those who prefer JSON. The call
-//! with the new arguments is shown in full before it is approved, as a slip in a path reads worse than it types.
+//! With `$VISUAL` or `$EDITOR` set, the person edits in that editor. Otherwise the arguments are a numbered list: the
+//! number of an argument opens it, a text of several lines is a numbered list of its own, and `j` opens all as JSON. We
+//! show the call with the new arguments in full before the person approves it, so a slip in a path is seen.
 
 use super::choice::{Choice, Scope};
 use super::editor::in_lines;
@@ -25,7 +25,8 @@ impl<'s, 'a, S: Screen> LineEdit<'s, 'a, S> {
 
     /// The arguments to approve; `None` to return to the question.
     ///
-    /// A line that is no value is given back to be corrected. An edit that changes nothing is not an approval: the question returns.
+    /// If a line is no value, the person gets it back to correct it. An edit that changes nothing is not an approval: the
+    /// question returns.
     pub(super) fn run(mut self) -> Result<Option<Args>, Gone> {
         let mut args = self.call.args().clone();
         loop {

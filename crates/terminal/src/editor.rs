@@ -2,14 +2,14 @@
 //!
 //! The arguments may hold secrets and the person may be away for an hour, so:
 //!
-//! - the file is created new, with mode 600, under a name that no one can guess or prepare (`create_new` fails where a
-//!   link stands already);
-//! - it is removed when the value is dropped, also when the run is dropped or the editor fails;
-//! - the editor is killed when the answer is not needed any more, as it would go on reading the terminal that the next
+//! - we create a new file, with mode 600, under a name that no one can guess or prepare (`create_new` fails if there
+//!   is a link already);
+//! - we remove it when the value is dropped, even if the run is dropped or the editor fails;
+//! - we kill the editor when the answer is not needed any more: it would still read from the terminal that the next
 //!   question needs.
 //!
-//! The text that the editor leaves is one like any other: it is parsed, shown with the whole call, and approved by a key.
-//! Ending the editor approves nothing.
+//! We treat the text that the editor leaves like any other: we parse it, show it with the whole call, and a key approves
+//! it. To end the editor approves nothing.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -30,9 +30,9 @@ pub(super) fn command() -> Option<String> {
 
 /// Lets the person edit a text with this command. The file is private, and removed afterwards.
 ///
-/// The two errors are two things: the outer one ends the dialogue, the inner one is a message, after which the person
-/// can try again. The shell gets the path as an argument (`"$@"`) and not inside of the command text, so a directory
-/// with a space or a quote in its name cannot become a part of the command.
+/// The outer error ends the dialogue. The inner one is a message, after which the person can try again. The shell
+/// gets the path as an argument (`"$@"`) and not inside of the command text, so a directory with a space or a quote
+/// in its name cannot become a part of the command.
 pub(super) fn edit(command: &str, text: &str, input: &Input) -> Result<io::Result<String>, Gone> {
     let file = match DraftFile::write(text) {
         Ok(file) => file,
@@ -98,8 +98,8 @@ impl Drop for DraftFile {
 /// JSON of one line with a line for each value. Every other character stays as it is.
 ///
 /// A parser and a printer would normalize: `1.0` could become `1`, a number beyond 64 bits another number, and a key
-/// that is there twice one key. The person would then approve an edit that changed more than was typed. So only spaces
-/// are inserted between tokens, with no parsing:
+/// that is there twice one key. Then the person would approve an edit that changes more than they have typed. So we do
+/// not parse, and only insert white space between tokens:
 ///
 /// `{"a":[1,2],"b":"x,{y"}` becomes
 ///

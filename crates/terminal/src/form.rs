@@ -1,11 +1,11 @@
 //! The arguments of a call as a form: each argument is a text of its own, with its real line breaks.
 //!
-//! A person who edits a file of thirteen lines sees thirteen lines, and not one line of JSON with `\n` in it. A text stays a
-//! text: no quotes are typed. Every other value is JSON. To add or remove an argument, or to make a number of a text, the
+//! A person who edits a file of thirteen lines sees thirteen lines, and not one line of JSON with `\n` in it. The person
+//! types a text without quotes. Every other value is JSON. To add or remove an argument, or to make a number of a text, the
 //! whole form becomes JSON with [`toggle`](ArgsForm::toggle).
 //!
-//! The texts that a person types are put together as JSON and read by [`Args::parse`], as if a model had sent it: an
-//! argument cannot smuggle in another one, and numbers keep their digits.
+//! We put the texts that a person types together as JSON, and [`Args::parse`] reads it as if a model had sent it. So
+//! an argument cannot smuggle in another one, and numbers keep their digits.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;
@@ -190,7 +190,8 @@ impl FormField {
 
     /// The value as JSON; an error where it is none.
     ///
-    /// It is read alone first: `1, "path": "x"` would otherwise bring an argument of its own.
+    /// We read the value alone first: otherwise `1, "path": "x"` would bring an argument of its
+    /// own.
     pub(super) fn json(&self) -> Result<String, String> {
         let text = self.area.text();
         if self.is_text {

@@ -1,12 +1,12 @@
 //! One screen full of text: rows of coloured parts, cut to the width of the terminal.
 //!
-//! A frame holds text and looks, and no escape sequences: the looks become sequences in [`Frame::draw`] only, so that
-//! no text of a call can bring its own. All texts in it come from [`show`](countersign::show), which has escaped controls,
-//! direction marks and wide blanks already.
+//! A frame holds text and looks, and no escape sequences. Only [`Frame::draw`] makes sequences of the looks, so no text of
+//! a call can bring its own. All texts in a frame come from [`show`](countersign::show), which has escaped controls,
+//! direction marks and wide blanks.
 //!
 //! Widths are an upper bound (two columns for each character outside of ASCII), as how wide a character is differs
-//! between terminals. Too large a bound cuts a row early, which shows `…`; too small a bound would let a row wrap, move
-//! everything below by one row, and draw the end of a call over the next.
+//! between terminals. If the bound is too large, a row is cut early, and shows `…`. If it were too small, a row would
+//! wrap, move everything below by one row, and draw the end of a call over the next.
 
 use std::io::{self, Write};
 
@@ -113,11 +113,11 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Writes the whole frame. Each row ends with its own clearing, so that nothing of an earlier frame stays.
+    /// Writes the whole frame. Each row clears the rest of its line, so nothing of an earlier frame stays.
     ///
-    /// The whole screen is written each time, between the marks of a synchronized update: a partial update would depend
-    /// on what the terminal shows now, which a message of another process on stderr may have changed. Rows beyond the
-    /// frame are cleared.
+    /// We write the whole screen each time, between the marks of a synchronized update. A partial update would depend
+    /// on what the terminal shows, and a message of another process on stderr may have changed that. We clear rows
+    /// beyond the frame.
     pub(super) fn draw(
         &self,
         out: &mut impl Write,
@@ -159,9 +159,9 @@ impl Frame {
 
 /// A row of a call's details. Its look follows from its first characters, which no text of a call can imitate.
 ///
-/// The marks in the first columns are written by [`show`](countersign::show) only: an argument begins with its name, a line
-/// of a text with `    |`, and a continued row with `:`. A line of a call that begins with `  ? ` is shown behind
-/// `    |`, and stays plain.
+/// Only [`show`](countersign::show) writes the marks in the first columns: an argument begins with its name, a line of a
+/// text with ` |`, and a continued row with `:`. So a line of a call that begins with ` ? ` stands behind ` |`, and stays
+/// plain.
 pub(super) fn detail(text: String, before: Look) -> ScreenRow {
     let look = match text.get(..5).unwrap_or(&text) {
         "    |" => match text.as_bytes().get(5) {

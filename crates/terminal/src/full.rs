@@ -1,10 +1,10 @@
 //! The full screen on a real terminal: draws frames, reads keys, and gives the terminal back in every case.
 //!
-//! The order of leaving is the reverse of entering: first the alternate screen, then the raw mode. A shell prompt after
-//! a panic is then on the screen that was there before, with line editing as before. All of this is in `Drop`, as a run
-//! may be dropped at any `await`, and the thread may panic.
+//! We leave in the reverse order of entering: first the alternate screen, then the raw mode. So a shell prompt after a
+//! panic is on the screen that was there before, with line editing as before. All of this is in `Drop`, as a run may be
+//! dropped at any `await`, and the thread may panic.
 //!
-//! Everything is drawn to stderr, because stdout may be the output of the program, which the person redirects.
+//! We draw everything to stderr, because stdout may be the output of the program, which the person redirects.
 
 use std::env;
 use std::io;
@@ -43,8 +43,8 @@ impl Full {
 /// Asks about every call on a full screen. The inner error when nothing is decided, as the person stopped or the terminal is
 /// gone.
 ///
-/// The last line (`Approved: 3. Denied: 1.`) is written after the screen is left, so that it remains in the
-/// scroll-back: a record for the person of what was decided, as the full screen leaves nothing behind.
+/// We write the last line (`Approved: 3. Denied: 1.`) after we have left the screen. So it remains in the
+/// scroll-back, and the person has a record of what was decided: the full screen leaves nothing behind.
 pub(super) fn ask<'a>(
     requests: &'a DeferredToolRequests,
     agent: &str,
@@ -122,8 +122,8 @@ impl FullScreen<'_> {
         }
     }
 
-    /// A change of size moves every row, so the keys that decide wait again: a person who presses `a` while the window
-    /// changes would answer what stood at that place before (rule S3).
+    /// A change of size moves every row, so the keys that decide wait again. Otherwise a person who presses `a` while
+    /// the window changes would mean what stood at that place before (rule S3).
     fn draw(&mut self) -> io::Result<()> {
         if teardown::take_again()? {
             self.list.rearm();
@@ -142,8 +142,8 @@ impl FullScreen<'_> {
 
     /// Starts the editor, with the terminal as it was before.
     ///
-    /// The screen is given back for the editor and entered again afterwards. The file that it left is only read when it
-    /// ended with success, so `:cq` in vi drops the edit.
+    /// We leave the screen for the editor, and enter it again afterwards. We read the file only if the editor ended
+    /// with success, so `:cq` in vi drops the edit.
     fn edit(&mut self) -> Result<(), Gone> {
         let Some(command) = self.command.clone() else { return Ok(()) };
         let Some(entry) = self.list.batch.selected() else { return Ok(()) };

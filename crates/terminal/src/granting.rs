@@ -58,7 +58,7 @@ impl GrantChoice {
         at.is_some()
     }
 
-    /// Makes the grant hold for a time, which is typed as `30m`, `2h` or `1d`; `false` if that is no time.
+    /// Makes the grant hold for a time, such as `30m`, `2h` or `1d`; `false` if the text is no time.
     pub(super) fn until(&mut self, text: &str) -> bool {
         let Ok(time) = text.trim().parse::<GrantTime>() else { return false };
         if let Some(offer) = self.offered.get_mut(self.at) {

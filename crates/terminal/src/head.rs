@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The place of an ask among those that wait for a person, which is shown with it.
+/// The place of an ask among those that wait for a person. The review shows it with the ask.
 ///
 /// ```
 /// use countersign_terminal::ReviewPlace;

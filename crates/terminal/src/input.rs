@@ -1,8 +1,8 @@
 //! The keys of the terminal, and its raw mode.
 //!
-//! A blocking read of a key cannot be cancelled from another thread, so the keys are polled: every tick asks whether
-//! the answer is still needed and whether stdin is still a terminal. A run that was dropped thereby frees the terminal
-//! within a tick, and the next batch can be asked about.
+//! Another thread cannot cancel a blocking read of a key. So we poll: at every tick we look whether the answer is
+//! still needed and whether stdin is still a terminal. When a run is dropped, the terminal is free within a tick, and
+//! the next batch can use it.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::teardown::{self, Signals, TerminalMode};
 
 /// The interval of the checks whether the answer is still needed and the terminal still connected.
 ///
-/// Below what a person notices, and rare enough that a waiting question costs no measurable processor time.
+/// A person does not notice such a time, and a waiting question costs no measurable processor time.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// The shortest time to wait for a key: crossterm reads nothing when the time is zero.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -38,8 +38,7 @@ impl Input {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next event; `None` when there is none within the time, or when the terminal was lost to the report of
-    /// a panic.
+    /// Waits for the next event; `None` if there is none within the time, or if a panic has given the terminal back.
     pub(super) fn event(&self, within: Option<Duration>) -> Result<Option<Event>, Gone> {
         let start = Instant::now();
         loop {

@@ -1,11 +1,11 @@
 //! The parts of the full screen: the list, the details of the selected call, a message, and the keys.
 //!
 //! From the top to the bottom: the header (who asks, where in the list, how many are answered), at most a third of the
-//! rest for the list, a rule, the details, the message or the typed line, the keys. The list never takes more, because
-//! the details are what is read before an answer, and a list of four hundred calls would push them off the screen.
+//! rest for the list, a rule, the details, the message or the typed line, the keys. The list never takes more: a
+//! person reads the details before an answer, and a list of four hundred calls would push them off the screen.
 //!
-//! Drawing is also where it is recorded that a call was seen (rule S4), as only the layout knows how many rows there
-//! were room for and whether a row was cut. So the methods take `&mut self`, and drawing twice gives one result.
+//! Drawing also records that a call was seen (rule S4), as only the layout knows how many rows there was room for
+//! and whether a row was cut. So the methods take `&mut self`. Drawing twice gives the same result.
 
 use super::batch::{CallGroup, Opened};
 use super::choice::REVIEWING;
@@ -19,8 +19,8 @@ use countersign::show::{self, CallView, Limits, counted};
 
 /// The smallest screen on which anything can be decided.
 ///
-/// Below it the details would have no row, and a question without its call must not be answered: the keys are not
-/// usable, and the person is asked to make the window larger.
+/// On a smaller screen the details would have no row, and a person must not answer a question without its call.
+/// There the keys are not usable, and we ask the person to make the window larger.
 const SMALLEST: (usize, usize) = (32, 8);
 
 /// The number of columns that the counts of the header leave to the title.
@@ -223,9 +223,9 @@ impl List<'_> {
 
     /// The part of the details that fits, with the number of rows below it.
     ///
-    /// One row is kept for the line that counts the rows below, so a person always sees that there is more. The looks
-    /// are computed from the first row on, and not from the first shown one, as the look of a continued row follows
-    /// from the row before.
+    /// We keep one row for the line that counts the rows below, so a person always sees that there is more. We
+    /// compute the looks from the first row on, and not from the first one on the screen, as the look of a continued
+    /// row follows from the row before.
     fn details(&mut self, all: Vec<String>, room: usize) -> Vec<ScreenRow> {
         let mut look = Look::Plain;
         let looks = all.into_iter().map(|text| {
@@ -297,8 +297,8 @@ impl List<'_> {
         call.is_some_and(|call| self.offers.contains_key(call.id()))
     }
 
-    /// The keys, those that decide first. They are faint while they decide nothing, which is how the person sees when the
-    /// wait is over. Where not all fit, the last ones are left out, and the help, which names them, stays.
+    /// The keys, those that decide first. They are faint while they decide nothing, so the person sees when the wait is
+    /// over. If not all fit, we leave the last ones out. The key of the help stays, as the help names them.
     fn keys(&self, width: usize) -> ScreenRow {
         let selected = self.batch.selected();
         let view = match selected.is_some_and(|entry| entry.opened != Opened::Short) {

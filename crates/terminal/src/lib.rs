@@ -1,7 +1,7 @@
 //! The terminal handler: shows a whole batch to a person and reads the answers.
 //!
-//! Keys are read through `crossterm`: a line editor that blocks on a key would keep its
-//! question on the screen when the run has been dropped and no longer needs the answer.
+//! We read keys through `crossterm`. A line editor that blocks on a key would keep its question on
+//! the screen when the run has been dropped and needs no answer any more.
 //!
 //! ```
 //! use countersign_terminal::TerminalHandler;
@@ -66,8 +66,8 @@ use tty::Terminal;
 /// A process has one terminal, so parallel runs ask one after the other.
 ///
 /// Two dialogues on one terminal would draw over each other and share the keys: an answer would reach the question that
-/// happens to read first. The lock is of tokio and is held by the blocking thread, so a dropped run keeps it until its
-/// thread has put the terminal back.
+/// happens to read first. The blocking thread holds this lock of tokio, so a dropped run keeps it until its thread has
+/// put the terminal back.
 static TERMINAL: Mutex<()> = Mutex::const_new(());
 
 /// Asks a person at the terminal (on stdin and stderr) about every call of a batch.
@@ -88,29 +88,30 @@ static TERMINAL: Mutex<()> = Mutex::const_new(());
 /// | `u`, `/` | takes the answer back, searches the list |
 /// | Ctrl-C, Ctrl-D | stop the run |
 ///
-/// A key decides nothing while its call has been on the screen for less than [a while](Self::arming) (rule S3). A call
-/// of which a part is not on the screen has to be opened or scrolled to its end before it is approved, alone or with
-/// others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`); denying more
-/// than 10 selected ones is confirmed.
+/// A key decides nothing while its call has been on the screen for less than [a while](Self::arming) (rule S3). If a
+/// part of a call is not on the screen, the person has to open the call or scroll to its end before approving it,
+/// alone or with others (rule S4). To approve more than 50 calls at once, the person types their number (`all 499`).
+/// To deny more than 10 selected ones, the person confirms.
 ///
-/// Line by line, each call is printed and asked about: in a terminal that cannot do more (`TERM=dumb`), where stdout is
-/// none, with [`line_by_line`](Self::line_by_line), and with the environment variable `COUNTERSIGN_LINES`, as for a
-/// screen reader. There the same letters are typed with Enter: `a` and `d` are about the call, `A` and `D` about all that
-/// are left; `y` is `a`, and `n` is `d`. `NO_COLOR` switches colors off.
+/// In some cases the handler asks line by line: it prints each call and asks about it. It does so in a terminal that
+/// cannot do more (`TERM=dumb`), if stdout is no terminal, with [`line_by_line`](Self::line_by_line), and with the
+/// environment variable `COUNTERSIGN_LINES`, for a screen reader for example. There the person types the same letters,
+/// and Enter: `a` and `d` are about the call, `A` and `D` about all that are left. `y` is `a`, and `n` is `d`. `NO_COLOR`
+/// switches colors off.
 ///
-/// Stopping is not denying (rule S8): the run ends with [`Stopped`], also when the terminal hangs up. With a ledger the
-/// asks stay open.
+/// To stop is not to deny (rule S8): the run ends with [`Stopped`], and so it does when the terminal hangs up. With a
+/// ledger the asks stay open.
 ///
-/// The terminal is given back in every case: when the run is dropped, before a panic is reported (for which the panic hook
-/// is extended as the first question opens), and on Linux before SIGTERM or SIGHUP ends the program. A program that
-/// handles these signals itself, from before its first question, is left to it: it gives the terminal back by dropping the
-/// run.
+/// The handler gives the terminal back in every case: when the run is dropped, before a panic is reported (it extends the
+/// panic hook as the first question opens), and on Linux before SIGTERM or SIGHUP ends the program. If your program
+/// handles these signals itself from before its first question, the handler leaves them to it: the program gives the
+/// terminal back by dropping the run.
 ///
 /// Nothing runs before the last answer (rule T1). Edited arguments go through the whole stack, which may change them
 /// or ask something else; then the call is asked about again (rules A1, A2).
 ///
-/// Keys pressed before a question is shown do not answer it: input is accepted once no key has been pressed for
-/// [a while](Self::arming). Pasted text answers no question.
+/// Keys from before a question do not answer it: the handler accepts input once no key has been pressed for [a
+/// while](Self::arming). Pasted text answers no question.
 ///
 /// Blocked calls are denied without asking (rule A5), and calls that are executed elsewhere are left pending. Without a
 /// terminal every approval is denied, by `policy: no terminal` and no person (rule D11), and the model and stderr are told
@@ -164,8 +165,8 @@ impl TerminalHandler {
 
     /// Sets the name that is recorded with the answers; `terminal` by default.
     ///
-    /// It is what an audit shows as the person, so a program that knows who has logged in should say it. It proves
-    /// nothing: anyone who sits at the terminal is taken for that person. A denial because there is no terminal is in no
+    /// An audit shows this name as the person. So if your program knows who has logged in, say it here. The name proves
+    /// nothing: anyone who sits at the terminal counts as that person. A denial because there is no terminal is in no
     /// person's name.
     ///
     /// ```
@@ -183,8 +184,8 @@ impl TerminalHandler {
     /// 600 ms by default. Keys pressed earlier are dropped, and the time begins again. Line by line, a third of the time
     /// is enough for the later questions of a batch.
     ///
-    /// Zero switches the protection off (rule S3), which is for tests with a scripted terminal only: the key that ends
-    /// a line in another window then approves a call that has just appeared.
+    /// Zero switches the protection off (rule S3). Use it only for tests with a scripted terminal: the key that ends a
+    /// line in another window would approve a call that has just appeared.
     ///
     /// ```
     /// use std::time::Duration;
@@ -213,11 +214,11 @@ impl TerminalHandler {
         self
     }
 
-    /// Offers grants: exactly such calls, or a class of calls that the layer which asks has proposed, for the session of
-    /// this ledger, for its project, or until a time (rule G3). It is the ledger of the run, with its
-    /// [session](Ledger::session) and [project](Ledger::project). A grant is shown as a sentence with its time, as the rule,
-    /// and with examples of what else it would allow, and confirmed, before it is made. Approving once needs one key, as
-    /// without grants. The grant is by the name of [`answered_by`](Self::answered_by).
+    /// Offers grants: for exactly such calls, or for a class of calls that the asking layer has proposed; for the session of
+    /// this ledger, for its project, or until a time (rule G3). Give the ledger of the run, with its
+    /// [session](Ledger::session) and [project](Ledger::project). The person sees a grant as a sentence with its time, as
+    /// the rule, and with examples of what else it would allow, and confirms it before it is made. To approve once needs one
+    /// key, as without grants. The grant is by the name of [`answered_by`](Self::answered_by).
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -243,8 +244,9 @@ impl TerminalHandler {
 
     /// Denies all calls that need an approval, because there is no terminal to ask at.
     ///
-    /// A denial and not an error, since the model can go on without the call; and a loud one, on stderr and in the log,
-    /// since a service that was started without its terminal would otherwise look like a person who denies everything.
+    /// It is a denial and not an error, since the model can continue without the call. And it is a loud one, on stderr
+    /// and in the log: otherwise a service that was started without its terminal would look like a person who denies
+    /// everything.
     fn deny_unasked(
         requests: &DeferredToolRequests,
         why: &str,
@@ -354,8 +356,8 @@ impl DeferredToolHandler for TerminalHandler {
 
 /// Tells the blocking thread, when dropped, that the answers are no longer needed.
 ///
-/// The blocking thread cannot be cancelled by dropping its future, so it is told through this flag, and looks at it
-/// every tick.
+/// To drop its future does not cancel the blocking thread. So we tell the thread by this flag, and it looks at the
+/// flag at every tick.
 struct NoLongerNeeded(Arc<AtomicBool>);
 
 impl Drop for NoLongerNeeded {

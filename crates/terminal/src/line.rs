@@ -1,8 +1,8 @@
 //! The buffer of one line that is being typed, with the keys that edit it.
 //!
-//! The line is a list of characters and not of bytes, so that the cursor never stands within one. A base letter and its
-//! accent are two characters, which the keys pass one by one: the arguments are edited as they are stored, not as they
-//! look.
+//! The line is a list of characters and not of bytes, so the cursor never stands within one. A base letter and its
+//! accent are two characters, and the keys pass them one by one: a person edits the arguments as they are stored, and
+//! not as they look.
 //!
 //! Pasted line breaks become spaces. In a line of arguments they mean the same in JSON outside of strings, and in a
 //! message they would send the first line of a pasted text, and answer the next question with the second.
@@ -39,7 +39,7 @@ impl Line {
         self.chars.iter().collect()
     }
 
-    /// Inserts text at the cursor. Line breaks become spaces, so that pasted text cannot complete the line.
+    /// Inserts text at the cursor. Line breaks become spaces, so pasted text cannot complete the line.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", " ").replace(['\r', '\n'], " ");
         let before = self.chars.len();
@@ -129,9 +129,9 @@ impl Line {
 
     /// The text before and after the cursor, as far as it fits into `columns`; `<` and `>` stand for the rest.
     ///
-    /// The cursor is always inside. The text behind it has at least a quarter of the room where it needs that much, so
-    /// that a person who edits the middle of a long line sees both sides. Widths are counted as shown, so `\u{202e}`
-    /// takes eight columns and not one that turns the rest of the row around.
+    /// The cursor is always inside. The text behind it has at least a quarter of the room if it needs that much, so a
+    /// person who edits the middle of a long line sees both sides. We count widths as we show the characters:
+    /// `\u{202e}` takes eight columns, and not one that turns the rest of the row around.
     pub(super) fn window(&self, columns: usize) -> (String, String) {
         let room = columns.saturating_sub(2);
         let (before, after) = self.chars.split_at_checked(self.cursor).unwrap_or_default();
@@ -160,7 +160,7 @@ fn fitting<'a>(chars: impl Iterator<Item = &'a char>, most: usize) -> (Vec<Strin
     (out, false)
 }
 
-/// An escape stands for one character: it is drawn as `\n` and deleted by one key.
+/// An escape stands for one character: we draw a line break as `\n`, and one key deletes it.
 fn shown(c: char) -> String {
     // A backslash is not doubled here: the person edits the text itself, not its escaped form.
     if c == '\\' { c.into() } else { show::escape(c.encode_utf8(&mut [0; 4])) }

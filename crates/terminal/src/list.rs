@@ -1,20 +1,20 @@
 //! The batch on a full screen: the effect of each key, and the rows to draw. It needs no terminal, so that tests can
 //! press keys.
 //!
-//! Three protections are here, because each is about the time between what is drawn and what is pressed:
+//! Three protections are here. Each is about the time between what we draw and what the person presses:
 //!
-//! 1. **Arming (rule S3).** The keys that decide are inert for a while after what they are about has appeared. What
-//!    they are about is [`about`](List::about): the mode, the selected entry, how far it is opened. A key that changes
-//!    one of these makes them inert again, and scrolling does not, as the call stays the same.
-//! 2. **Early keys.** A deciding key that comes too early is dropped, counted, and starts the wait anew: a person who
-//!    types into the wrong window (or a key that repeats) keeps the keys inert until the hands rest. The message says
-//!    how many were ignored.
-//! 3. **Paste.** Pasted text decides nothing, in no mode, and is counted like early keys; only a line that is typed
-//!    takes it, and the two lines that confirm a large number do not.
+//! 1. **Arming (rule S3).** When the subject of the keys that decide appears, these keys are inert for a while. Their
+//!    subject ([`about`](List::about)) is the mode, the selected entry and how far it is opened. A key that changes
+//!    one of these makes them inert again. Scrolling does not, as the call stays the same.
+//! 2. **Early keys.** If a deciding key comes too early, we drop it, count it, and begin the wait anew. So a person
+//!    who types into the wrong window (or a key that repeats) keeps the keys inert until the hands rest. The message
+//!    says how many were ignored.
+//! 3. **Paste.** Pasted text decides nothing in any mode, and counts like early keys. Only a line that the person
+//!    types takes it, and the two lines that confirm a large number do not.
 //!
-//! A worked case: call 3 is selected, `a` is pressed twice. The first approves call 3 and selects call 4, which makes
-//! the keys inert; the second `a` is dropped with "Ignored 1 key". Without the wait it would approve call 4, which
-//! no one has read.
+//! For example, call 3 is selected, and the person presses `a` twice. The first `a` approves call 3 and selects call
+//! 4, and the keys are inert. The second `a` is dropped with "Ignored 1 key". Without the wait it would approve call
+//! 4, which the person has not read.
 
 use std::time::{Duration, Instant};
 
@@ -131,9 +131,9 @@ impl<'a> List<'a> {
         self.inert_until = Instant::now() + self.arming;
     }
 
-    /// Returns `true` if the key may decide. A key that is pressed too early is counted, and all wait again.
+    /// Returns `true` if the key may decide. If it comes too early, we count it, and all keys wait again.
     ///
-    /// Also `false` where the screen is too small: what a key is about is then not on it.
+    /// Also `false` if the screen is too small: then the subject of the key is not on it.
     fn is_armed(&mut self, keys: usize) -> bool {
         if self.inert().is_none() && self.usable {
             self.early = 0;
@@ -158,7 +158,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Handles a key. What the deciding keys are about may have changed afterwards, which makes them inert.
+    /// Handles a key. If that changes the subject of the deciding keys, they are inert again.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<AfterKey, Gone> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -300,8 +300,8 @@ impl<'a> List<'a> {
 
     /// The reason why the selected call cannot be approved yet (rule S4).
     ///
-    /// Two reasons with two remedies: a view that leaves parts out has to be opened, a long one scrolled to its end.
-    /// The message names the key.
+    /// There are two reasons: the person has to open a view that leaves parts out, and scroll to the end of a long
+    /// one. The message names the key.
     fn unseen(&self) -> Option<&'static str> {
         if !self.batch.shows_all() && !self.batch.selected().is_some_and(|entry| entry.seen) {
             return Some(
@@ -513,8 +513,8 @@ impl<'a> List<'a> {
 
     /// Shows the call with edited arguments.
     ///
-    /// An edit is shown as its own mode, in which only the edited call can be approved, so `a` there cannot mean the
-    /// arguments of before. An equal edit (compared as JSON) drops the draft.
+    /// An edit has its own mode, in which a person can approve only the edited call. So `a` there cannot mean the
+    /// arguments of before. If the edited arguments are equal to the others (compared as JSON), we drop the draft.
     fn edited_args(&mut self, args: Args) {
         self.message.clear();
         let Some(entry) = self.batch.selected_mut() else { return };
@@ -567,9 +567,9 @@ impl<'a> List<'a> {
         AfterKey::Stay
     }
 
-    /// The bulk is computed again at Enter and not kept from the key `A`, and both see the same entries, since no key
-    /// but those of the line was taken meanwhile. A search that finds nothing is dropped, as an empty list has nothing
-    /// that a key could be about.
+    /// At Enter we compute the bulk again and do not keep it from the key `A`. Both are the same entries, since only
+    /// keys of the line were taken meanwhile. We drop a search that finds nothing, as an empty list has no subject for
+    /// a key.
     fn typed(&mut self, purpose: Purpose, text: &str) -> AfterKey {
         self.mode = Mode::List;
         match purpose {

@@ -33,7 +33,7 @@ impl Mode {
     }
 }
 
-/// The purpose of a typed line.
+/// The purpose of the line that a person types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A message for the model, with the denial.

@@ -29,21 +29,21 @@ pub enum Review {
         /// The grant to make once the approval counts.
         grant: Option<Box<GrantOffer>>,
     },
-    /// The person leaves it for later.
+    /// The person leaves the ask for later.
     Skipped,
-    /// It needs no answer any more, and the question was closed.
+    /// The ask needs no answer any more, and the question was closed.
     Withdrawn,
-    /// It can be approved nowhere: its call is blocked, or executed elsewhere. No person was asked.
+    /// No one can approve the ask: its call is blocked, or executed elsewhere. No person was asked.
     Unapprovable,
     /// The person has stopped, or the terminal is gone.
     Stopped,
 }
 
 impl TerminalHandler {
-    /// Asks a person about one pending ask of a ledger, whichever run it belongs to, and decides nothing by itself: the
-    /// caller hands the answer to a [`Surface`](countersign::ledger::Surface), and then makes the grant. The question is
-    /// closed when `needless` completes, for example because the ask was decided elsewhere. The keys are those of every
-    /// question, and `l` leaves the ask for later. An ask whose caller no longer waits says so.
+    /// Asks a person about one pending ask of a ledger, of any run. This decides nothing by itself: hand the answer to a
+    /// [`Surface`](countersign::ledger::Surface), and then make the grant. When `needless` completes, for example
+    /// because the ask was decided elsewhere, the question is closed. The keys are those of every question, and `l`
+    /// leaves the ask for later. An ask whose caller no longer waits says so.
     ///
     /// # Errors
     /// When stdin or stderr is no terminal, or it cannot be used.
@@ -114,8 +114,8 @@ impl TerminalHandler {
     }
 }
 
-/// The line that says who asks: an agent, for whom, and how long ago if that is more than a minute: an ask of a session
-/// that is long gone looks like one that is waited for otherwise.
+/// The line that says who asks: an agent, for whom, and how long ago if that is more than a minute. Without the time,
+/// an ask of a session that is long gone looks like one that a caller waits for.
 fn asking(who: Option<&str>, parked_at: Millis, now: SystemTime) -> String {
     let who = who.filter(|who| !who.is_empty()).map(|who| format!("An agent of {who}"));
     let parked = Duration::from_millis(u64::try_from(parked_at).unwrap_or_default());

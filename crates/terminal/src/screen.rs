@@ -1,10 +1,10 @@
 //! The part of a terminal that the dialogue needs, as a trait, so that tests can replace the terminal.
 //!
-//! A screen has three operations, and the differences between terminals are behind them: raw mode, arming, redrawing
-//! the typed line. What the dialogue may rely on:
+//! The operations of a screen hide the differences between terminals: raw mode, arming, redrawing the typed line.
+//! The dialogue may rely on this:
 //!
 //! - keys from before the prompt are never part of a line;
-//! - a line of [`Kind::Choice`] has no pasted text;
+//! - a line of [`LineUse::Choice`] has no pasted text;
 //! - an error ends the dialogue with nothing decided, but for [`Gone::Cancelled`], which goes back to the question.
 
 use std::io;
@@ -86,8 +86,8 @@ impl<'a> LinePrompt<'a> {
 
 /// The reason why no line was read.
 ///
-/// They differ in what the person meant. All but the first end the run as stopped (rule S8), and none denies a call: a
-/// hang-up is not a no.
+/// The reasons differ in what the person meant. All but the first end the run as stopped (rule S8). None denies a
+/// call: a hang-up is not a no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     /// Esc was pressed: back to the question.

@@ -91,8 +91,8 @@ pub(super) fn lost() -> Option<bool> {
     (LOST.load(Ordering::SeqCst) != 0).then(|| reported.is_some_and(|at| at.elapsed() >= PAUSE))
 }
 
-/// Takes the terminal again that a panic has given back; tells whether there was one. A tool of another run may have
-/// panicked, which ends nothing but its call.
+/// If a panic has given the terminal back, takes it again. Returns whether it has. A tool of another run may have
+/// panicked, which ends only its call.
 pub(super) fn take_again() -> io::Result<bool> {
     if lost() != Some(true) {
         return Ok(false);
@@ -103,8 +103,8 @@ pub(super) fn take_again() -> io::Result<bool> {
     Ok(lost != 0)
 }
 
-/// From now on, the terminal is given back before a panic is reported: the report can be read then, and a program that
-/// aborts leaves the terminal as it was.
+/// Makes every panic from here on give the terminal back before its report. So a person can read the report, and a
+/// program that aborts leaves the terminal as it was.
 fn before_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -175,8 +175,8 @@ mod signals {
     }
 }
 
-/// Signals that end the program give the terminal back before, until this value is dropped. A program that handles such a
-/// signal itself, or ignores it, is left to do so.
+/// Until this value is dropped, a signal that ends the program gives the terminal back before. If the program handles
+/// such a signal itself, or ignores it, we leave it to that.
 pub(super) struct Signals(());
 
 impl Signals {

@@ -1,7 +1,7 @@
 //! The terminal on stdin and stderr, as the screen of a dialogue.
 //!
-//! The mode for a screen reader, a dumb terminal and a log: everything is printed once and stays, no row is drawn over,
-//! and the text is wrapped and not cut.
+//! This mode is for a screen reader, a dumb terminal and a log. We print everything once, and it stays: we draw over no
+//! row, and wrap text instead of cutting it.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -39,9 +39,9 @@ impl Terminal {
     /// Drops keys and pasted text until no key has been pressed for the arming time. Returns the number of dropped
     /// characters.
     ///
-    /// Waits for quiet before each question (rule S3), and drops what was pressed. The first question of a batch
-    /// appears while the person may be typing elsewhere, so it waits the full time; later ones come when a person sits
-    /// there and has just answered. Ctrl-C always works.
+    /// We do this before each question (rule S3). The first question of a batch appears while the person may be typing
+    /// elsewhere, so it waits the full time. Later ones come when the person sits there and has just answered. Ctrl-C
+    /// always works.
     fn arm(&mut self) -> Result<usize, Gone> {
         let quiet = if self.asked { self.arming / 3 } else { self.arming };
         self.asked = true;
@@ -63,7 +63,7 @@ impl Terminal {
         Ok(dropped)
     }
 
-    /// The line of arguments is cleared after it was read: it may show secrets, which the printed call masks.
+    /// Clears a line of arguments after it was read: it may show secrets, which the printed call masks.
     fn read(&mut self, prompt: &LinePrompt<'_>) -> Result<String, Gone> {
         let mut line = Line::new(prompt.initial);
         loop {
@@ -108,7 +108,7 @@ impl Screen for Terminal {
         lines.and_then(|()| out.flush()).map_err(|error| failed(&error))
     }
 
-    /// The editor gets the terminal as it was before.
+    /// Gives the editor the terminal as it was before.
     fn edit(&mut self, text: &str) -> Result<Option<io::Result<String>>, Gone> {
         let Some(command) = &self.command else { return Ok(None) };
         self.raw = None;

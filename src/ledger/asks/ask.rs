@@ -1,9 +1,9 @@
 //! One ask: a pending call as it is parked in the ledger, and what its answers are bound to.
 //!
-//! The id of an ask is a digest of the run, the response, the path of the call and the number of its deferral, so that
-//! any process that has the suspended run finds the ask without having stored its id. It does not contain the
-//! arguments: a call that looks different than when it was parked has the same id and another fingerprint, and that
-//! difference is what a worker finds after a crash (the call is parked under the next number then).
+//! The id of an ask is a digest of the run, the response, the path of the call and the number of its deferral. Any
+//! process that has the suspended run finds the ask without having stored its id. The arguments are no part of the id:
+//! if a call looks different than when it was parked, it has the same id and another fingerprint. After a crash a
+//! worker finds that difference, and parks the call under the next number.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -364,8 +364,8 @@ impl Ask {
     /// Sets how long an approval is valid, from its oldest vote to the claim; `None` means for ever. The default is the
     /// ledger's [`approvals_valid_for`](crate::ledger::Ledger::approvals_valid_for) (rule A8).
     ///
-    /// A short time suits calls whose reason may pass, such as a deployment in a window; for ever suits a call whose
-    /// arguments say everything. Whatever is set, expiry never un-runs a call: an approval that was claimed in time
+    /// Set a short time for calls whose reason may pass, for example a deployment in a window, and `None` for a call
+    /// whose arguments say everything. Expiry never stops a call that runs: an approval that was claimed in time
     /// runs to its end.
     #[must_use]
     pub fn with_valid_for(mut self, time: impl Into<Option<Duration>>) -> Self {

@@ -5,8 +5,8 @@
 //! scripts as equal, nor nicknames; where names come from a directory, compare its ids
 //! ([`Ledger::canonical_names`](crate::ledger::Ledger::canonical_names)).
 //!
-//! Folding decomposes first: folding a composed letter and composing a folded one do not give the same text for every
-//! letter, and the form has to be the same for both spellings.
+//! Folding decomposes first. For some letters it makes a difference whether we fold the composed letter or compose
+//! the folded one, and the form has to be the same for both spellings.
 
 use std::sync::Arc;
 

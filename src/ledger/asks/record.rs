@@ -317,9 +317,9 @@ impl AskRecord {
         }
     }
 
-    /// Returns `true` if the ask is pending, and its caller no longer waits for the answer
-    /// ([`with_waits_for`](Ask::with_waits_for)) at the time `now` of the store's clock: an approval is for the next equal call
-    /// then.
+    /// Returns `true` if the ask is pending, and its caller does not wait for the answer any more
+    /// ([`with_waits_for`](Ask::with_waits_for)) at the time `now` of the store's clock: an approval is for the next equal
+    /// call then.
     #[must_use]
     pub fn has_no_caller(&self, now: Millis) -> bool {
         let until = self.ask.waits_for.map(|time| self.parked_at.saturating_add(time));

@@ -45,8 +45,8 @@ pub(in crate::ledger) struct Deciding {
 /// Applies expiry: a pending ask whose deadline has passed expires, and a claimed one whose lease is over becomes
 /// unknown. Returns the event to log, if there was a change.
 ///
-/// The change is dated at the deadline and not when it was noticed, so that every reader sees the same record, before
-/// and after a transaction has stored the change.
+/// We date the change at the deadline, not at the moment when we notice it. So every reader sees the same record,
+/// before and after a transaction has stored the change.
 pub(in crate::ledger) fn pass_time(record: &mut AskRecord, now: Millis) -> Option<&'static str> {
     let due = record.due_at().filter(|due| *due <= now)?;
     let (state, event) = match record.state {
@@ -247,9 +247,9 @@ pub(in crate::ledger) fn claim(
 /// Renews the lease of the latest claim, also after the lease was over. The flag says whether the ask was unknown
 /// before and is claimed again.
 ///
-/// A lease that is over can be renewed as long as no other claim was made: the worker was slow, and nothing else has
-/// happened. The state goes back from unknown to claimed, and that is logged, since people may have been shown the call
-/// as unknown.
+/// A worker can renew a lease that is over, as long as there is no other claim: the worker was slow, and nothing else
+/// has happened. The state goes back from unknown to claimed, and we log that, since people may have been shown the
+/// call as unknown.
 pub(in crate::ledger) fn renew(
     record: &mut AskRecord,
     token: u64,
@@ -276,8 +276,8 @@ pub(in crate::ledger) fn renew(
 /// Settles the latest claim, also after its lease was over; only a superseded claim is stale (rule L2).
 ///
 /// A result that comes after the lease is still the truth about what ran, so the latest claim may settle at any time.
-/// Only a claim that another one has superseded is refused: two workers may have run the call by then, and the record
-/// can hold one.
+/// If another claim has superseded this one, we refuse it: two workers may have run the call, and the record can hold
+/// one outcome.
 pub(in crate::ledger) fn settle(
     record: &mut AskRecord,
     token: u64,

@@ -20,8 +20,8 @@
 //!
 //! [`refusal`] lists it: calls that a layer blocks or wants to be asked about every time, that a layer asks about which
 //! has not agreed to answers in advance, that a person has denied in this run, and that are asked about a second time.
-//! The last two are about *this* call: a person has looked at it, or it has changed since they did, and a standing
-//! answer must not outvote that.
+//! The last two are about *this* call: a person has looked at it, or it has changed since they did. A standing answer
+//! must not outvote that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -233,9 +233,9 @@ impl Grant {
 
     /// Sets how many calls the grant answers, at least one.
     ///
-    /// A use is taken with the decision, in one transaction, so that of two workers with one use left one is answered.
-    /// A use that was taken stays taken, also if the call is denied on its approved pass: what a person has limited is
-    /// the number of answers.
+    /// We take a use with the decision, in one transaction: if two workers want the last use, one is answered. A use
+    /// that was taken stays taken, also if the call is denied on its approved pass, as the person has limited the
+    /// number of answers.
     #[must_use]
     pub fn with_uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses.max(1));

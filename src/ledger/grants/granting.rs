@@ -13,18 +13,18 @@
 //!         ─► ask parked and decided, use taken, three entries
 //! ```
 //!
-//! The list of candidates is read without a transaction and may be old; everything that counts is looked at again
-//! inside. A grant whose row is refused (rule L8) is left out and logged, and a person is asked: a broken row must not
-//! stop a run, and must not answer anything either.
+//! We read the list of candidates without a transaction, so it may be old, and look again at everything that counts
+//! inside. If the row of a grant is refused (rule L8), we leave it out, log it, and ask a person: a broken row must
+//! not stop a run, and must not answer anything either.
 //!
 //! # Claiming under a grant
 //!
-//! An answer by a grant is looked at again when the execution is claimed, in the same transaction: between the two a
+//! When the execution is claimed, we look at the answer of the grant again, in the same transaction. In between a
 //! person may have revoked the grant, its time may be over, or a pinned file may have changed. A grant that is *used
 //! up* still supports the approvals that it gave, as their uses are taken.
 //!
-//! Files are read outside of the transaction, on a blocking thread, as a disk may be slow and a transaction holds
-//! locks. So a file may change between the look and the run; what is promised is the content at the time of the claim.
+//! We read files outside of the transaction, on a blocking thread, as a disk may be slow and a transaction holds
+//! locks. So a file may change between the claim and the run: we promise the content at the time of the claim.
 
 use super::grant;
 use super::grant::Grant;
@@ -407,9 +407,9 @@ async fn use_of(
 
 /// Gives the votes of a grant's makers to an ask. Returns whether they are enough for the decision.
 ///
-/// The makers vote one by one through the same function as people do. So a quorum of two is met by a grant of two
-/// makers, "not the requester" excludes a maker who is the requester, and a name that cannot be compared decides
-/// nothing.
+/// The makers vote one by one, through the same function as people do. For example, a grant of two makers meets a
+/// quorum of two, "not the requester" excludes a maker who is the requester, and a name that cannot be compared
+/// decides nothing.
 fn is_decided(ledger: &Ledger, record: &mut AskRecord, grant: &GrantRecord, now: Millis) -> bool {
     for by in &grant.by {
         let deciding = Deciding {

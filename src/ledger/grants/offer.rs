@@ -115,8 +115,8 @@ impl GrantOffer {
     /// is for exactly the same call; the others are for classes that the layers which ask have proposed. Empty where no
     /// grant may answer such a call (rule G2).
     ///
-    /// A call that changes a file finds another file the next time, so that a grant for exactly this change would never
-    /// answer: it is not offered. The others keep their numbers.
+    /// A call that changes a file finds another file the next time. A grant for exactly this change would never answer,
+    /// so it is not offered. The others keep their numbers.
     #[must_use]
     pub fn all(ask: &Ask, scope: &GrantScope) -> Vec<Self> {
         let Ok(exact) = Grant::of(ask, scope.clone()) else { return Vec::new() };

@@ -1,8 +1,8 @@
 //! Closed patterns over arguments: a field that the pattern does not name has to be as in the original call.
 //!
-//! The pattern is closed: what it does not name has to be as it was in the original call, and a field that was absent
-//! has to be absent. An open pattern ("these fields match, others are free") would be widened by the tool itself: a new
-//! optional argument `force` in its next version would be covered by every grant that was made before it existed.
+//! A field that was absent has to be absent. An open pattern ("these fields match, others are free") would be widened
+//! by the tool itself. For example, if its next version has a new optional argument `force`, every grant that was made
+//! before would cover it.
 //!
 //! | original | pattern | call | fits |
 //! |---|---|---|---|

@@ -1,11 +1,11 @@
 //! The record of a grant, and its row: like an ask's, with an entry in a log of its own for each event.
 //!
-//! Making, using, expiring and revoking each write the row and an entry, so that the log alone tells how often a grant
-//! was used and by which calls. The log of a grant is not that of a run: a grant outlives runs, and pruning one must
-//! not remove it.
+//! Making, using, expiring and revoking a grant each write the row and an entry. So the log alone tells how often a
+//! grant was used and by which calls. A grant has a log of its own, as it outlives runs, and pruning a run must not
+//! remove it.
 //!
-//! The state column of a standing grant is `standing` and a key made of the tool and the scope. So a store finds the
-//! grants that may answer a call by the column it has an index for, without knowing what a grant is.
+//! The state column of a standing grant is `standing` and a key made of the tool and the scope. A store has an index
+//! for that column, so it finds the grants that may answer a call without knowing what a grant is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A grant as text that a person reads before it is made: TOML, as one would write a rule by hand.
+//! A grant as text that a person reads before it is made: TOML, as you would write a rule by hand.
 //!
 //! Every part that is compared with a call is there. Digests are not: a line says what has to stay the same, and the
 //! store keeps the digest.

@@ -1,7 +1,7 @@
 //! The last checkpoint, kept in a file beside the store (rule L8).
 //!
 //! If a whole store is put back to an earlier state, it is consistent in itself, and nothing in it shows that. A file
-//! outside of the store does: it has the place and the hash of an entry that the store no longer has.
+//! outside of the store does: it has the place and the hash of an entry that is not in the store any more.
 
 use std::io::Write as _;
 use std::path::Path;

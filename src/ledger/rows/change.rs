@@ -10,14 +10,15 @@
 //!                  ─► write the row and the entries, or nothing
 //! ```
 //!
-//! The work is a closure that a store may call several times: an optimistic store runs it on what it has read, and
-//! again if another process was faster. So it must not have effects of its own, and only its last result counts.
+//! The work is a closure, and a store may call it several times: an optimistic store runs it on what it has read,
+//! and again if another process was faster. So the closure must not have effects of its own, and only its last
+//! result counts.
 //!
 //! Expiry comes first so that it does not depend on a timer. A decision that arrives one millisecond after the deadline
 //! finds an expired ask whether a service has called [`Ledger::expire`] or not, by the clock of the store, within the
 //! transaction.
 //!
-//! Where an operation has no event, the row is still written if it changed, without an entry: that is how a lease is
+//! Where an operation has no event, we still write the row if it changed, without an entry. A lease, for example, is
 //! renewed every few seconds without growing the log.
 
 use std::time::Duration;
@@ -194,8 +195,8 @@ pub(in crate::ledger) fn refuse_ahead(record: &AskRecord, now: Millis) -> Result
 /// The ask in the store, or a new one where there is none; the flag says whether it is new. A new ask of a dropped run
 /// is refused, as its call may have run before.
 ///
-/// The row of the run is looked up beside the row of a new ask. After [`Ledger::prune`] the asks of a run are gone, and
-/// a snapshot that was kept elsewhere would park its calls again: they may have run before, and are refused.
+/// We look up the row of the run beside the row of a new ask. After [`Ledger::prune`] the asks of a run are gone, and a
+/// snapshot that was kept elsewhere would park its calls again. They may have run before, so we refuse them.
 fn found(
     rows: Vec<Lookup>,
     how: &Transition<'_>,

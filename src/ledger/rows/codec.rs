@@ -2,7 +2,7 @@
 //!
 //! # The row and the log
 //!
-//! The last log entry about a row contains the digest of that row. Reading compares the two, so that nothing acts on a
+//! The last log entry about a row contains the digest of that row. We compare the two when we read: nothing acts on a
 //! row that another program has written, or that came back from a backup. Three values are outside of the digest:
 //!
 //! | value | why | what covers it |
@@ -13,9 +13,9 @@
 //!
 //! # The text of a document
 //!
-//! The lease is the last member of the document, as text: `{…,"lease":{"until":…,"seal":"…"}}`. The digest is taken of
-//! the text before it, byte for byte. Nothing is parsed and written again for a comparison, as another version of a
-//! JSON library may write the same value differently, and every row of the store would be refused.
+//! The lease is the last member of the document, as text: `{…,"lease":{"until":…,"seal":"…"}}`. The digest is of the
+//! text before it, byte for byte. We parse and write nothing again for a comparison, as another version of a JSON
+//! library may write the same value differently, and every row of the store would be refused.
 //!
 //! # Limits
 //!
@@ -136,9 +136,9 @@ impl<'l> Writing<'l> {
 
     /// Limits the writes to the time before this one, by the store's clock: later they are not made at all.
     ///
-    /// A store may need long to get its transaction through, and an approval or a grant may be over by then. The writes
-    /// therefore carry the last time at which they may be made, and a store that is later runs the work again, with the
-    /// new time.
+    /// A store may need long to get its transaction through, and an approval or a grant may be over by then. So the
+    /// writes carry the last time at which they may be made. A store that is later runs the work again, with the new
+    /// time.
     pub(in crate::ledger) fn not_after(&mut self, over: Millis) {
         let last = over.saturating_sub(1);
         self.writes.until = Some(self.writes.until.map_or(last, |until| until.min(last)));
@@ -202,8 +202,8 @@ pub(in crate::ledger) fn document(
 
 /// Splits a document into the text before its lease, and the end and the seal of the lease.
 ///
-/// A document in which a user's text contains `,"lease":` is split at the last one only, and only if what follows has
-/// exactly the form of a lease: a text that ends like one would have to end the document, which a JSON string cannot.
+/// A user's text in the document may contain `,"lease":`. So we split at the last one only, and only if the rest has
+/// exactly the form of a lease: a text of a user would have to end the document, which a JSON string cannot.
 fn without_lease(doc: &str) -> (&str, Option<(Millis, &str)>) {
     let split = || {
         let (body, lease) = doc.rsplit_once(LEASE)?;
@@ -433,8 +433,8 @@ const LONGEST: usize = 512;
 /// The requester as it is in the column of a row: at most the first 512 bytes of the name. Longer names with the same
 /// beginning are counted together.
 ///
-/// The name is cut at a character, so that the column is valid text. The whole name stays in the document; the column
-/// is only for counting.
+/// We cut the name at a character, so that the column is valid text. The whole name stays in the document, and the
+/// column is only for counting.
 pub(in crate::ledger) fn counted(requester: Option<&str>) -> &str {
     let name = requester.unwrap_or_default();
     let fits =

@@ -7,11 +7,10 @@ use crate::ledger::stores::store::Found;
 
 /// A list of asks or runs, with the rows that were refused.
 ///
-/// A list is never an error because of one row: an inbox that shows nothing as one of a thousand asks cannot be read
-/// would hide the others from the people who have to answer them.
+/// If one of a thousand asks cannot be read, the list is no error: an inbox that showed nothing would hide the
+/// others from the people who have to answer them.
 ///
-/// One row that cannot be trusted keeps no other from being listed, and is not left out silently either: a surface
-/// shows that there is one (rule L8).
+/// We do not leave such a row out silently either: a surface shows that there is one (rule L8).
 #[derive(Debug)]
 #[must_use]
 pub struct Listed<T> {

@@ -1,8 +1,8 @@
 //! The record of a run or a chat, and its row.
 //!
-//! A chat is a run with a flag: both are one stored value with a lease, and differ in that a chat has no end and is not
-//! listed among the runs that a worker resumes. The rows of both have ids that no ask can have (`run:…`), as they share
-//! a table.
+//! A chat is a run with a flag. Both are one stored value with a lease, but a chat has no end, and is not listed among
+//! the runs that a worker resumes. The rows of both have ids that no ask can have (`run:…`), as they share a table with
+//! asks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -15,10 +15,10 @@
 //!
 //! # Calls that no person was asked about
 //!
-//! A tool that is declared journaled is recorded too. The ask of such a call is parked and approved in the name of the
-//! policy in one transaction, so that no surface shows it as pending, and then claimed like any other. Its approval does
-//! not age, as the stack allows the call anew in each pass. If the same call was recorded before with other arguments,
-//! it does not run: two different executions would share one address.
+//! We record the calls of a tool that is declared journaled, too. We park the ask of such a call and approve it in the
+//! name of the policy, in one transaction, so that no surface shows it as pending. Then it is claimed like any other.
+//! Its approval does not age, as the stack allows the call anew in each pass. If the same call was recorded before with
+//! other arguments, it does not run: two different executions would share one address.
 //!
 //! # Who is named
 //!
@@ -309,9 +309,9 @@ async fn claim_it(ledger: &Ledger, call: JournaledCall<'_>) -> Result<JournalCla
 /// Returns whether the requester of a new ask has too many pending ones already; if not, the ask is counted. An ask
 /// that another worker has parked already is not new.
 ///
-/// The number is read once per batch and incremented here: a batch of a thousand calls would otherwise count the
-/// pending asks a thousand times. Another worker may park at the same moment, so that the limit can be exceeded by the
-/// size of one batch; it is there against floods, and not an exact bound.
+/// We read the number once per batch and increment it here: a batch of a thousand calls would otherwise count the
+/// pending asks a thousand times. Another worker may park at the same moment, and then the size of one batch may
+/// exceed the limit. The limit is there against floods, and not an exact bound.
 async fn is_full(ledger: &Ledger, ask: &Ask, shares: &mut Shares) -> Result<bool, LedgerError> {
     let Some(requester) = ask.principal() else { return Ok(false) };
     let pending = match shares.pending.get(requester) {

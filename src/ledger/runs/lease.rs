@@ -3,9 +3,9 @@
 //! # What a lease promises, and what it does not
 //!
 //! A lease keeps two *living* processes from doing the same work. It cannot keep a process from acting after its lease
-//! is over, as no clock can; that is what the token is for. Each acquisition has a higher token, every write names its
-//! token, and a write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do
-//! is to work in vain.
+//! is over, as no clock can. The token does: each acquisition has a higher token, every write names its token, and a
+//! write with an old one changes nothing ([`Saved::StaleToken`]). So the worst that a slow process can do is to work
+//! in vain.
 //!
 //! | moment | with the lease | after another process has acquired it |
 //! |---|---|---|
@@ -143,7 +143,7 @@ impl<T> Lease<T> {
 
     /// Sets the state that the lease carries, such as the stored one after it was deserialised. Nothing is stored.
     ///
-    /// To read a state into a type of one's own, and keep the lease with it.
+    /// Use it to read a state into a type of your own, and keep the lease with it.
     pub fn with_state<U>(self, state: U) -> Lease<U> {
         Lease { keeper: self.keeper, state }
     }
@@ -222,8 +222,8 @@ impl LeaseKeeper {
     /// Returns `true` if the lease was found lost: another process has acquired it since, or the run has ended. It is
     /// found when the lease is renewed.
     ///
-    /// Known only after a renewal has failed. A worker that was stopped for longer than the lease learns it with its
-    /// next write, which is refused.
+    /// We know it only after a renewal has failed. A worker that was stopped for longer than the lease learns it
+    /// with its next write, which is refused.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
@@ -256,7 +256,8 @@ impl LeaseKeeper {
     /// Ends the lease at once without a change of the stored state, so that the next process need not wait until it
     /// expires. A failure is logged: the lease expires by itself.
     ///
-    /// Dropping a lease does not release it, as that needs the store; the run can be taken again when its time is over.
+    /// Dropping a lease does not release it, as that needs the store. The run can be taken again when the time of the
+    /// lease is over.
     pub async fn release(&self) {
         if let Err(error) = self.extend(Duration::ZERO).await {
             tracing::warn!(run = %self.key, %error, "a lease could not be released");

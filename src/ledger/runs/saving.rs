@@ -7,8 +7,8 @@
 //! | save and release, end | – | saved, the lease is given up, asks are closed | stale, nothing is closed |
 //! | renew | – | extended | stale |
 //!
-//! The asks are closed in the transaction that saves the run, and only if the save has counted: a worker whose lease
-//! was lost must not close asks that the new worker is about to answer (rule L5).
+//! We close the asks in the transaction that saves the run, and only if the save has counted. A worker that has lost
+//! its lease must not close asks that the new worker is about to answer (rule L5).
 
 use std::time::Duration;
 

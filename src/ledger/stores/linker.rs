@@ -1,7 +1,7 @@
 //! Linking the entries of logs, and telling whether an entry was made with the key of this process (rule L8).
 //!
-//! The hash of an entry covers its run, its place, the hash before it and its text. With a key it is an HMAC, so that
-//! one look at one entry tells whether a holder of the key has made it: there is no need to read the log before it.
+//! The hash of an entry covers its run, its place, the hash before it and its text. With a key the hash is an HMAC:
+//! one look at one entry tells whether a holder of the key has made it, and we need not read the log before it.
 //!
 //! Entries that were written before the store had this key have another hash. Those are known by the
 //! [`Vouched`] part: the entry with which a key is added names the end of every log, and what is in it.

@@ -72,9 +72,9 @@ impl Rows {
         last.is_some_and(|last| (last.seq, &last.hash) == (drop.end.0, &drop.end.1))
     }
 
-    /// The order is that of every store: a drop is refused first if the log has grown since it was prepared, then rows
-    /// and entries are written, and the removal comes last, so that the entry which records it is appended to the log
-    /// that it shortens.
+    /// The order is that of every store. A drop is refused first, if the log has grown since it was prepared. Then
+    /// rows and entries are written. The removal comes last: the entry that records it is appended to the log that it
+    /// shortens.
     fn write(&mut self, writes: Writes, linker: &Linker) -> Result<(), Unlinked> {
         if writes.drop.as_ref().is_some_and(|drop| !self.ends_at(drop)) {
             return Ok(());

@@ -12,12 +12,13 @@ use crate::error::BoxError;
 use crate::ledger::asks::ask::Millis;
 use crate::ledger::asks::record::AskState;
 
-/// One row: an ask, a run, a grant, a counter or the word about the key as a JSON document, with the columns that lists filter and sort by.
+/// One row: a JSON document (of an ask, a run, a grant, a counter, or the store's key), with the columns that lists filter
+/// and sort by.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     /// The unique key of the row.
     pub id: String,
-    /// The kind of the row: an ask, a run, a grant or a counter.
+    /// The kind of the row: an ask, a run, a grant, a counter, or the store's key.
     pub kind: RowKind,
     /// The run it belongs to.
     pub run: String,
@@ -38,7 +39,7 @@ pub struct Row {
 
 /// A row, with the last log entry about it.
 ///
-/// The row and its last entry have to come from one snapshot: the digest in the entry is compared with the row, and two
+/// Read the row and its last entry in one snapshot. The ledger compares the digest in the entry with the row, and two
 /// reads could see a change between them and take it for tampering.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -188,8 +189,8 @@ pub struct Dropped {
 /// order, and returns what to write. A store that has to repeat the transaction calls it again; the writes of the
 /// earlier call are then discarded.
 ///
-/// It may be called several times for one transaction, with what is true each time, and only the writes of the last
-/// call count: it must not send, print or count anything.
+/// A store may call it several times for one transaction, with what is true each time, and only the writes of the
+/// last call count. So it must not send, print or count anything.
 pub type Work<'w> = dyn FnMut(Millis, Vec<Lookup>) -> Writes + Send + 'w;
 
 /// The rows to list, newest first.

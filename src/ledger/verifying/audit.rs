@@ -12,9 +12,9 @@
 //!
 //! # Reading while others write
 //!
-//! Rows and logs are not read in one snapshot, as a snapshot over a whole store would block a busy server. A mismatch
-//! therefore counts only if neither side has changed since it was read; otherwise the run is read again, up to a
-//! hundred times. A run that changes faster than that is reported as such, which is no statement about its log.
+//! We do not read rows and logs in one snapshot, as a snapshot over a whole store would block a busy server. So a
+//! mismatch counts only if neither side has changed since we read it. Otherwise we read the run again, up to a
+//! hundred times. If a run changes faster than that, we report so, which is no statement about its log.
 //!
 //! # Pruned logs
 //!

@@ -1,8 +1,8 @@
 //! Checkpoints: the ends of all logs at a point of time, noted in a log of their own.
 //!
-//! A chain shows that an entry in the middle was changed, and does not show that its end is missing: a shorter chain is
-//! a chain, and no chain at all is one, too. So the ends of all logs are noted from time to time, in a log that is
-//! chained itself. Its own end is the one value that has to be kept outside of the store.
+//! A chain shows that an entry in the middle was changed. It does not show that its end is missing: a shorter chain is
+//! a chain, and no chain at all is one, too. So we note the ends of all logs from time to time, in a log that is
+//! chained itself. Its own end is the one value that you have to keep outside of the store.
 //!
 //! | attack on the store | found by the chain | by a checkpoint | by a checkpoint's head, kept elsewhere |
 //! |---|---|---|---|

@@ -1,9 +1,9 @@
 //! Adding an audit key to a store, or exchanging it (rule L8).
 //!
-//! Entries are never written anew. The whole store is verified with the key that it has, and one entry under the new key
-//! names the end of every log and a digest of all that is in it. From then on an entry under the new key is known by its
-//! hash. An older one is known by that digest: its log is read once, from its beginning to the end that was named, and
-//! what was read is kept in memory. The old key is not needed any more.
+//! We never write an entry anew. We verify the whole store with the key that it has, and write one entry under the new
+//! key, which names the end of every log and a digest of all that is in it. From then on we know an entry under the new
+//! key by its hash, and an older one by that digest: we read its log once, from its beginning to the end that was named,
+//! and keep what we read in memory. You do not need the old key any more.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ async fn write_key(
     noted
 }
 
-/// Returns whether a log has another end than when it was verified, other than those of the key itledger.
+/// Returns whether a log has another end than when it was verified, except the logs of the key itself.
 async fn has_grown(ledger: &Ledger, ends: &LogEnds) -> Result<bool, LedgerError> {
     let mut after = String::new();
     loop {

@@ -2,7 +2,7 @@
 //!
 //! # What stays
 //!
-//! Of each dropped run its row stays with the result, and one log entry. Both are small, and without them the run would
+//! Of each dropped run we keep its row with the result, and one log entry. Both are small. Without them the run would
 //! look like one that was never there: a snapshot of it that was kept elsewhere would park its asks anew, and calls
 //! that ran years ago would run again.
 //!
@@ -12,8 +12,8 @@
 //! unknown end is dropped only with a run that has *ended*, since a worker may still settle it before that. Chats have
 //! no end, and grants have logs of their own.
 //!
-//! The store compares the end of the log again when it removes: a run that got a new entry in between is left
-//! alone, and found again by the next call.
+//! The store compares the end of the log again when it removes. If a run got a new entry in between, it
+//! stays, and the next call finds it again.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Rows that were changed outside of the ledger are refused (rule L8).
 //!
-//! Each field that decides is changed once, in the stored document, as another program with access to the store could.
-//! A check that only the digest differs would pass with a digest over nothing, so every operation is tried on every
+//! We change each field that decides once, in the stored document, as another program with access to the store could.
+//! A check that only the digest differs would pass with a digest over nothing, so we try every operation on every
 //! changed row.
 
 use std::collections::BTreeSet;
@@ -188,7 +188,7 @@ async fn removed_runs(place: &SharedStore) {
     refused(ledger.acquire_run_as(run, "v", LONG).await, what);
     refused(ledger.renew_run(run, 1, LONG).await, what);
     refused(ledger.end_run(run, 1, json!(1)).await, what);
-    // The run may have been over and dropped, which is no longer known.
+    // The run may have been over and dropped, which the store does not say any more.
     refused(ledger.park(Ask::new(run, "root/c1", "delete_file")).await, what);
     overwrite(place, &row).await;
     assert_eq!(

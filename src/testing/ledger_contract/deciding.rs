@@ -103,7 +103,7 @@ async fn losers_are_told(place: &SharedStore) {
 }
 
 /// A page that was open for a day shows what was asked then. The decision carries the fingerprint of what was shown, so
-/// it fails and does not approve something else.
+/// it fails, and approves nothing else.
 async fn stale_click(place: &SharedStore) {
     let parked = place.park(ask("shown otherwise")).await;
     for fingerprint in ["", "0", "' OR 1=1 --", &"f".repeat(64)] {

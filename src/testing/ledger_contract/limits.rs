@@ -1,8 +1,8 @@
 //! Limits of ids and nesting: a value within them is read back unchanged, and one beyond them is refused by every store
 //! in the same way, with nothing written.
 //!
-//! A text that one store refuses and another keeps would make a program that works with SQLite fail after its move to
-//! PostgreSQL, so the limits are those of the ledger and not of the store.
+//! If one store refused a text that another keeps, a program that works with SQLite would fail after its move to
+//! PostgreSQL. So the limits are those of the ledger and not of the store.
 
 use serde_json::{Value, json};
 

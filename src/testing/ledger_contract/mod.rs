@@ -71,8 +71,7 @@ const OVER: Duration = Duration::ZERO;
 
 /// One store, through all its handles.
 ///
-/// Operations of one check go through different handles, so that a store which keeps something in its handle is found
-/// out.
+/// Operations of one check go through different handles. So we find a store that keeps something in its handle.
 struct SharedStore {
     stores: Vec<Arc<dyn Store>>,
     ledgers: Vec<Ledger>,
@@ -96,8 +95,8 @@ impl SharedStore {
 
     /// Runs `act` in [`MANY`] concurrent tasks, spread over the handles.
     ///
-    /// Sixteen at the same time, repeatedly, is what finds most lost updates in a second. It proves nothing about the
-    /// others; the property tests of this crate look further.
+    /// Sixteen at the same time, repeatedly, find most lost updates in a second. They prove nothing about the others;
+    /// the property tests of this crate look further.
     async fn at_once<T, F>(&self, act: impl Fn(usize, Ledger) -> F) -> Vec<T>
     where
         T: Send + 'static,

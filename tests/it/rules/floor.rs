@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-/// R5: "asked about every time: … running `countersign`, but for six commands of `countersign rules` that only read".
+/// R5: "Running `countersign` is asked about every time, but for six commands of `countersign rules` that only read".
 #[test]
 fn the_program_is_not_run_by_another_program_either() {
     world().assert(

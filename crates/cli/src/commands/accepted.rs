@@ -1,8 +1,8 @@
 //! `countersign rules accept`: the rules that count alone from now on.
 //!
 //! A file of rules may be changed by a program that a tool runs. So the hook and the guard decide by the stricter of the
-//! changed file and the one before, until a person has read the difference here. The difference is that of `rules
-//! diff`, and what is accepted is the text that was shown: an edit between the look and the answer is another change.
+//! changed file and the one before, until a person has read the difference here. We show the difference of `rules diff`,
+//! and accept the text that we have shown: an edit between the look and the answer is another change.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -137,7 +137,7 @@ fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, 
     let none = "version = 1\n";
     let now = text.as_deref().unwrap_or(none);
     let old = before.as_ref().map_or(none, |it| it.rules());
-    // Rules that this version cannot read are no measure: then all is new.
+    // We cannot compare with rules that this version cannot read: then all is new.
     let changes = difference(old, now).or_else(|_| difference(none, now));
     let changes = changes.map_err(|error| failed(&error))?;
     let may_widen = changes.iter().filter(|change| change.may_widen).count();

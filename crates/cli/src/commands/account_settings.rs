@@ -1,10 +1,10 @@
-//! The settings of a program that a client starts: they come from its command line, from the files that this names, and
-//! from the user database (rule P1).
+//! The settings of a program that a client starts. It takes them from its command line, from the files that the command
+//! line names, and from the user database (rule P1).
 //!
 //! The environment of a hook or a guard is the client's, and a project can set it: Gemini CLI loads the `.env` of a
 //! project, and Claude Code the `env` of its `.claude/settings.json`. So `install` and `guard init` write into the entry
-//! what they have found, and the running program looks nowhere else. What the configuration file says stays there, as the
-//! entry names the file: a store may have a password, and the owner may change it.
+//! what they have found, and the running program looks nowhere else. They write the path of the configuration file and
+//! not what it says: a store may have a password, and you may change the file later.
 
 use std::path::{Path, PathBuf};
 
@@ -59,8 +59,8 @@ impl AccountSettings {
         Ok(directories)
     }
 
-    /// The home directory whose settings programs are expected to read. An entry that names none was written by hand, and
-    /// takes `HOME` where it lies outside of the project.
+    /// The home directory whose settings programs are expected to read. A person has written an entry that names none.
+    /// For it we take `HOME`, if that lies outside of the project.
     pub(crate) fn expected_home(&self, directories: &Directories, root: &Path) -> PathBuf {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let own = directories.home().to_owned();
@@ -145,7 +145,7 @@ impl AccountSettings {
         self.home.get_or_insert_with(|| found.home().to_owned());
         self.config_dir.get_or_insert_with(|| found.config().to_owned());
         self.state_dir.get_or_insert_with(|| found.state().to_owned());
-        // Settings that are not in the file come from the environment, which the hook does not look at.
+        // The other settings come from the environment, which the hook does not look at.
         let written = Config::of_file(&self.directories()?, file)?;
         if written.principal.is_none() || written.principal != context.config.principal {
             self.principal.get_or_insert_with(|| context.config.principal());
@@ -218,8 +218,8 @@ impl AccountSettings {
     }
 }
 
-/// The URL of a store that the environment names, as the entry has it. A password has no place there: the client's
-/// configuration, and the list of processes, are read by others.
+/// The URL of a store that the environment names, as the entry has it. It must have no password: others can read
+/// the client's configuration, and the list of processes.
 fn written_out(store: &StoreUrl) -> Result<String, CommandError> {
     match store {
         StoreUrl::Sqlite(path) => sqlite_url(path),

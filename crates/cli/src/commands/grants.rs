@@ -1,7 +1,7 @@
 //! `countersign grants`: the answers that people have given in advance.
 //!
-//! Listing shows the standing grants, as these are what still runs without a question. `prune` is for the ones that
-//! were made for a task of last month: a grant that nothing uses is a risk without a purpose.
+//! `list` shows the standing grants: they say which calls still run without a question. `prune` is for the grants
+//! that you made for a task of last month: a grant that nothing uses is a risk without a purpose.
 
 use std::path::PathBuf;
 
@@ -138,7 +138,8 @@ impl Grants {
     }
 }
 
-/// The state at `now`: a grant whose time is over has expired, also before that is recorded.
+/// The state at `now`. A grant whose time is over has expired, even before a process has recorded
+/// that.
 fn state(record: &GrantRecord, now: i64) -> &'static str {
     match record.state {
         GrantState::Standing if now >= record.until => GrantState::Expired.as_str(),

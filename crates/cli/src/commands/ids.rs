@@ -80,8 +80,8 @@ impl Identified {
         })
     }
 
-    /// All ids, each with what a program is told about a candidate. A row that is refused has an id as well: the other one is
-    /// not what is meant just because it can be read.
+    /// All ids, each with what a program is told about a candidate. The ids of refused rows are among them. If two ids begin
+    /// alike and one row is refused, the person may mean that one.
     async fn all(self, ledger: &Ledger) -> Result<Vec<(String, Value)>, LedgerError> {
         let (readable, refused): (Vec<_>, Vec<_>) = match self {
             Self::Ask => {

@@ -1,8 +1,8 @@
 //! `countersign inbox`: the page on which the asks of a store are decided, for one user of this machine.
 //!
 //! Other users of the machine can connect to the loopback interface, too. So the page asks for a secret, which is in a
-//! private file. It is shown once, on a terminal, as the fragment of an address: browsers send no fragment to a server,
-//! so it is in no request line, no `Referer` and no log. The page exchanges it for a session.
+//! private file. We show the secret once, on a terminal, as the fragment of an address. Browsers send no fragment to a
+//! server, so the secret is in no request line, no `Referer` and no log. The page exchanges it for a session.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -159,7 +159,7 @@ fn behind(proxy: TrustedProxy, ledger: Ledger) -> Page {
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Listens at this address. Without one it takes the port of the last time, as browsers are logged in to a host with a
-/// port; where that is in use, another one, and a line that says so.
+/// port. If that port is in use, it takes another one, and returns a line that says so.
 async fn bind(
     listen: Option<SocketAddr>,
     context: &Context,
@@ -226,8 +226,8 @@ fn at(page: Router, path: &str) -> Router {
     }
 }
 
-/// Prints the address at once, as the command keeps running. Only a terminal is shown the secret: other output is kept,
-/// such as in the log of a service.
+/// Prints the address at once, as the command keeps running. We show the secret on a terminal only: other output is
+/// kept, for example in the log of a service.
 fn say(url: &PublicUrl, secret: Option<&str>, file: Option<&str>, json: bool) {
     let is_for_people = !json && io::stdout().is_terminal();
     let text = match (json, is_for_people, secret) {

@@ -12,7 +12,7 @@ pub(crate) struct ClientEntry {
     /// The number of seconds that a call may be held: less than the client's own limit.
     pub(crate) wait: u64,
     form: EntrySyntax,
-    /// `true` if it starts servers anywhere, so that the project has to be given.
+    /// `true` if it may start servers in any directory: then its entry has to name the project.
     pub(crate) needs_project: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The output of commands, and their exit statuses.
 //!
-//! Lines for programs and a text for people are made from the same values. With `--json`, each line is one object, so
-//! that a reader can begin before the end. Commands that scripts read (`asks`, `pins`) print these lines wherever stdout
-//! is no terminal, and the text on a terminal or with `--text`. Errors are one line on stderr, and never contain the
-//! arguments of a call.
+//! We make lines for programs and a text for people from the same values. With `--json`, each line is one object, so a
+//! reader can begin before the end. Commands that scripts read (`asks`, `pins`) print these lines wherever stdout is no
+//! terminal, and the text on a terminal or with `--text`. Errors are one line on stderr, and never contain the arguments
+//! of a call.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;

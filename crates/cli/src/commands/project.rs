@@ -40,8 +40,8 @@ pub(crate) fn below_home(path: &Path, context: &Context) -> PathBuf {
     }
 }
 
-/// Refuses rules that mean another thing in each project, where the working directory is none, for a reason, and no other
-/// was given.
+/// Refuses rules that mean another thing in each project, where no project was given and the working directory is none.
+/// `why` says why it is none.
 ///
 /// Clients start programs anywhere, some of them in `/`: there `within = "."` would be the whole disk.
 pub(crate) fn check(rules: &Rules, root: &Path, why: &str) -> Result<(), CommandError> {

@@ -1,8 +1,8 @@
 //! The people whom a proxy in front of the inbox has logged in.
 //!
 //! A header says who someone is only if the proxy has set it. Anyone who can connect to the port can send one, too: other
-//! users of the machine, and programs of this one. So the proxy proves itself with a secret in each request, and a request
-//! without it reaches nothing.
+//! users of the machine, and programs of this one. So the proxy proves itself with a secret in each request. A request
+//! without the secret reaches nothing.
 
 use axum::http::HeaderName;
 use axum::http::request::Parts;
@@ -41,7 +41,8 @@ impl TrustedProxy {
         Ok(Some(Self { config: config.clone(), user }))
     }
 
-    /// The person who sends a request. The secret is read anew, so that another one counts at once.
+    /// The person who sends a request. We read the secret anew each time, so a new one counts at
+    /// once.
     pub(crate) fn authorize(&self, parts: &Parts) -> Result<Approver, AuthorizeError> {
         let unready = |_| AuthorizeError::new(503, "The secret of the proxy cannot be read.");
         let secret = self.config.proxy_secret().map_err(unready)?;

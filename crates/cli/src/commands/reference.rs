@@ -1,5 +1,5 @@
-//! `countersign reference`: one page with every command, option, key, variable, file and exit status. It is made of what the
-//! program reads them by, and committed as `docs/reference.md`.
+//! `countersign reference`: one page with every command, option, key, variable, file and exit status. We make it from the
+//! definitions by which the program reads them, and commit it as `docs/reference.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

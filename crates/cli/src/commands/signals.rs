@@ -1,7 +1,7 @@
 //! The signals by which a program that serves is told to end.
 
-/// Completes at Ctrl-C, or at the signal of a service manager. From the call on, also before the future is polled, such a
-/// signal does not end the process: call it before you tell anyone that you serve.
+/// Completes at Ctrl-C, or at the signal of a service manager. Once you have called this function, such a signal does not
+/// end the process, even before you poll the future. So call it before you tell anyone that you serve.
 #[cfg(unix)]
 pub(crate) fn told() -> impl Future<Output = ()> + Send + use<> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -1,8 +1,8 @@
 //! The store that a command has used, and the commands that its texts give.
 //!
-//! A client starts the guard with an environment of its own, and a person reads the guard's log in a shell with another
-//! one. So a command that a text gives names its store: without it, the same words may look into another one. A command that a
-//! person runs in a shell leaves it out where the store is the usual one of this user.
+//! A client starts the guard with an environment of its own, and a person reads the guard's log in a shell with another one.
+//! So a command in a text names its store: without the name, the same words may look into another store. A command that a
+//! person runs in a shell leaves the name out, if the store is the usual one of this user.
 
 use std::path::{Path, PathBuf};
 

@@ -86,8 +86,8 @@ impl Config {
         directories.state().join("inbox.secret")
     }
 
-    /// The secret with which a person logs in to the inbox of this user. It is 32 random bytes in hexadecimal, made at
-    /// the first use, in a file that only this user can read.
+    /// The secret with which a person logs in to the inbox of this user. It is 32 random bytes in hexadecimal. We make
+    /// it at the first use, in a file that only this user can read.
     ///
     /// # Errors
     /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be
@@ -119,7 +119,7 @@ impl Config {
     }
 
     /// The secret by which the proxy in front of the inbox proves itself: the line in `proxy_secret_file`. `None` where
-    /// none is configured. It is never generated: the proxy has to have the same.
+    /// none is configured. We never generate it: the proxy has to have the same.
     ///
     /// # Errors
     /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be read,
@@ -188,8 +188,8 @@ impl Config {
         key::replace(&self.inbox_secret_file(directories))
     }
 
-    /// The address of the inbox, without its secret: that which an inbox has noted when it started, or else the
-    /// `public_url` of this configuration. A note that others could have changed is none.
+    /// The address of the inbox, without its secret: the one that an inbox has noted when it started, or else
+    /// the `public_url` of this configuration. We ignore a note that others could have changed.
     ///
     /// ```
     /// use countersign_cli::config::{Config, Directories};

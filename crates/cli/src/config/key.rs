@@ -1,9 +1,10 @@
 //! The sealing key, the key of the log, and the secrets of guards over HTTP and of the inbox.
 //!
-//! The key decides whose links and sessions are believed, so no one else may read it, and there must be one: two
-//! processes that start at the same time and each make a key would refuse each other's tokens. A hard link to the final
-//! name fails where the name exists, which makes one of them the winner; the other reads the winner's key. Renaming
-//! would replace it. The same holds for the secret of guards, which clients are configured with once.
+//! The key decides whose links and sessions we believe, so no one else may read it. And there must be only one: two
+//! processes that start at the same time and each make a key would refuse each other's tokens. So each makes a file,
+//! and a hard link to it under the final name. The link fails where the name exists: one process wins, and the other
+//! reads the winner's key. (Renaming would replace it.) The same holds for the secret of guards, which you give to
+//! clients once.
 
 use std::fs;
 use std::io::{self, Write as _};

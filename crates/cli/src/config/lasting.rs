@@ -2,7 +2,7 @@
 //!
 //! The program may run from a place that is not meant to last: `uvx` runs it from a cache that is cleaned, `pip` installs it
 //! into a virtual environment of one project, and a build leaves it in a folder of the project. An entry with such a path
-//! breaks with the next clean-up, and then every call is denied; or a project puts another program there.
+//! breaks with the next clean-up, and then every call is denied. Or a project puts another program there.
 
 use std::env;
 use std::ffi::OsStr;
@@ -94,7 +94,8 @@ impl LastingProgram {
     }
 }
 
-/// How long ago a copy was written last that no process is still writing.
+/// We take a copy for unfinished if it was written last this long ago: no process is still writing
+/// it.
 const GIVEN_UP: Duration = Duration::from_secs(600);
 
 /// Removes what a process that was killed has left of a copy: some hundred megabytes.

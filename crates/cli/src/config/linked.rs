@@ -1,8 +1,9 @@
 //! The targets of links with a protected name, which are protected, too.
 //!
-//! The floor of the rules knows settings of shells, version control and agents by their names (rule R5). Many keep these
-//! files in a folder of their own, and links under the usual names: `~/.claude` leads to `~/dots/claude`. A tool that
-//! writes `~/dots/claude/settings.json` names nothing that the list knows, and writes the same file.
+//! The floor of the rules knows settings of shells, version control and agents by their names (rule R5). Many people
+//! keep these files in a folder of their own, and links under the usual names: `~/.claude` leads to `~/dots/claude`, for
+//! example. A tool that writes `~/dots/claude/settings.json` names nothing that the list knows, and writes the same
+//! file.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,7 +19,7 @@ const MAX_ENTRIES: usize = 8_192;
 const MAX_DEPTH: usize = 3;
 
 /// The targets of links with a protected name in a home directory or a project (rule R5), also if nothing is there
-/// yet. Names are looked at three levels deep, in folders with a dot in front or with a protected name.
+/// yet. We look at names three levels deep, in folders with a dot in front or with a protected name.
 ///
 /// Give each to [`RulesBuilder::protect`](countersign_rules::RulesBuilder::protect). Those of the user are among the
 /// [own places](super::Config::own_places).

@@ -339,7 +339,7 @@ impl Config {
     }
 
     /// The store that [`open_store`](Self::open_store) opens: the one at `url`, or else the one of this configuration, or
-    /// else the file `asks.db` in the user's state directory. Name it where a person is told about a store, as another
+    /// else the file `asks.db` in the user's state directory. Name it where you tell a person about a store, as another
     /// environment may have another one.
     ///
     /// ```
@@ -407,7 +407,7 @@ impl Config {
     }
 
     /// The keys that seal links and sessions for this user: 32 random bytes in the file `seal.key` of the state
-    /// directory, which are generated at the first use.
+    /// directory. We generate them at the first use.
     ///
     /// # Errors
     /// [`ConfigError::NotPrivate`] when others can read or change the file; [`ConfigError::File`] when it cannot be
@@ -484,7 +484,8 @@ impl Config {
     /// The name under which this user decides: that of this configuration, or else the name of the account in the user
     /// database, or else its number.
     ///
-    /// Not proved: it is what the process says about its user, for a machine on which the user is trusted.
+    /// Nothing proves the name. It is what the process says about its user, for a machine on which you
+    /// trust the user.
     #[must_use]
     pub fn principal(&self) -> String {
         let named = self.principal.clone().filter(|name| !name.trim().is_empty());

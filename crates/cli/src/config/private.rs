@@ -51,8 +51,8 @@ pub fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
 
 /// Replaces a file in one step, and keeps its permissions. A link stays a link: the file that it leads to is replaced.
 ///
-/// The new text is written beside the file and then renamed over it, so a program that reads at that moment reads one of
-/// the two files, and a full disk leaves the old one.
+/// We write the new text beside the file and then rename it over the file. So a program that reads at that moment reads
+/// one of the two, and a full disk leaves the old one.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -86,8 +86,8 @@ pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
 
 /// An error when another user can change what is at this path.
 ///
-/// The real path is checked, with all links followed, and each directory above it: `/srv/shared/ann/config.toml` is not
-/// safe where everyone can rename `ann`.
+/// We follow all links, and check the real path and each directory above it: `/srv/shared/ann/config.toml` is not safe
+/// where everyone can rename `ann`.
 #[cfg(unix)]
 pub(crate) fn check_unchangeable(path: &Path) -> Result<(), ConfigError> {
     let real = path.canonicalize().map_err(|error| ConfigError::file(path, error))?;

@@ -2,8 +2,8 @@
 //!
 //! A coding agent that has hooks runs a command before each tool call. [`Hook::answer`] is that command: it reads the
 //! client's payload, translates the call into one vocabulary for all clients, lets a stack of layers decide, and gives
-//! the answer that this client obeys. An ASK becomes a pending call in the ledger, which a person answers on any
-//! surface; the hook waits for the answer as long as the client waits for the hook.
+//! the answer that this client obeys. An ASK becomes a pending call in the ledger, and a person answers it on any
+//! surface. The hook waits for the answer as long as the client waits for the hook.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -26,9 +26,9 @@
 //! # });
 //! ```
 //!
-//! The agent executes its tools itself, so that less is promised than for tools behind a gate: the client has to obey
-//! the answer, the hook sees what the client shows it, and a call is known to have ended only when the client says so.
-//! An approval is spent by the answer, at most once.
+//! The agent executes its tools itself. So we promise less than for tools behind a gate: the client has to obey the
+//! answer, the hook sees only what the client shows it, and we know that a call has ended only when the client says
+//! so. The answer spends an approval, at most once.
 //!
 //! The folders:
 //!
@@ -241,10 +241,10 @@ impl Hook {
 
     /// Sets a directory, of this user alone, in which the hook notes the calls that it allows until they have ended.
     ///
-    /// When the client reports the end of a call, the hook looks whether it was allowed as it ran: another hook of the
-    /// client may have changed it since. With the note that is known at once, and the store is not opened. Without a
-    /// note, and so always without a directory, the layers decide about the call again, when what it did is done;
-    /// they may see that in another way than before.
+    /// When the client reports the end of a call, the hook looks whether the call was allowed as it ran: another hook
+    /// of the client may have changed it since. With the note the hook knows at once, and does not open the store.
+    /// Without a note, and so always without a directory, the layers decide about the call again. The call has done
+    /// its work by then, so they may decide in another way than before.
     ///
     /// ```
     /// use std::time::Instant;
@@ -500,9 +500,9 @@ impl Hook {
 
     /// Decides a call. The error is the reason of a denial.
     ///
-    /// Layers that count calls count this one once, with the ask that an earlier process may have left open for it:
-    /// the first decision counts nothing, and stands if it leads to that ask. Where an equal call uses an ask before
-    /// this one does, the layers decide again.
+    /// An earlier process may have left an ask open for the call. Layers that count calls must count it once for
+    /// both. So the first decision counts nothing, and stands if it leads to that ask. Where an equal call uses the
+    /// ask before this one does, the layers decide again.
     async fn before(
         &self,
         call: &HookCall,
@@ -561,9 +561,9 @@ impl Hook {
         }
     }
 
-    /// Decides a call also as one of the other servers' tools that its name may be the name of. A denial of one of them is
-    /// the error; a question is one about the call, with the people whom it demands, unless it is only that no rule allows a
-    /// tool of a server that the client does not have.
+    /// Decides a call also as each tool of another server that its name may be the name of. A denial of one of them is the
+    /// error. A question becomes one about the call, with the people whom it demands. We drop a question if all that it says
+    /// is that no rule allows a tool of a server that the client does not have.
     async fn judge_other_ways(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
         for way in std::mem::take(&mut normal.ways) {
             let other = normal.by(&way);

@@ -1,10 +1,11 @@
 //! The payload that a client writes to the hook's stdin.
 //!
-//! Reading is strict, since a payload is what the client believes to run. Two readers that differ (of a key that is
-//! there twice, a number with more digits than a float has, a NUL in a path) could approve one call and run another.
+//! We read strictly, since the client runs what it reads in the payload. If we read something else (of a key that is
+//! there twice, a number with more digits than a float has, a NUL in a path), we could approve one call while the
+//! client runs another.
 //!
-//! We refuse a missing field where it matters: a call without `cwd` would be judged by another directory than it runs
-//! in. A session may be missing; then an approval cannot wait for a later call.
+//! We refuse a missing field where it matters: we would judge a call without `cwd` by another directory than it runs
+//! in. A session may be missing. Then an approval cannot wait for a later call.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ pub(crate) struct Unusable {
 pub struct HookPayload(pub(crate) Result<Event, Unusable>);
 
 impl HookPayload {
-    /// Returns `true` if the payload only reports that a call or a session has ended, so that nothing can be denied any more.
+    /// Returns `true` if the payload only reports that a call or a session has ended: then nothing can be denied any more.
     ///
     /// A program that fails to answer such a payload in time must not say that the call was denied: it has run.
     ///
@@ -135,7 +136,8 @@ pub(crate) fn read(
         return Err(unusable(&format!("it has more than {MAX_PAYLOAD} bytes")));
     }
     let text = std::str::from_utf8(payload).map_err(|_| unusable("it is not UTF-8"))?;
-    // Strict, so that a repeated key or a number that loses digits is not read differently by the client.
+    // Strict: the client may read a repeated key, or a number that loses digits, in another way than we
+    // do.
     let payload = Args::parse(text).map_err(|error| {
         unusable(error.to_string().trim_start_matches("the arguments are not valid JSON: "))
     })?;

@@ -56,8 +56,8 @@ impl HookReply {
     /// Lets the call run. `explicit` says that the client's own rules need not be asked any more, where it has
     /// such an answer. `args` replaces the arguments of the call.
     ///
-    /// Silence with status 0 is "no opinion" in all clients with command hooks, so it is what an allowed call gets
-    /// unless more has to be said: other arguments, or that the client's own rules need not be asked.
+    /// Silence with status 0 is "no opinion" in all clients with command hooks. So an allowed call gets silence,
+    /// unless we have more to say: other arguments, or that the client need not ask its own rules.
     pub(super) fn allow(client: Client, args: Option<Map<String, Value>>, explicit: bool) -> Self {
         let Some(answer) = (client.spec().answers.allow)(args, explicit) else {
             return Self::nothing();
@@ -94,7 +94,7 @@ impl HookReply {
         Self { stderr: format!("countersign: {line}\n"), ..Self::nothing() }
     }
 
-    /// The text for stdout, which is written at once, with nothing else.
+    /// The text for stdout. Write it at once, with nothing else.
     ///
     /// Some clients read only what was there with the first read.
     #[must_use]
@@ -102,9 +102,9 @@ impl HookReply {
         &self.stdout
     }
 
-    /// The text for stderr, which is written before that for stdout.
+    /// The text for stderr. Write it before the one for stdout.
     ///
-    /// Before stdout, as a client may stop reading when it has its answer.
+    /// A client may stop reading when it has its answer.
     #[must_use]
     pub fn stderr(&self) -> &str {
         &self.stderr

@@ -15,7 +15,8 @@ use tokio::sync::broadcast;
 
 use crate::downstream::lock;
 
-/// The updates that a slow client may be behind, before it is told of all its resources.
+/// The number of updates that a slow client may be behind. A slower one is told of all its
+/// resources.
 const BEHIND: usize = 256;
 
 /// Counts the changes of a server's lists. A restart may have changed each of them.
@@ -94,7 +95,7 @@ impl Default for Subscriptions {
 impl Subscriptions {
     /// Passes an update on to the clients.
     pub(crate) fn updated(&self, uri: String) {
-        // Without clients it is of no use.
+        // Without clients the error means nothing.
         _ = self.updates.send(uri);
     }
 

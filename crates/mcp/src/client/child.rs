@@ -23,8 +23,8 @@ pub(crate) struct ChildTransport {
 }
 
 impl ChildTransport {
-    /// Starts the process. Its stderr is inherited, unless that is a terminal: there each line is shown behind the name of the
-    /// server, so that it cannot pass for a question of ours, or draw over one.
+    /// Starts the process. Its stderr is inherited, unless that is a terminal. There we show each line behind the name of the
+    /// server: it cannot pass for a question of ours, or draw over one.
     pub(crate) fn spawn(mut command: Command, server: &str) -> io::Result<Self> {
         use std::process::Stdio;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -102,7 +102,8 @@ impl Transport<RoleClient> for ChildTransport {
         }
     }
 
-    /// Closes its stdin, by which a server ends; one that does not is told to end, and then killed.
+    /// Closes its stdin, by which a server ends. If it does not, we tell it to end, and then kill
+    /// it.
     async fn close(&mut self) -> io::Result<()> {
         self.input.close().await;
         if self.has_ended().await? {

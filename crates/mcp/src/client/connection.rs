@@ -49,7 +49,7 @@ type Handshake = Result<RunningService<RoleClient, ClientSide>, ClientInitialize
 /// The longest pause between two attempts to start a server.
 ///
 /// The pauses are 1, 2, 4 … seconds, and at most half of this, counted from the last failure. A call in between fails
-/// at once, so that a model which calls in a loop does not start a broken server in a loop.
+/// at once: a model that calls in a loop does not start a broken server in a loop.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The key of a question of a server, before the newest revision gave questions keys.
@@ -78,7 +78,7 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct State {
     running: Option<RunningService<RoleClient, ClientSide>>,
-    /// The server has run before: what clients asked of it is asked again.
+    /// The server has run before: we ask it again for what clients have asked of it.
     has_run: bool,
     failures: u32,
     not_before: Option<Instant>,
@@ -140,7 +140,8 @@ impl Connection {
             let seconds = at.saturating_duration_since(Instant::now()).as_secs() + 1;
             return Err(McpError::Down { server: self.name.to_string(), seconds });
         }
-        // In a box, as is every future here that few calls need: a request has room for all of them, and is moved.
+        // In a box, like every future here that few calls need: a request would have room for all of them, and is
+        // moved.
         let (started, ()) = futures::join!(Box::pin(self.start()), self.read_programs());
         match started {
             Ok(running) => {
@@ -323,7 +324,8 @@ impl Connection {
         Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom))
     }
 
-    /// At most 300 characters, escaped: it may be a page of HTML, or bytes that steer a terminal (rule S1).
+    /// The text has at most 300 characters, escaped: it may be a page of HTML, or bytes that steer a
+    /// terminal (rule S1).
     fn handshake(&self, problem: &(impl std::fmt::Display + ?Sized)) -> McpError {
         // The server's output is left out, as it may contain anything.
         let problem: String =
@@ -360,8 +362,8 @@ impl Connection {
     /// Sends one request, with its progress and questions routed to the served call. A dropped future cancels the
     /// request at the server.
     ///
-    /// The time limit begins anew with each progress. A request that is given up is cancelled at the server, which may
-    /// go on all the same, so its outcome is unknown and not failed.
+    /// The time limit begins anew with each progress. If we give a request up, we cancel it at the server, which may
+    /// continue all the same. So its outcome is unknown and not failed.
     pub(crate) async fn request(
         self: &Arc<Self>,
         mut request: ClientRequest,
@@ -402,7 +404,7 @@ impl Connection {
 
 /// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
 ///
-/// Sampling and roots are refused, since both would let a server act with what the host has: its model, its folders.
+/// We refuse sampling and roots, as both would let a server act with what the host has: its model, its folders.
 pub(crate) struct ClientSide {
     /// The name of the server in the user's configuration.
     name: Arc<str>,

@@ -1,8 +1,8 @@
 //! The answers to two handshakes that one server was asked for (rule M5).
 //!
-//! A server that takes longer than ten seconds to start, as one that is downloaded first, is asked for the earlier handshake
-//! before it has read the newest one, and then answers both. The library takes the first answer for that to the second
-//! question. So the late answer is kept here, and what counts is the answer to the earlier handshake:
+//! Some servers take longer than ten seconds to start, for example because they are downloaded first. Such a server is asked
+//! for the earlier handshake before it has read the newest one, and then answers both. The library takes the first answer
+//! for that to the second question. So we keep the late answer here, and go by the answer to the earlier handshake:
 //!
 //! | the late answer | the answer to the earlier handshake | the connection is of |
 //! |---|---|---|

@@ -7,7 +7,7 @@
 //! | ends, or closes the stream, in place of its answer to the newest handshake | the earlier handshake is tried alone |
 //! | ends in place of its answer to the earlier handshake | the next earlier revision is tried |
 //!
-//! A server that ends is started again at most [`MAX_ENDED`] times: one that is broken ends each time.
+//! If a server ends, we start it again at most [`MAX_ENDED`] times: a broken one ends each time.
 
 use rmcp::model::{ClientCapabilities, ClientConfig, ErrorCode, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode};

@@ -1,8 +1,8 @@
 //! A server's hints about its tools, which can make a call stricter and nothing else (rule M4).
 //!
-//! A hint is a claim of another party. Where it says that a tool is dangerous it can be believed, as a server gains
-//! nothing by it; where it says that a tool is harmless it cannot. So a hint is only ever a reason to ask, and a tool
-//! without hints is what the protocol takes it for: destructive, and open to the world.
+//! A hint is a claim of another party. If it says that a tool is dangerous, we believe it, as a server gains nothing
+//! by it. If it says that a tool is harmless, we do not. So a hint is only ever a reason to ask, and a tool without
+//! hints is what the protocol takes it for: destructive, and open to the world.
 //!
 //! | `readOnlyHint` | `destructiveHint` | `openWorldHint` | destructive | open to the world |
 //! |---|---|---|---|---|
@@ -22,9 +22,9 @@ use countersign::middleware::ToolMiddleware;
 
 /// Asks about calls of tools which, by their server's own hints, destroy something or reach beyond the server.
 ///
-/// It asks or leaves the decision to others, so no hint makes a call laxer: where a rule asks or denies, it stays so.
-/// A tool that has no hints counts as both, as the protocol says. A server that is careless or lies can hint that a tool
-/// is harmless; the calls that have to be asked about in any case belong into rules.
+/// The layer asks, or leaves the decision to others, so no hint makes a call laxer: where a rule asks or denies, it
+/// stays so. A tool that has no hints counts as both, as the protocol says. A server that is careless or lies can hint
+/// that a tool is harmless. If you want to be asked about a call in any case, write a rule.
 ///
 /// ```
 /// use countersign_mcp::{AskByHints, Guard, Launch};

@@ -45,7 +45,7 @@ impl Launch {
     /// A server that is started as a child process and speaks MCP on its stdin and stdout. Its stderr is inherited;
     /// on a terminal, each of its lines begins with the name of the server, and control characters are written out.
     ///
-    /// Nothing is read by a shell, so an argument may hold spaces and quotes as they are. The process ends with the
+    /// No shell reads the words, so an argument may hold spaces and quotes as they are. The process ends with the
     /// connection.
     #[must_use]
     pub fn command(program: impl Into<OsString>) -> Self {
@@ -55,8 +55,8 @@ impl Launch {
 
     /// A server that is reached by streamable HTTP at this URL.
     ///
-    /// Read when the server is first used, where another scheme than `http` or `https` is an
-    /// [`McpError::Config`](crate::McpError).
+    /// The URL is read when the server is first used. Then another scheme than `http` or `https` is
+    /// an [`McpError::Config`](crate::McpError).
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::of(Transport::Url { url: url.into(), headers: BTreeMap::new() })
@@ -69,7 +69,7 @@ impl Launch {
 
     /// Adds arguments of the command; no effect on a URL.
     ///
-    /// Appends, so that calling it twice gives both. The arguments are part of the [digest](Self::digest).
+    /// If you call it twice, the command has both. The arguments are part of the [digest](Self::digest).
     ///
     /// ```
     /// use countersign_mcp::Launch;
@@ -87,8 +87,8 @@ impl Launch {
 
     /// Sets an environment variable of the command, beside the inherited ones; no effect on a URL.
     ///
-    /// For secrets: variables are in no digest, no error and no `Debug`, and, unlike arguments, not in the list of
-    /// processes.
+    /// Use it for secrets: variables are in no digest, no error and no `Debug`, and, unlike arguments, not in the
+    /// list of processes.
     ///
     /// ```
     /// use countersign_mcp::Launch;
@@ -107,7 +107,8 @@ impl Launch {
 
     /// Sets the directory in which the command is started; no effect on a URL.
     ///
-    /// Part of the digest: the same command in another directory works on other files.
+    /// The directory is part of the digest: the same command in another directory works on other
+    /// files.
     #[must_use]
     pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
         if let Transport::Command { directory, .. } = &mut self.way {
@@ -118,7 +119,8 @@ impl Launch {
 
     /// Sets a header of every request to the URL, such as `authorization`; no effect on a command.
     ///
-    /// Read when the server is first used; a name or value that is not one of HTTP is an error then. Not in the digest.
+    /// The header is read when the server is first used. Then a name or value that is not one of HTTP is an error. It
+    /// is not in the digest.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Transport::Url { headers, .. } = &mut self.way {
@@ -154,8 +156,8 @@ impl Launch {
     /// Declares that running a call of this tool twice has the same effect as running it once. A server's own
     /// `idempotentHint` is never believed.
     ///
-    /// It has one effect: after an unknown outcome, an equal call may run without being asked about as one that may have
-    /// run already (rule L2). The tool is named as the server names it.
+    /// The declaration has one effect: after an unknown outcome, an equal call may run without being asked about as one
+    /// that may have run already (rule L2). Name the tool as the server names it.
     #[must_use]
     pub fn idempotent(mut self, tool: impl Into<String>) -> Self {
         self.idempotent.push(tool.into());
@@ -165,7 +167,7 @@ impl Launch {
     /// The digest of the program with its arguments and directory, or of the URL: the identity of a server, which does
     /// not depend on its own claims. Environment and headers are left out, because they hold secrets that rotate.
     ///
-    /// SHA-256 in hexadecimal, over JSON with sorted keys, so it is the same in every build. Pins and the keys of asks
+    /// It is SHA-256 in hexadecimal, over JSON with sorted keys, the same in every build. Pins and the keys of asks
     /// contain it: another program under the same name has to be accepted and approved anew.
     #[must_use]
     pub fn digest(&self) -> String {

@@ -10,11 +10,12 @@
 //! | `java -jar s.jar`, `dotnet a.dll` | the files of the program and of what it runs, by their content |
 //! | `npm run serve`, `make serve` | the file that says what the task does |
 //!
-//! The command is a list of words, and each is taken as it is. Only the text of `sh -c` is read as a shell's (`shell`);
-//! where that cannot be read, or runs what it makes as it runs, this is said. Nothing that a script loads is looked at:
-//! modules, packages, the files of an image or of a folder that is mounted into it, a server that is reached by its URL.
+//! The command is a list of words, and we take each as it is. Only the text of `sh -c` is read as a shell's (`shell`).
+//! If that cannot be read, or runs what it makes as it runs, we say so. We do not look at what a script loads: modules,
+//! packages, the files of an image or of a folder that is mounted into it, a server that is reached by its URL.
 //!
-//! Digests are made when the server is started. A file that changes while the server runs counts from its next start.
+//! We make the digests when the server is started. If a file changes while the server runs, the change counts from
+//! its next start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -34,7 +35,7 @@ const MAX_SIZE: u64 = 1 << 30;
 /// named.
 pub(crate) type ServerPrograms = BTreeMap<String, String>;
 
-/// Of a command that cannot be read.
+/// The files and packages of a command that cannot be read.
 pub(crate) fn unreadable() -> ServerPrograms {
     ServerPrograms::from([("the command".to_owned(), "cannot be read".to_owned())])
 }
@@ -140,7 +141,8 @@ impl CommandReader {
         self.text(text, found);
     }
 
-    /// Finds what a text of a shell runs. A function, `eval` and words that are known only as it runs say nothing, and are named.
+    /// Finds what a text of a shell runs. From a function, `eval` and words that are known only as it runs we cannot tell
+    /// that, and name them.
     fn text(&self, text: &str, found: &mut ServerPrograms) {
         let judgement = self.classifier().judge(text, Dialect::Sh);
         let is_open = |part: &Part| {

@@ -2,8 +2,8 @@
 //!
 //! The protocol's library makes the token of a request while it sends it, and hands each notification to a task of its
 //! own. A server that answers at once could report progress before the token is known here, and its last report could
-//! arrive behind the result. So both are routed where messages have an order: in the transport. The route of progress is
-//! set before the request is sent, and a notification is passed on before the next message is read.
+//! arrive behind the result. So we route both where messages have an order: in the transport. We set the route of
+//! progress before we send the request, and pass a notification on before we read the next message.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
 //! The tools of an MCP server as a toolset: a leaf under every layer, rule and grant.
 //!
-//! A list is taken as far as it can be used. One bad tool is left out, with a warning in the log, and the others are
-//! offered:
+//! We take a list as far as we can use it. If one tool is bad, we leave it out, with a warning in the log, and offer
+//! the others:
 //!
 //! | a tool is left out when | reason |
 //! |---|---|
@@ -134,7 +134,7 @@ impl McpToolset {
     /// # Errors
     /// [`McpError`] when the server cannot be started, speaks no MCP, or cannot list its tools.
     ///
-    /// The server is started here and its tools are listed once, so a wrong command is an error at the start of the
+    /// We start the server here and list its tools once. So a wrong command is an error at the start of your
     /// program.
     ///
     /// ```no_run
@@ -197,8 +197,8 @@ impl McpToolset {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The number of changes is read again after the listing, so a change during it is not counted as listed twice; a
-    /// change that comes right after is found by the next call.
+    /// We read the number of changes again after the listing, so a change during it is not counted as listed twice.
+    /// The next call finds a change that comes right after.
     async fn list_anew(&self, known: Option<Listing>) -> Result<Arc<ListedTools>, McpError> {
         // The start of a server has a limit of its own, whose error says more.
         self.connection.peer().await?;
@@ -361,8 +361,8 @@ impl McpToolset {
         ]
     }
 
-    /// The idempotency key goes along in `_meta`, so that a server which knows it can recognize a repeated call by
-    /// itself. It is the id of the ask where a person has approved, which is the same in every process.
+    /// We send the idempotency key in `_meta`: a server that knows it can recognize a repeated call by itself. If
+    /// a person has approved, the key is the id of the ask, which is the same in every process.
     async fn call(&self, permit: &Permit) -> Result<ToolReturn, ToolError> {
         let cx = permit.context();
         let downstream = cx.deps::<Arc<Downstream>>().ok().cloned();

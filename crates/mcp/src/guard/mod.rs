@@ -71,8 +71,8 @@ pub struct Guard {
 impl Guard {
     /// A guard in front of this server. `name` is what people are shown.
     ///
-    /// Nothing is started: the server's process begins with the first client, and a server that cannot be started is an
-    /// error of the client's request.
+    /// This starts nothing: the server's process begins with the first client. If the server cannot be started, that is
+    /// an error of the client's request.
     ///
     /// ```
     /// use countersign::ledger::{Ledger, MemoryStore};
@@ -99,9 +99,9 @@ impl Guard {
 
     /// Sets the layers around the server's tools.
     ///
-    /// The function is called once, when the server is made. What the layers see is a call of a served tool, with the
-    /// source of its definition ([`ToolDefinition::source`](countersign::ToolDefinition::source)); what they change in the
-    /// arguments is what runs upstream, and what they change in the outcome is what the client is told.
+    /// We call the function once, when the server is made. The layers see a call of a served tool, with the source of its
+    /// definition ([`ToolDefinition::source`](countersign::ToolDefinition::source)). If they change the arguments, the
+    /// changed ones run upstream. If they change the outcome, the client is told the changed one.
     pub fn layers(mut self, layers: impl Fn(Tools) -> Tools + Send + Sync + 'static) -> Self {
         self.layers = Some(Arc::new(layers));
         self
@@ -111,9 +111,9 @@ impl Guard {
     /// arguments of the command. Another program, script or package has to be accepted all the same, and another URL
     /// has not. Use it only where the name is under your control.
     ///
-    /// By default another argument of the command makes another server, since `mcp-server-git --repository /other` does
-    /// other things under the same name. For approvals it always does: they are for one command, also where two servers
-    /// were given one name.
+    /// By default another argument of the command makes another server: for example, `mcp-server-git --repository
+    /// /other` does other things under the same name. For approvals it always does: they are for one command, also
+    /// where two servers were given one name.
     pub fn identified_by_name(mut self) -> Self {
         self.named = true;
         self
@@ -121,8 +121,8 @@ impl Guard {
 
     /// Sets the name of the person that stdio clients act for.
     ///
-    /// Asks are made in this name, and a policy that forbids approving one's own calls compares with it. It is not
-    /// proved: a client on stdio is the program that has started the guard.
+    /// Asks are made in this name, and a policy that forbids approving one's own calls compares with it. Nothing
+    /// proves the name: a client on stdio is the program that has started the guard.
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = name.into();
         self
@@ -151,8 +151,8 @@ impl Guard {
 
     /// Accepts every tool as the server defines it, now and after later changes.
     ///
-    /// Without pins a server that is updated at night can give a tool another description or meaning, and the model
-    /// follows it (rule M4).
+    /// Without pins, a server that is updated at night can give a tool another description or meaning, and the
+    /// model follows it (rule M4).
     pub fn danger_accept_all_tools(mut self) -> Self {
         self.pinned = false;
         self
@@ -161,9 +161,9 @@ impl Guard {
     /// Allows every call, and logs what the layers would have decided (target `countersign::observe`, without
     /// arguments).
     ///
-    /// To find out what a set of rules would ask in daily work, before it is switched on. The layers judge a copy of
-    /// the tools that is not executed, so a layer that writes (a journal, a counter) does so as if the calls were not
-    /// run.
+    /// Use it to find out what a set of rules would ask in daily work, before you switch it on. The layers judge a
+    /// copy of the tools that is not executed. So a layer that writes (a journal, a counter) does so as if the calls
+    /// were not run.
     pub fn danger_observe(mut self) -> Self {
         self.observes = true;
         self
@@ -267,7 +267,7 @@ impl fmt::Debug for Guard {
 
 /// The server's tools without their execution, to find the decisions that the layers would have made.
 ///
-/// A stack is judged by running it, so it needs tools, and these do nothing.
+/// To find the decision of a stack we run it, so it needs tools. These do nothing.
 struct Unexecuted(McpToolset);
 
 impl Toolset for Unexecuted {

@@ -22,12 +22,12 @@ fn not_accepted(set: &str) -> String {
     format!("not accepted in {set}")
 }
 
-/// Cancels the asks of served calls that were asked about for nothing but tools that were not accepted, and now are. An
-/// equal call is not asked about any more, so that nothing would use their answers.
+/// Cancels the asks of served calls that were asked about only because their tools were not accepted, once these are.
+/// An equal call is not asked about any more, so nothing would use the answers.
 ///
-/// Done where the tools are accepted ([`Proposal::accept`](super::Proposal::accept)), for the calls that are held at this
-/// moment, and by each guard that finds them accepted, as any surface can decide about a proposal. A failure is harmless:
-/// the asks expire.
+/// We do it where the tools are accepted ([`Proposal::accept`](super::Proposal::accept)), for the calls that are held at
+/// this moment. Each guard that finds them accepted does it, too, as any surface can decide about a proposal. A failure
+/// is harmless: the asks expire.
 pub(super) async fn close_asks(ledger: &Ledger, set: &str) {
     let key = not_accepted(set);
     let closed = async {

@@ -1,10 +1,10 @@
 //! Pins: the parts of a server as a person has accepted them (rule M4).
 //!
-//! A set of parts is accepted as an ask of the ledger: it is shown and decided where other asks are, once, by a person
-//! who is named, and the audit log has it. Nothing runs when it is approved.
+//! A person accepts a set of parts by an ask of the ledger: it is shown and decided where other asks are, once, by a
+//! person who is named, and the audit log has it. Nothing runs when it is approved.
 //!
-//! The accepted set is not stored anywhere: it is what results when the decided proposals are applied in their order. So
-//! the audit log and the pins cannot differ, and several guards on one store agree:
+//! We do not store the accepted set. To find it, we apply the decided proposals in their order. So the audit log and the
+//! pins cannot differ, and several guards on one store agree:
 //!
 //! ```text
 //! proposal 0: added read, write     approved     accepted: read, write
@@ -54,7 +54,8 @@ pub use self::server_parts::{OfferedTool, ServerParts, ToolStanding};
 
 /// The tool's name of the asks by which sets of tools are accepted.
 ///
-/// A surface that shows asks can give these a page of their own. They are never claimed, as nothing runs.
+/// If you write a surface that shows asks, you can give these a page of their own. They are never
+/// claimed, as nothing runs.
 ///
 /// ```
 /// assert_eq!(countersign_mcp::ACCEPT_TOOLS, "mcp/accept_tools");
@@ -172,8 +173,8 @@ impl Pins {
     /// The state of a tool of the server now; `None` where the server does not offer it. A difference is proposed in
     /// one ask.
     ///
-    /// The usual call compares a pointer: the tools are those that were found equal before. Only others are compared,
-    /// and only a difference reads the ledger.
+    /// For the usual call we compare a pointer: the tools are those that we found equal before. We compare only
+    /// others, and only a difference reads the ledger.
     async fn standing(&self, name: &str) -> Result<Option<Pinned>, BoxError> {
         let tools = self.toolset.list(false).await?;
         let mut state = self.state.lock().await;
@@ -206,8 +207,8 @@ impl Pins {
 
     /// Folds the decided proposals into the accepted set.
     ///
-    /// Stops at a pending proposal, so what is behind it counts only once it is decided. A proposal that has expired or
-    /// was cancelled changes nothing and is passed.
+    /// We stop at a pending proposal: what is behind it counts only once it is decided. A proposal that has expired or
+    /// was cancelled changes nothing, and we pass it.
     async fn read(&self, state: &mut State) -> Result<(), LedgerError> {
         let mut was_approved = false;
         while state.read < MAX_PROPOSALS {
@@ -287,8 +288,8 @@ impl Pins {
     /// The tools as clients see them: as they were accepted, or as they are now before a person has decided about the
     /// server for the first time.
     ///
-    /// A client sees the accepted text also for a tool that has changed, and no new tool: their texts are what was not
-    /// accepted, and listing them would already have told them to the model.
+    /// If a tool has changed, a client sees its accepted text. If a tool is new, a client does not see it. No one has
+    /// accepted the texts of these, and a list with them would tell them to the model.
     ///
     /// # Errors
     /// An error where it was never read which tools are accepted.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! An ask of the first form has neither `about` nor `programs`, and its definitions have no `_meta`. It may have names in
-//! `removed`, which are accepted no longer.
+//! `removed`, which are not accepted any more.
 
 use std::collections::BTreeSet;
 

@@ -86,9 +86,9 @@ impl Proposal {
     /// # Errors
     /// [`LedgerError`]; nothing was accepted.
     ///
-    /// Approves with the fingerprint of what this value holds, so a set that has changed since it was listed is not
-    /// accepted. A second person who accepts is told that it was decided before (rule L1). Pending asks of calls that
-    /// were asked about only because the tools were not accepted are cancelled; such a call is made again.
+    /// We approve with the fingerprint of what this value holds: a set that has changed since it was listed is not
+    /// accepted. A second person who accepts is told that it was decided before (rule L1). We cancel pending asks of
+    /// calls that were asked about only because the tools were not accepted. The client makes such a call again.
     ///
     /// A set that was [denied](Self::denied) is proposed again, and accepted. One that is pending is cancelled for it,
     /// and comes back, without what is accepted, when the server is looked at next.

@@ -17,8 +17,8 @@ use countersign::ledger::{AskRecord, AskState, Decided, Ledger, LedgerError};
 /// A server that was started to be looked at, with all that a person decides about: see
 /// [`Guard::look`](crate::Guard::look).
 ///
-/// A [`Proposal`](super::Proposal) is accepted or denied as a whole. Here a person chooses among the tools, and what was
-/// chosen is one proposal in the ledger, shown, decided and kept as each other one.
+/// A [`Proposal`](super::Proposal) is accepted or denied as a whole. Here a person chooses among the tools. The chosen
+/// ones are one proposal in the ledger, which is shown, decided and kept like any other.
 pub struct ServerParts {
     pins: Arc<Pins>,
     tools: Arc<ListedTools>,

@@ -1,8 +1,8 @@
 //! The answers to forms in clients of earlier revisions (rules M2, M3).
 //!
-//! A client shows a form for as long as its person needs, and many show one at a time, so that the answer to the fourth
-//! may come minutes after its request has ended. So a form is listened for in a task of its own, and not in the request
-//! that has opened it:
+//! A client shows a form for as long as its person needs, and many show one at a time. The answer to the fourth may
+//! come minutes after its request has ended. So we listen for a form in a task of its own, and not in the request that
+//! has opened it:
 //!
 //! | what happens | the form |
 //! |---|---|
@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the form of this ask, if it is not open already.
 ///
-/// It is sent by the caller's own task, as the library sends it on the response stream of the request that this task
+/// The caller's own task sends it, as the library sends it on the response stream of the request that this task
 /// serves.
 pub(crate) async fn opened(
     shared: &Arc<Shared>,
@@ -125,8 +125,8 @@ async fn look(shared: &Shared, record: &AskRecord, place: i64) -> Result<Option<
 
 /// Asks a client of an older revision a question of its server.
 ///
-/// Whatever is no answer (an error, a time that is over, a result of another kind) is a form that was closed. A question
-/// whose future is dropped is withdrawn.
+/// If there is no answer (an error, a time that is over, a result of another kind), we take the form for closed. If you
+/// drop the future, the question is withdrawn.
 pub(crate) async fn elicit(
     peer: Peer<RoleServer>,
     question: ElicitRequestParams,

@@ -14,9 +14,9 @@
 //! with the id of the ask and nothing more: no link with a token, as the text goes to the model, which must not be able
 //! to approve (rule M2). The form stays open, and is listened for by [`answered_forms`](super::answered_forms).
 //!
-//! A client without an account whose requests are connections of their own is found again by its request state alone,
-//! which it has while it is asked. Where it cannot be asked, no later call of it would find the decision, so no person
-//! is asked, and it is told why (rule M3).
+//! A client without an account, whose requests are connections of their own, is found again by its request state
+//! alone, which it has while it is asked. If it cannot be asked, no later call of it would find the decision. So we
+//! ask no person, and tell the client why (rule M3).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,9 +48,8 @@ use countersign::ledger::{Ask, AskRecord, AskState};
 
 /// The interval of progress notifications for a held call.
 ///
-/// Clients that count the time since the last progress as the time of the tool would otherwise give up before the
-/// person decides. The number of the progress grows by a millionth, so that it stays below any real progress of the
-/// tool.
+/// Some clients count the time since the last progress as the time of the tool, and would give up before the person
+/// decides. The number of the progress grows by a millionth, so it stays below any real progress of the tool.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Answers the asks of one served call: from the ledger, by asking the client, or by waiting for the inbox.
@@ -116,7 +115,7 @@ impl DeferredToolHandler for Asker {
 }
 
 impl Asker {
-    /// The end of the run's log is read before the ask is looked at, so that a decision between the two ends the wait.
+    /// We read the end of the run's log before we look at the ask: a decision between the two ends the wait.
     async fn answer(
         &self,
         cx: &RunContext,
@@ -261,7 +260,7 @@ impl Asker {
 
     /// Waits until the run's log has grown or the form is gone, and meanwhile sends the client progress notifications.
     ///
-    /// The time is that of the whole request and not of one wait, so a log that grows again and again does not hold the
+    /// The time is that of the whole request and not of one wait: a log that grows again and again does not hold the
     /// client longer.
     async fn wait(
         &self,

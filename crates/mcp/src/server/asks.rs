@@ -1,9 +1,9 @@
 //! The asks of served calls, keyed by principal and call, so that an equal call finds the decision about the one before
 //! it (rules M2, M3).
 //!
-//! A client of MCP has no memory of a call: after a time-out it sends an equal request, which is another call to the
-//! protocol, and the same wish to a person. So an ask is found by what it is about. Equal requests of one person share
-//! a *key*; each ask of a key is a *generation* in a run of its own, `mcp-<key>-<generation>`:
+//! A client of MCP has no memory of a call. After a time-out it sends an equal request, which is another call to the
+//! protocol, and the same wish to a person. So we find an ask by what it is about. Equal requests of one person share
+//! a *key*. Each ask of a key is a *generation* in a run of its own, `mcp-<key>-<generation>`:
 //!
 //! ```text
 //! generation 0: asked, approved, claimed, executed, delivered   (used)
@@ -11,13 +11,13 @@
 //! generation 2: pending                                         <- an equal call joins this one
 //! ```
 //!
-//! A generation is used when its run is ended, which happens once for any number of requests ([`Asks::deliver`]): so an
+//! A generation is used when its run is ended, which happens once for any number of requests ([`Asks::deliver`]). So an
 //! approval runs one call, an outcome that could not be delivered is told to one equal call, and a denial is told once
 //! before a person may be asked again.
 //!
-//! What the key covers is who (principal, or the connection where there is none), where (server, project), the tool
-//! with the digest of its definition, and the arguments in canonical form. A tool whose definition has changed has
-//! other keys, so an approval of before does not run what it means now.
+//! The key covers who (principal, or the connection where there is none), where (server, project), the tool with
+//! the digest of its definition, and the arguments in canonical form. If the definition of a tool changes, its
+//! calls have other keys: an earlier approval does not run the changed tool.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -41,8 +41,8 @@ use countersign::ledger::{
 
 /// The time for which an approval that nothing has used stays valid.
 ///
-/// Long enough for a person who approves while the client is away, and short enough that an approval is not a key left
-/// in a door.
+/// It is long enough for a person who approves while the client is away, and short enough that an approval is not a
+/// key left in a door.
 const UNUSED: Duration = Duration::from_secs(15 * 60);
 /// The time for which an outcome that could not be delivered answers an equal call.
 const UNDELIVERED: Millis = 10 * 60 * 1000;
@@ -59,8 +59,8 @@ pub(crate) const OVER: &str =
 const PATH: &str = "root/call";
 /// The number of times that one request may lose a decision to another request.
 ///
-/// Each attempt means that another request has used a decision meanwhile, so progress was made somewhere; the bound is
-/// for a bug.
+/// Each attempt means that another request has used a decision meanwhile, so some request has made progress. The bound
+/// is for a bug.
 const ATTEMPTS: usize = 32;
 
 /// The key of a call that may need none.
@@ -163,9 +163,9 @@ impl Asks {
     /// Finds the state of a call, and parks an ask if there is none that the call can join. A claim is taken here,
     /// before anything runs, so that one of any number of equal calls gets it.
     ///
-    /// Reads the latest generation, takes what it offers, and goes to the next one where it offers nothing. Parking is
-    /// idempotent, so two requests that park one generation at the same time both find the same ask. The claim is the
-    /// one step of which only one request can be the winner.
+    /// We read the latest generation, take what it offers, and go to the next one if it offers nothing. Parking is
+    /// idempotent: two requests that park one generation at the same time both find the same ask. Only one request can
+    /// win the claim.
     pub(crate) async fn standing(
         &self,
         cx: &RunContext,
@@ -220,8 +220,8 @@ impl Asks {
 
     /// Uses the ask of this generation; `None` where there has to be another one.
     ///
-    /// An open ask that does not show all questions of now is cancelled: a layer was added, or a rule changed, and an
-    /// approval of the old questions would not answer the new ones (rule A2).
+    /// If an open ask does not show all present questions, we cancel it: for example, a layer was added, or a rule
+    /// has changed, and an approval of the old questions would not answer the new ones (rule A2).
     async fn take(
         &self,
         record: AskRecord,
@@ -256,7 +256,7 @@ impl Asks {
             Claimed::Settled { outcome } if self.redeliver(&record).await? => {
                 Some(AskStanding::Delivered(outcome))
             }
-            // Held: it runs, or its process was killed and the lease of the claim has not ended yet.
+            // The call runs, or its process was killed and the lease of the claim has not ended yet.
             _ => None,
         })
     }
@@ -368,8 +368,8 @@ impl Asks {
 
     /// Settles a claim with the outcome of the call; `None` means that its end was not seen.
     ///
-    /// A call whose end was not seen keeps its claim and gives up the lease. The next look at the ask then finds it
-    /// unknown, and no process runs it again (rule L2).
+    /// If we did not see the end of a call, the call keeps its claim and gives up the lease. The next look at the
+    /// ask finds it unknown, and no process runs it again (rule L2).
     pub(crate) async fn settle(&self, ask: &str, token: u64, end: End) -> Result<(), BoxError> {
         match end {
             End::Outcome(outcome) => _ = self.ledger.settle(ask, token, outcome).await?,
@@ -405,7 +405,7 @@ fn denial(record: &AskRecord) -> String {
 
 /// Holds a claim: renews its lease until it is dropped.
 ///
-/// Renewed at a third of the lease, so that two renewals may fail before the claim is taken for abandoned.
+/// We renew at a third of the lease: two renewals may fail before the claim is taken for abandoned.
 pub(crate) struct Renewing(tokio::task::JoinHandle<()>);
 
 impl Renewing {

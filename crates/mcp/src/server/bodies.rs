@@ -1,7 +1,7 @@
 //! Bodies of HTTP, which are read here once, before the protocol's library is given them (rule M6: no request vanishes).
 //!
-//! The library answers what it cannot read with a status and a text, from which no client knows which request has failed.
-//! So a body is read here as a line of stdio is read:
+//! If the library cannot read a body, it answers with a status and a text, from which no client knows which request has
+//! failed. So we read a body here, as we read a line of stdio:
 //!
 //! | a body | the library is given | the client is answered by |
 //! |---|---|---|
@@ -96,8 +96,8 @@ impl BodyReader {
     ) -> Result<Option<TakenId>, Refusal> {
         let JsonRpcMessage::Request(request) = message else { return Ok(None) };
         let session = session(headers);
-        // Only the first request of an earlier revision names no revision and no session. The library opens no session for
-        // one whose params it cannot read, and answers it without its id; all others it answers as their revision says.
+        // Only the first request of an earlier revision names no revision and no session. If the library cannot read its
+        // params, it opens no session, and answers without its id. It answers all other requests as their revision says.
         let is_first = session.is_none() && !headers.contains_key(REVISION);
         if let ClientRequest::CustomRequest(custom) = &request.request
             && is_first

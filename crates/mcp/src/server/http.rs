@@ -1,13 +1,13 @@
 //! The router for streamable HTTP: the principal is found, and hosts and origins are checked, before anything is read.
 //!
-//! The order matters. First the principal, from the headers alone, for every method and path: a request of a sender who
-//! is not known learns nothing but that, and reaches no session, no tool and no server. Then the host and the origin,
-//! before a body is read: a page in a browser can send requests to a server on the same machine, under a name that its
-//! own DNS points there, and the browser may add what the server knows its user by.
+//! The order matters. First we find the principal, from the headers alone, for every method and path. If the sender is
+//! not known, the request learns nothing but that, and reaches no session, no tool and no server. Then we check the
+//! host and the origin, before we read a body: a page in a browser can send requests to a server on the same machine,
+//! under a name that its own DNS points there, and the browser may add what the server knows its user by.
 //!
 //! A session belongs to the principal that has opened it. Its stream carries the questions about that person's calls, and
-//! an answer on it counts as that person's; so another person who has learnt its id gets the response for a session that
-//! does not exist.
+//! an answer on it counts as that person's. So if another person has learnt its id, they get the response for a session
+//! that does not exist.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! A served call in flight, the replies to its client, and the ways to ask that client.
 //!
-//! A call can outlive its request. In the newest revision a server asks back by the result of the request, so the
-//! call is kept ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer, and continues from
-//! where it was: it is not started again, which would run its first half twice.
+//! A call can outlive its request. In the newest revision a server asks back by the result of the request. So we
+//! keep the call ([`Shared::kept`](super::shared::Shared)) until the client comes with the answer. Then it continues
+//! from where it was: if we started it again, its first half would run twice.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -75,8 +75,8 @@ pub(crate) struct Request {
 
 /// The content of a request state. The seal covers it, and the ledger makes it single-use.
 ///
-/// It goes through the client, which may be hostile or merely old, so it is sealed (rule L6), names the key of the
-/// call, and is refused for any other. Unknown fields are refused, as a state of a newer build may mean something that
+/// The state goes through the client, which may be hostile or merely old. So we seal it (rule L6), with the key of the
+/// call, and refuse it for any other. We refuse unknown fields, as a state of a newer build may mean something that
 /// this one would ignore.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -137,8 +137,8 @@ impl Server {
     /// Sets the keys that seal the request states of clients. By default they are random and end with the process, so
     /// that a client that was asked by another process is asked again.
     ///
-    /// Give all processes behind one address the same keys, and keep the old key among them for a day when it is
-    /// rotated, as a request state is valid as long as that.
+    /// Give all processes behind one address the same keys. When you rotate a key, keep the old one among them
+    /// for a day, as a request state is valid as long as that.
     pub fn seal_keys(mut self, keys: SealKeys) -> Self {
         self.keys = Some(keys);
         self
@@ -147,7 +147,7 @@ impl Server {
     /// Sets how long a call is held while a person decides; 45 seconds by default. It has to be less than the client's
     /// own limit: after it, the client is told the ask's id.
     ///
-    /// Zero never holds a call, which suits a client whose person always decides in the inbox.
+    /// With zero no call is held. Use that for a client whose person always decides in the inbox.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -199,7 +199,7 @@ impl Server {
     /// Never asks a person by a form of the client: asks wait for the inbox, or any other surface of the ledger. An
     /// answer on a form counts for nothing, also on one that another server on this ledger has sent.
     ///
-    /// For clients whose forms are answered by a program: a hook, a setting that remembers answers, or a script that
+    /// Use it for clients whose forms a program answers: a hook, a setting that remembers answers, or a script that
     /// has the secret of a server over HTTP.
     ///
     /// ```
@@ -350,9 +350,9 @@ impl Server {
     /// come from (rule O5). The function says how the results of a tool are labelled, beside what its definition says; a
     /// file of rules has such a function.
     ///
-    /// A record is that of one connection, or one session over HTTP; a request without a session knows of no other. The
-    /// server sees no text of the user and no result of another server: nothing is named by `user`, and `has_read` is
-    /// about what went through here.
+    /// A record is that of one connection, or of one session over HTTP. A request without a session knows of no other.
+    /// The server sees no text of the user and no result of another server. So nothing is named by `user`, and
+    /// `has_read` is about what went through here.
     ///
     /// ```
     /// use countersign::origin::ReadLabel;
@@ -540,7 +540,7 @@ where
 
 /// Ends the calls of a router, and then its streams.
 ///
-/// Does not keep the router's state, which ends with the router.
+/// This does not keep the router's state, which ends with the router.
 async fn stop(shared: Weak<Shared>, streams: CancellationToken, told: BoxFuture<'static, ()>) {
     told.await;
     if let Some(shared) = shared.upgrade() {
@@ -552,7 +552,7 @@ async fn stop(shared: Weak<Shared>, streams: CancellationToken, told: BoxFuture<
 }
 
 fn random_keys() -> Result<SealKeys, McpError> {
-    // Each of them has 74 random bits.
+    // Each of these ids has 74 random bits.
     let secret: Vec<u8> = (0..8).flat_map(|_| uuid::Uuid::now_v7().into_bytes()).collect();
     SealKeys::new("process", secret)
         .map_err(|error| McpError::Config { problem: error.to_string() })

@@ -6,7 +6,8 @@
 //! | `resources/subscribe` | as a call of that name | an error |
 //! | `resources/unsubscribe`, `logging/setLevel` | no: they take away, or change what the server writes | |
 //!
-//! No person is asked, as a client completes with every key: what would be asked about is refused (rule M1).
+//! We ask no person, as a client completes with every key. If a layer asks about such a request, we refuse
+//! it (rule M1).
 
 use std::sync::Arc;
 

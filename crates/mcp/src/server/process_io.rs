@@ -3,10 +3,10 @@
 //! Tokio reads stdin and writes stdout on threads of a pool, as either may be a file or a terminal, for which nothing can
 //! wait but a thread. Each message then wakes two threads. A pipe can be waited for without one.
 //!
-//! A descriptor does not block by a flag of what is open, which other processes may share: the shell that started this
-//! one, or a stderr that is the same pipe. So the flag is never set on what we were given. A pipe is opened
-//! again, through `/proc`, and only that end has the flag. A socket, which Node gives its children, cannot be opened
-//! again, and is read and written on tokio's threads, as anything else is.
+//! Whether a descriptor blocks is a flag of the open file, which other processes may share: the shell that started
+//! this one, or a stderr that is the same pipe. So we never set the flag on what we were given. We open a pipe again,
+//! through `/proc`, and set the flag on that end only. A socket, which Node gives its children, cannot be opened
+//! again. We read and write it on tokio's threads, as anything else.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -46,7 +46,7 @@ mod pipe {
         is_pipe(io::stdout()).then(opened)?
     }
 
-    /// Asked first, as opening a terminal or a device may do more than open it.
+    /// We ask this first, as opening a terminal or a device may do more than open it.
     fn is_pipe(given: impl AsFd) -> bool {
         fstat(given).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
     }

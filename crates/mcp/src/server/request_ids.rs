@@ -1,8 +1,8 @@
 //! The ids of the requests that are being answered.
 //!
-//! The protocol's library keeps requests by their ids: a second one with the id of the first takes its place, and the
-//! response to the first is lost, also where its call has run. So the second one is refused before anything of it is
-//! served.
+//! The protocol's library keeps requests by their ids. If a second one has the id of the first, it takes its place,
+//! and the response to the first is lost, also where its call has run. So we refuse the second one before we serve
+//! anything of it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

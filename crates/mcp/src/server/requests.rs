@@ -1,7 +1,7 @@
 //! The server's side of the protocol: the requests that are answered, and the principals that they act for.
 //!
-//! This translates between the protocol and the served calls, and holds no state of calls: that is in [`Shared`],
-//! since a client may come back on another connection.
+//! This module translates between the protocol and the served calls. It holds no state of calls: that is in
+//! [`Shared`], since a client may come back on another connection.
 //!
 //! Who a request acts for:
 //!
@@ -11,8 +11,8 @@
 //! | HTTP | not set | `anonymous`, with a number of the connection | no one else, and in the revision 2026-07-28, where each request is a connection, with no other request |
 //! | stdio | | [`Server::principal`](super::Server::principal) | all clients of that name |
 //!
-//! Two anonymous connections with one principal would answer each other's asks: an approval that one person gave would
-//! run the call of another person (rule M3).
+//! If two anonymous connections had one principal, they would answer each other's asks: an approval of one person
+//! would run the call of another person (rule M3).
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -25,7 +25,7 @@ impl Responses {
         writing.insert(request, (Instant::now(), asks));
     }
 
-    /// Returns `true` if the outcome of this ask is being written, so that an equal call of the same client is
+    /// Returns `true` if the outcome of this ask is being written. Then an equal call of the same client is
     /// another one.
     pub(crate) fn writes(&self, ask: &str) -> bool {
         let writing = lock(&self.0);

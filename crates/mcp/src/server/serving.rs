@@ -8,9 +8,9 @@
 //!                      finish: settle the claims, make the reply, record the delivery
 //! ```
 //!
-//! The order at the end is what makes a lost reply harmless. The claim is settled with the outcome *before* the reply
-//! is made, and the delivery is recorded only once the reply was written: on stdio when the write has succeeded, over
-//! HTTP where the client is still there. A client that has gone and asks again finds an outcome that was not delivered,
+//! A lost reply is harmless because of the order at the end. We settle the claim with the outcome *before* we make the
+//! reply, and record the delivery only once the reply was written: on stdio when the write has succeeded, over HTTP
+//! where the client is still there. If a client has gone and asks again, it finds an outcome that was not delivered,
 //! and gets it, in place of a second run (rule M3).
 
 use std::collections::BTreeMap;
@@ -51,13 +51,13 @@ use countersign::turn::{Turn, TurnError, TurnReport};
 
 /// The time for which a claimed call may run after its client has given up, so that its outcome is recorded.
 ///
-/// A call that has been claimed is not stopped at once, since stopping it makes its outcome unknown, and most calls end
-/// within this time. A call that was not claimed has not begun, and ends at once.
+/// We do not stop a claimed call at once, since that makes its outcome unknown, and most calls end within this time. A
+/// call that was not claimed has not begun, and ends at once.
 const GRACE: Duration = Duration::from_secs(3);
 /// The time for which a call in flight may run after the program was told to end.
 ///
-/// Clients kill a server two seconds after they have told it to end, and within that time its outcome has to be
-/// recorded.
+/// Clients kill a server two seconds after they have told it to end. We have to record the outcome of the call
+/// within that time.
 const STOPPING: Duration = Duration::from_secs(1);
 /// The time for which a call is kept while its server waits for an answer of the client.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -143,9 +143,9 @@ impl Shared {
 
     /// Records the answer of the client's person to an ask. It counts as the requester's.
     ///
-    /// A state that comes twice is told apart by what has happened to its ask. Where it was claimed, the approval was
-    /// used: the second request gets the outcome if no one else did, and otherwise an error. It never runs the call
-    /// again.
+    /// If a state comes twice, we look at what has happened to its ask. If the ask was claimed, the approval was
+    /// used: the second request gets the outcome if no other request did, and otherwise an error. It never runs the
+    /// call again.
     async fn decide(
         &self,
         ask: &str,
@@ -502,8 +502,8 @@ impl Shared {
 
     /// Keeps a call whose server has sent a question, until the client returns with the answer.
     ///
-    /// Kept in memory, so the answer has to come to this process within a quarter of an hour; afterwards the call is
-    /// given up, with its claims as unknown.
+    /// We keep it in memory, so the answer has to come to this process within a quarter of an hour. Afterwards we
+    /// give the call up, with its claims as unknown.
     fn keep(
         self: &Arc<Self>,
         call: CallInFlight,
@@ -538,7 +538,7 @@ impl Shared {
 
     /// Takes a kept call, once, and gives its server the client's answer.
     ///
-    /// Taking it out of the map is what makes the state single-use here: a second request with the same state finds
+    /// We take the call out of the map, so the state works once: a second request with the same state finds
     /// nothing.
     fn resume(&self, kept: &str, said: Option<&InputResponses>) -> Option<CallInFlight> {
         let mut call = lock(&self.kept).remove(kept)?;
@@ -583,7 +583,7 @@ enum CallStep {
 
 /// The text for the model about a call whose turn has failed: first of all whether anything has run.
 ///
-/// A store that cannot be reached fails the turn before the call is claimed.
+/// If a store cannot be reached, the turn fails before the call is claimed.
 fn of_failed(error: &TurnError) -> &'static str {
     let mut calls = error.report().calls().iter();
     match calls.all(|call| *call.execution() == Execution::NotStarted) {

@@ -32,12 +32,12 @@ use countersign::turn::Turn;
 
 /// The time for which the identities of tools are used before they are read again.
 ///
-/// Listing a server's tools for each call would double its requests. Within this time a changed tool is still found by
-/// its pin.
+/// If we listed a server's tools for each call, we would double its requests. Within this time the pin still finds a
+/// changed tool.
 const FRESH: Duration = Duration::from_secs(5);
 /// The time for which calls may run after the client's connection has ended.
 ///
-/// Ending the process at once would leave every call in flight as one that may have run.
+/// If we ended the process at once, every call in flight would be one that may have run.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Finds the name of the person that a request of HTTP acts for.
@@ -230,8 +230,8 @@ impl Shared {
         Ok(self.keys.seal(STATE, state, std::time::SystemTime::now() + STATE_VALID)?)
     }
 
-    /// A store that cannot be reached refuses the call and does not let it pass (rule D1); the client is not told what
-    /// failed, except by a server that cannot be reached.
+    /// If a store cannot be reached, we refuse the call and do not let it pass (rule D4). We do not tell the client
+    /// what failed, except for a server that cannot be reached.
     pub(crate) fn broken(&self, error: &BoxError) -> Reply {
         tracing::error!(target: "countersign::mcp", server = &*self.name, %error, "a call was refused");
         let mut causes =
@@ -246,8 +246,8 @@ impl Shared {
 
     /// The outcome of an equal call whose client did not get it.
     ///
-    /// Marked in `_meta`, so that a client can tell that it gets the outcome of an earlier request. What comes now may
-    /// be minutes old.
+    /// We mark it in `_meta`: a client can tell that it gets the outcome of an earlier request, which may be minutes
+    /// old.
     pub(crate) fn redelivered(outcome: Value) -> Reply {
         let outcome = serde_json::from_value(outcome).unwrap_or_else(|_| {
             Outcome::failed("The recorded outcome of this call cannot be read: it may have run.")

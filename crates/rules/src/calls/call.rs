@@ -1,9 +1,9 @@
 //! A call as rules see it.
 //!
 //! A rule names a tool by where it comes from, and never by a text that a model or a server chose. A call of the turn
-//! has its source from the definition that the gate has tied; a call that a program makes by hand has the one that it
-//! is given here. A tool of an MCP server has two names: the one that the model uses (perhaps with a prefix), and its
-//! own. A pattern matches either, so that renaming a tool around the layer does not move it out of a rule.
+//! has its source from the definition that the gate has tied. If your program makes a call by hand, you give it the
+//! source here. A tool of an MCP server has two names: the one that the model uses (perhaps with a prefix), and its
+//! own. A pattern matches either: if you rename a tool around the layer, it stays in its rule.
 
 use std::path::Path;
 

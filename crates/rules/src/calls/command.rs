@@ -3,16 +3,15 @@
 //! # Units
 //!
 //! `cd sub && timeout 9 cargo test 2>&1 | tee log` has the parts `cd`, `timeout`, `cargo` and `tee`. Two of them do
-//! nothing by themselves: `cd` changes the directory of the others, and `timeout` runs what follows it, which is a part
-//! of its own. So the units that rules have to allow are `cargo test` and `tee log`. Where a text has nothing else (`cd
-//! sub` alone), the transparent parts are the units.
+//! nothing by themselves: `cd` changes the directory of the others, and `timeout` runs the command behind it, which is
+//! a part of its own. So rules have to allow the units `cargo test` and `tee log`. If a text has nothing else (`cd sub`
+//! alone), these transparent parts are the units.
 //!
 //! # A directory beside the command
 //!
-//! Many tools take the directory as an argument of its own (`cwd`). It is judged by putting a `cd` in front of the
-//! text: `cd 'DIR' && (TEXT⏎)`. So paths are relative to that directory, a directory outside of the workspace is
-//! noticed by the same code as a `cd` in the text, and nothing of it has to be written twice. The text in explanations
-//! is the user's, without the prefix.
+//! Many tools take the directory as an argument of its own (`cwd`). We judge it by putting a `cd` in front of the
+//! text: `cd 'DIR' && (TEXT…)`. So paths are relative to that directory, and the code that judges a `cd` in the text
+//! notices a directory outside of the workspace. The text in explanations is the user's, without the prefix.
 //!
 //! # What `runs` means
 //!
@@ -26,8 +25,8 @@
 //! | `git push > out` | unknown: the redirection has to be allowed, too | yes |
 //! | `foo git push`, `foo` unknown | no | yes: `foo` may run it |
 //!
-//! A rule that allows says something about words, and these words only; assignments in front of them and redirections
-//! behind them are judged by themselves, with the harmless command `true` in place of the program.
+//! A rule that allows says something about words, and these words only. We judge the assignments in front of them and
+//! the redirections behind them by themselves, with the harmless command `true` in place of the program.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -106,7 +105,7 @@ impl CommandView {
     /// The commands that rules have to cover: without those that only run another one or change the directory, unless
     /// there is nothing else.
     ///
-    /// The number of a unit is the number of its part, so that conditions and explanations speak about the same
+    /// The number of a unit is the number of its part: conditions and explanations speak about the same
     /// command.
     pub(crate) fn units(&self) -> Vec<usize> {
         let all = 0..self.parts().len();
@@ -128,8 +127,8 @@ impl CommandView {
 
     /// The table's words about the commands, which questions are bound to.
     ///
-    /// An approval of a command is bound to this text: if a later version of the table says that a program has another
-    /// effect, the question is a new one, also if the words are the same.
+    /// An approval of a command is bound to this text. If a later version of the table says that a program has another
+    /// effect, the question is a new one, although the words are the same.
     pub(crate) fn judged(&self) -> String {
         let parts = self.parts().iter();
         let parts = parts.map(|part| format!("\n{:?} {:?}", part.argv(), part.effects()));
@@ -304,9 +303,9 @@ impl CommandView {
 
     /// The words of a text that could not be analysed, read as generously as possible.
     ///
-    /// A text that is not analysed is asked about in any case. Its words are only used to find what is denied or
-    /// protected: `cat .env` inside of a construct that the lexer refuses is still about `.env`. So every character
-    /// that a shell might split at splits here, and a wrong word does no harm.
+    /// A text that is not analysed is asked about in any case. We use its words only to find what is denied or
+    /// protected: for example, `cat .env` inside of a construct that the lexer refuses is still about `.env`. So we
+    /// split at every character that a shell might split at, and a wrong word does no harm.
     pub(crate) fn raw_words(&self) -> Vec<String> {
         if self.refused.is_none() {
             return Vec::new();

@@ -1,8 +1,8 @@
 //! The engine that evaluates rules: directories, the table of programs, and the tools that are shells.
 //!
-//! A tool is known as a shell by its name, as rules have to hold for programs that never heard of this crate. A name
-//! that is not in the list is no shell until the user says so, and its text is then compared as a text: conditions
-//! about commands are unknown, so that a rule that allows by commands is silent.
+//! We know a shell by the name of the tool, as rules have to hold for programs that never heard of this crate. A
+//! name that is not in the list is no shell until the user says so. The text of such a tool is only compared as a
+//! text: conditions about commands are unknown, and a rule that allows by commands is silent.
 
 use std::path::{Path, PathBuf};
 

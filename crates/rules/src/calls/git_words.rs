@@ -1,7 +1,7 @@
 //! The words of a command of git: what stands in front of the sub-command, and the sub-command.
 //!
-//! The options are read up to the first word that is none, as git does: `git -C x status` works in `x`, and in `git log -C`
-//! the option is one of `log`.
+//! We read the options up to the first word that is none, as git does. For example, `git -C x status` works in `x`, and in
+//! `git log -C` the option is one of `log`.
 
 use countersign_shell::{GIT_VALUES, Part};
 

@@ -1,7 +1,7 @@
 //! Patterns over texts and paths. Matching takes time in proportion to pattern times text in the worst case.
 //!
 //! A pattern comes from a user's file and a text from a model, so neither may make matching slow. A backtracking
-//! matcher takes exponential time for `*a*a*a*b`; the ones here go back to the last `*` only:
+//! matcher takes exponential time for `*a*a*a*b`. The matchers here go back to the last `*` only:
 //!
 //! | pattern | over | time |
 //! |---|---|---|

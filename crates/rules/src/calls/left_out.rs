@@ -1,7 +1,7 @@
 //! The words of a command that say what it leaves out: these name no file that it reads or writes.
 //!
-//! `grep -r --exclude=.env KEY .` does not read `.env`. Only options that are certain to leave something out count, written
-//! in full, of programs that are known.
+//! For example, `grep -r --exclude=.env KEY .` does not read `.env`. We count only options of known programs, written in
+//! full, that are certain to leave something out.
 
 use countersign_shell::program_files::program_name;
 

@@ -1,8 +1,8 @@
 //! The places that a path in an argument may stand for: as it is written, and as it is resolved.
 //!
 //! A path has two meanings, and an attacker chooses which of them a rule sees. As it is *written*, `a/../.env` is
-//! `.env`; as it is *resolved*, `a` may be a link to another folder, and the file is elsewhere. Both are computed, and
-//! a rule that allows needs both, while a strict one needs one of them.
+//! `.env`. As it is *resolved*, `a` may be a link to another folder, and the file is elsewhere. We compute both. A
+//! rule that allows needs both, while a strict one needs one of them.
 //!
 //! | text, in `/w` | written | resolved |
 //! |---|---|---|

@@ -7,17 +7,17 @@
 //! | `mcp:docs/search` | – | – | matches |
 //! | `*` | matches | matches | only in a rule that asks or denies |
 //!
-//! A tool of a coding agent that the table of its tools does not have is named with the client, `claude:Skill`, and
-//! literally: `*` in a rule that allows is not about it, and so no rule allows a tool that a later version of the client
-//! brings. `client:todo` is a tool of any coding agent that the table of its tools has, by its name there, and of nothing
-//! else: neither a tool of a server nor one of the host's own program that has the same name.
+//! Some tools of a coding agent are not in the table of its tools. You name such a tool with the client, `claude:Skill`,
+//! and literally: `*` in a rule that allows is not about it, so no rule allows a tool that a later version of the client
+//! brings. `client:todo` is a tool of any coding agent that the table of its tools has, by its name there. It is neither
+//! a tool of a server nor one of the host's own program that has the same name.
 //!
 //! A rule that denies or asks may name a tool of the vocabulary by a coding agent's own name for it, too: `claude:Edit`, `Edit`,
 //! `set:claude/Edit` or `Edit*` for `edit_file`.
 //!
-//! A server names its tools as it likes, so that a rule which allows `search` must not allow a server's tool of that
-//! name. One that denies it should: what the user is worried about is the word. `Tool(args)`, as other programs write
-//! conditions, is refused with a pointer to `where`.
+//! A server names its tools as it likes. So a rule that allows `search` must not allow a server's tool of that name,
+//! and a rule that denies `search` should deny it, as the user is worried about the word. `Tool(args)`, as other
+//! programs write conditions, is refused with a pointer to `where`.
 
 use super::call::{ANY_CLIENT, RuleCall};
 use super::glob::{Glob, MAX_PATTERN, is_pattern};

@@ -1,8 +1,8 @@
 //! The answer of a condition, which may be unknown.
 //!
 //! A condition about an argument may have no answer: the field is missing, the path cannot be resolved, the command is
-//! not analysed. Treating that as "no" would let a rule that denies miss what it is there for; treating it as "yes"
-//! would let a rule that allows cover what it has not seen. So the third answer is kept until the end, and each kind of
+//! not analysed. If we took that for "no", a rule that denies would miss what it is there for. If we took it for "yes",
+//! a rule that allows would cover what it has not seen. So we keep the third answer until the end, and each kind of
 //! rule reads it in its own direction (rule R2):
 //!
 //! | answer | a rule that allows | a rule that asks or denies |

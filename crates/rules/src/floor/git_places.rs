@@ -1,7 +1,7 @@
 //! Commands of git that work in another repository, or write settings of one: the questions `floor/git` (rule R5).
 //!
-//! A repository has settings that run programs. So a command that works in another one than that of the workspace is asked
-//! about, however it gets there: by a directory, an option or a variable.
+//! A repository has settings that run programs. So we ask about a command that works in another repository than that of
+//! the workspace, however it gets there: by a directory, an option or a variable.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! The floor: questions that are built in, are asked every time, and that no file switches off (rule R5).
 //!
 //! The floor is about what decides: anyone who may write the rules, the settings of version control, or the configuration
-//! of an agent, may allow everything else. A file of rules cannot switch it off, since a file that could would be the
-//! first thing to write.
+//! of an agent, may allow everything else. A file of rules cannot switch the floor off: an attacker would write such a
+//! file first.
 //!
 //! | question | about |
 //! |---|---|
@@ -12,23 +12,23 @@
 //!
 //! # How a name is found
 //!
-//! The list of names is in `shell::protected`, for every door. Each string of the arguments is looked
-//! at, at any depth, in every reading that a tool may make of it (`readings::argument`), and where links lead. A folder with
-//! a file `HEAD` is a repository for git, so a write of a file of that name asks, too. Content of a file that a known tool
-//! writes, and text for people, is no path: a script that names `.git/hooks` is not written there.
+//! The list of names is in `shell::protected`, for every door. We look at each string of the arguments, at any depth, in
+//! every reading that a tool may make of it (`readings::argument`), and where links lead. A folder with a file `HEAD` is a
+//! repository for git, so a write of a file of that name asks, too. Content of a file that a known tool writes, and text for
+//! people, is no path: for example, a script that names `.git/hooks` is not written there.
 //!
-//! Of a command, the targets of redirections are looked at, and every word of a part that does more than reading, unless
-//! the table of programs calls the word an input. A text that is not analysed may write anything. What one command finds
-//! and another one writes is looked up (`handed`), and so is what a folder holds that is copied (`copied`). Texts that another
+//! Of a command we look at the targets of redirections, and at every word of a part that does more than reading, unless the
+//! table of programs calls the word an input. A text that is not analysed may write anything. We look up the files that one
+//! command finds and another one writes (`handed`), and those in a folder that is copied (`copied`). Texts that another
 //! program runs name what they write (`texts`), names may be computed (`computed`), and some programs write configuration in
 //! files that no word names (`configuring`).
 //!
-//! Tools and commands that only read are left out, as the questions are about writing: a tool of a coding agent that the
-//! table of its tools knows as one that reads, a tool of the program itself with such a name of the vocabulary, a tool that a user's file calls read-only, and a command that the table of
-//! programs knows as one. Reading a secret is a matter of rules. A directory is where names begin, and asked about by
-//! itself only where a command does more than read there. A working tree of the project below `.claude/worktrees` is as the
-//! root is. A plan of Claude Code (`~/.claude/plans/NAME.md`) is free for that client's own tools: a person sees it before it
-//! is followed.
+//! The questions are about writing, so we leave out tools and commands that only read: a tool of a coding agent that the
+//! table of its tools knows as one that reads, a tool of the program itself with such a name of the vocabulary, a tool that a
+//! user's file calls read-only, and a command that the table of programs knows as one. Reading a secret is a matter of rules.
+//! A directory is where names begin, and we ask about it only where a command does more than read there. A working tree of
+//! the project below `.claude/worktrees` is as the root is. A plan of Claude Code (`~/.claude/plans/NAME.md`) is free for
+//! that client's own tools: a person sees it before it is followed.
 
 mod computed;
 mod configuring;
@@ -201,7 +201,7 @@ const OWN_PROGRAM: &str = "`countersign` decides what is allowed, and a person h
 /// the table does not call an input. A redirection writes, whatever the program does, also to a name that is known only
 /// when it runs. Names may come from a substitution (`cp a "$(echo .envrc)"`), from a pattern (`rm .env*`), from within a
 /// script (`awk '{ print > ".envrc" }'`, `echo 'touch .envrc' | sh`), and from a pipe (`echo .envrc | xargs rm`). In a
-/// protected folder, every file is one.
+/// protected folder, every file is protected.
 fn writes_protected(examined: &ExaminedCall<'_>, view: &CommandView, part: &Part) -> bool {
     let written = part.effects().iter().any(|effect| match effect {
         Effect::Writes(path) => protected_place(examined, path),
@@ -273,7 +273,7 @@ fn hands_on(from: &Part, names: &impl Fn(&str) -> bool, matched: &impl Fn(&Word)
 
 /// Returns `true` if a text that a program may run or obey names something protected, also in parts: `touch .en''vrc`.
 ///
-/// A script may have thousands of words: files are not looked at for each.
+/// A script may have thousands of words, so we do not look at files for each.
 fn tells(examined: &ExaminedCall<'_>, part: &Part, text: &str) -> bool {
     let is_place = |directory: &PathBuf, word: &str| {
         protected_place(examined, &lexically_normal(&directory.join(word)))

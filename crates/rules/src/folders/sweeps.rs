@@ -1,6 +1,6 @@
 //! Calls that read every file below a folder, without naming the files.
 //!
-//! A rule denies `**/.env`, and `grep -r KEY .` prints it. Of a command only its words are looked at here, whatever the
+//! A rule denies `**/.env`, and `grep -r KEY .` prints it. We look only at the words of a command here, whatever the
 //! table of programs says about it, as a rule may allow every command:
 //!
 //! | call | reads below | but for |
@@ -16,7 +16,8 @@
 //!
 //! The flow of the text says where names go: a command whose output goes to the person hands on nothing.
 //!
-//! A program that is not in this table may read what it likes, as one that is allowed may do anything.
+//! A program that is not in this table may read what it likes: if a rule allows a program, it may do
+//! anything.
 
 use std::path::PathBuf;
 

@@ -12,15 +12,15 @@
 //! | `where."/a.b" = 1` | one field with a point in its name | a value |
 //! | `where.any_path = "**/.env"` | every string, at any depth | a pattern over paths |
 //!
-//! A table whose keys include a test is that field's tests; a table without any is a deeper field. So a field that is
-//! called `matches` is written as a pointer (`"/matches"`).
+//! If the keys of a table include a test, the table is that field's tests. A table without any is a deeper field. So
+//! you write a field that is called `matches` as a pointer (`"/matches"`).
 //!
 //! # Why some patterns are refused
 //!
-//! A pattern over a whole command line (`where.command = "git *"`) would let through `git status; rm -rf .`. Where a
-//! match makes the outcome milder (a rule that allows, an exception of one that asks), it is refused when the file is
-//! loaded, with the advice to use `runs` or `is`, which look at each command. In a rule that asks or denies it can only
-//! make things stricter, and is allowed.
+//! A pattern over a whole command line (`where.command = "git *"`) would let through `git status; rm -rf .`. If a match
+//! makes the outcome milder (in a rule that allows, or in an exception of one that asks), we refuse the pattern when
+//! the file is loaded, with the advice to use `runs` or `is`, which look at each command. In a rule that asks or
+//! denies, such a pattern can only make things stricter, and you may write it.
 //!
 //! A program that runs its arguments (`sudo`, `env`, `python`) cannot be allowed by its name alone, since that allows
 //! anything.

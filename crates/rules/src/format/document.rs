@@ -1,7 +1,7 @@
 //! Reads values of a TOML document, with the place of each problem.
 //!
-//! Each function returns `None` after it has added a problem with the place of the value, so that the reader continues
-//! and finds the next problem: a person who edits a file should not have to load it once for each mistake.
+//! Each function returns `None` after it has added a problem with the place of the value. So the reader continues and
+//! finds the next problem: a person who edits a file should not have to load it once for each mistake.
 
 use std::ops::Range;
 
@@ -108,8 +108,8 @@ fn kind(item: &Item<'_>) -> String {
 
 /// The value as JSON. `None` for a number that JSON cannot write.
 ///
-/// An integer beyond 64 bits and a float that is infinite have no JSON value, and a rule with one is refused: compared
-/// with an argument, it would match nothing or something else.
+/// An integer beyond 64 bits and a float that is infinite have no JSON value. We refuse a rule with one: compared with
+/// an argument, it would match nothing or something else.
 pub(crate) fn json(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::String(text.to_string()),

@@ -1,8 +1,8 @@
 //! The tests in a file of rules: calls, and what has to be decided about them.
 //!
 //! A test is a call in one line: `read_file: {path: src/lib.rs}`, `shell: cargo test`, `mcp:docs/search: {query: x}`.
-//! It is run against its own file alone, so that a file can be tested without the others, and when the file is loaded,
-//! so that a file whose tests fail is not in force for a moment (rule R3).
+//! We run it against its own file alone: you can test a file without the others. We run it when the file is loaded: a
+//! file whose tests fail is not in force for a moment (rule R3).
 
 use std::ops::Range;
 
@@ -256,8 +256,8 @@ const MAX_DEPTH: usize = 16;
 
 /// Reads arguments: JSON, or the same with bare names and texts, such as `{path: src/lib.rs, to: [ann@a.example]}`.
 ///
-/// Bare names and texts are accepted because tests are written by hand, many in a row, and quotes inside of TOML
-/// strings are what people get wrong. A name that comes twice is an error, as in every reader of arguments.
+/// We accept bare names and texts because people write tests by hand, many in a row, and get quotes inside of
+/// TOML strings wrong. A name that comes twice is an error, as in every reader of arguments.
 pub(crate) fn arguments(text: &str) -> Option<Map<String, Value>> {
     if let Ok(Value::Object(map)) = serde_json::from_str(text) {
         return Some(map);

@@ -1,8 +1,8 @@
 //! One rule of a file, and how it is read.
 //!
-//! The digest of a rule is of every key but the reason, in a canonical order. It is what an approval of the rule's
-//! question is bound to: a better sentence asks about nothing again, and any change of what the rule says does (rule
-//! R6).
+//! The digest of a rule is of every key but the reason and the title, in a canonical order. An approval of the
+//! rule's question is bound to it. If you write a better reason, nothing is asked about again. If you change what
+//! the rule says, it is (rule R6).
 //!
 //! A rule has one effect and one list of tools. Two effects in one rule would need an order between them, and the order
 //! of rules has no meaning in these files.

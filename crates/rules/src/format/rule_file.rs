@@ -1,11 +1,11 @@
 //! One file of rules, which loads as a whole or not at all (rule R3).
 //!
-//! The version is read first, and a file of another one is not read any further: its keys may mean something else, and
-//! a list of complaints about them would hide the one fact that matters. Everything else is read to the end, and all
-//! problems are reported together, sorted by place.
+//! We read the version first. If a file is of a version that this build does not know, we read no further: its keys
+//! may mean something else, and a list of complaints about them would hide the one fact that matters. Any other file
+//! we read to the end, and report all problems together, sorted by place.
 //!
-//! `meaning` and `digest` are two digests on purpose. The meaning decides whether a reload has changed anything; the
-//! digest of the bytes is what a person approves for a project, since a person reads bytes.
+//! `meaning` and `digest` are two digests on purpose. The meaning decides whether a reload has changed anything. For
+//! a project, a person approves the digest of the bytes, as people read bytes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

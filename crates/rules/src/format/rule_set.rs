@@ -1,11 +1,11 @@
 //! All files that are in force together, indexed by tool.
 //!
-//! Most rules name one tool, and most calls are about few rules. So rules with literal names are found by a table, and
-//! only those with patterns are tried one by one; a set of a thousand rules costs a call about as much as the ten that
-//! concern it. The table is by the name in lower case, as strict rules compare without regard to case; a rule that
+//! Most rules name one tool, and most calls are about few rules. So we find rules with literal names by a table, and
+//! try only those with patterns one by one. A set of a thousand rules costs a call about as much as the ten that
+//! concern it. The table is by the name in lower case, as strict rules compare without regard to case. A rule that
 //! allows compares again, exactly.
 //!
-//! A tool that was renamed around the layer is looked up under both names, each rule once.
+//! If a tool was renamed around the layer, we look it up under both names, each rule once.
 
 use std::collections::HashMap;
 

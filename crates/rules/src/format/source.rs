@@ -1,7 +1,7 @@
 //! Reads the text of a file of rules, and finds lines and columns in it.
 //!
-//! Lines and columns are counted in characters, as editors count them. A file is looked at before it is opened, since
-//! opening a pipe waits for a writer; it is read up to a limit, since a file may grow while it is read.
+//! We count lines and columns in characters, as editors do. We look at a file before we open it, since opening a pipe
+//! waits for a writer. We read it up to a limit, since a file may grow while we read.
 
 use std::fs::File;
 use std::io::Read;

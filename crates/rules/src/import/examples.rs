@@ -1,8 +1,8 @@
 //! The tests of an imported file: for each rule a call that it decides about, so that `rules check` has something to look at,
 //! and a later change of the file is seen.
 //!
-//! A call is made from the conditions of the rule, and the rules of the file decide about it. It becomes a test only where the
-//! rule speaks, and the decision is the rule's: a stricter rule of the file may overrule it.
+//! We make a call from the conditions of the rule, and let the rules of the file decide about it. The call becomes a test
+//! only if the rule speaks and the decision is the rule's. For example, a stricter rule of the file may overrule it.
 
 use countersign::decision::ToolDecision;
 use serde_json::{Value, json};

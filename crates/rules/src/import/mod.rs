@@ -1,7 +1,7 @@
 //! Imports the permission files of other agents.
 //!
-//! An import is a translation with a report: what can be said in a file of rules is written there, and what cannot is
-//! listed with the reason, so that nothing is silently allowed or lost. The result is a text to read and edit, and
+//! An import is a translation with a report. We write each rule that a file of rules can say, and list the others
+//! with the reason, so nothing is silently allowed or lost. The result is a text for you to read and edit, and is
 //! never loaded by itself.
 
 mod advice;

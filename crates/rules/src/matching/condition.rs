@@ -10,9 +10,9 @@
 //! | a path | `path` | exact case | without regard to case |
 //! | a long text | a pattern | unknown | unknown |
 //!
-//! A missing field is unknown and not "no", as a tool has a default for it that the rule does not see: a rule that
-//! denies `force = true` cannot tell what a call without `force` does. A rule that is about calls without the field
-//! says `exists = false`.
+//! A missing field is unknown and not "no", as a tool has a default for it that the rule does not see. For example,
+//! a rule that denies `force = true` cannot tell what a call without `force` does. If your rule is about calls
+//! without the field, say `exists = false`.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ impl Range {
 
 /// Compares two numbers; integers exactly.
 ///
-/// Integers are compared as integers, as two account numbers beyond 2^53 that differ in the last digit are one double.
+/// We compare integers as integers: two account numbers beyond 2^53 that differ in the last digit are one double.
 pub(crate) fn compare(one: &Number, other: &Number) -> Option<Ordering> {
     let integer = |number: &Number| {
         number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
@@ -345,9 +345,9 @@ fn at_place(
     }
 }
 
-/// Strict rules also compare without regard to case: on a file system that ignores it, `SRC/.ENV` is the file that the
-/// rule denies. For a rule that allows the same comparison would let through a folder that only looks like the allowed
-/// one.
+/// A strict rule also compares without regard to case: on a file system that ignores it, `SRC/.ENV` is the file that
+/// the rule denies. In a rule that allows, the same comparison would let through a folder that only looks like the
+/// allowed one.
 pub(crate) fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bool {
     // The root is given as it is written and as it is resolved: a place is in both, or in one of them.
     let below = target.iter().any(|target| inside(place, target).is_some());
@@ -359,8 +359,8 @@ pub(crate) fn is_below(place: &Path, target: &[PathBuf], reading: Reading) -> bo
             }))
 }
 
-/// A value of another type is unknown: a rule about `amount = 50` should not be silent because a model has sent `"50"`,
-/// which the tool may accept.
+/// A value of another type is unknown. For example, a rule about `amount = 50` should not be silent because a model has
+/// sent `"50"`, which the tool may accept.
 fn equal(wanted: &[Value], value: &Value) -> Truth {
     let mut comparable = false;
     for wanted in wanted {

@@ -1,11 +1,11 @@
 //! The rules' view of one call: fields, places and commands, each computed at most once.
 //!
-//! A call is looked at by many rules, and looking is the expensive part: links are resolved, commands parsed.
-//! Everything here is computed when the first rule asks for it and kept for the others, for this one call only. The
-//! next call sees the files as they are then.
+//! Many rules look at a call, and looking is the expensive part: we resolve links and parse commands. We compute
+//! everything here when the first rule asks for it, and keep it for the others, for this one call only. The next
+//! call sees the files as they are then.
 //!
-//! The directory of a call is both the one that it starts in and the one that an argument names (`cwd`), as a tool may
-//! ignore the argument: paths are relative to *each* of them, and a rule that allows has to hold for both.
+//! A call may start in one directory, and name another one in an argument (`cwd`), which the tool may ignore. So paths
+//! are relative to *each* of them, and a rule that allows has to hold for both.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};

@@ -1,9 +1,9 @@
 //! Patterns over the host of a URL, which the reader parses as browsers do.
 //!
-//! A rule that allows takes only a plain web address on its default port, or the one that is written: user names, other
-//! schemes and characters that programs read differently are unknown. For a strict rule they are unknown, too, unless the
-//! host is the one that it names: `http://ok.com\@evil.org` is `ok.com` for a browser, and `evil.org` for curl. A strict
-//! rule also takes a text without a scheme for an address, since a tool may add one.
+//! A rule that allows takes only a plain web address on its default port, or on the one that the pattern has. User names,
+//! other schemes and characters that programs read differently are unknown. For a strict rule they are unknown, too,
+//! unless the host is the one that it names. For example, `http://ok.com\@evil.org` is `ok.com` for a browser, and
+//! `evil.org` for curl. A strict rule also takes a text without a scheme for an address, since a tool may add one.
 
 use crate::calls::truth::Truth;
 use crate::readings::host;

@@ -1,7 +1,7 @@
 //! The readings of a string in the arguments of a tool.
 //!
-//! Who reads the string is not known: a program in Python or JavaScript, a server that takes URIs, one that parses what
-//! looks like JSON. So each reading of these is returned, with how likely it is:
+//! We do not know who reads the string: a program in Python or JavaScript, a server that takes URIs, one that parses
+//! what looks like JSON. So we return each of these readings, with how likely it is:
 //!
 //! | text | reading | likelihood |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! | `https://host/x` | none | an address: no path |
 //! | `a://x` | itself | cannot be read: the scheme is not known |
 //!
-//! A string of several lines that is no patch is a text. As a path it has one reading, itself, and its lines are no paths
+//! If a string of several lines is no patch, it is a text. As a path it has one reading, itself. Its lines are no paths
 //! of their own: two of three files of source code have a line that would lead out of the workspace.
 
 use std::borrow::Cow;
@@ -385,8 +385,8 @@ impl<'t> ArgumentReader<'t> {
         }
     }
 
-    /// Each reading percent-decoded, once and twice, as a value may be decoded by a client and again by a server. A third
-    /// time is not looked for: each round makes a rule slower, and three are asked about by the default.
+    /// Each reading percent-decoded, once and twice, as a client may decode a value, and a server again. We do not decode
+    /// a third time: each round makes a rule slower, and three are asked about by the default.
     fn decoded(&mut self) {
         self.decoded_from(0);
     }

@@ -1,9 +1,10 @@
 //! The one reader for each kind of text that names a place: paths, URLs, hosts, patches.
 //!
 //! A program that acts on a text reads it in its own way. If the code that decides reads it in another way, the call that
-//! was judged is not the call that runs: `FILE:///etc/secret` is a file for a browser's URL, and `"x\n/../.git/config"` is
-//! one for Node's `path.resolve`. So each kind of text is read here, once: rules, their floor and hooks call this module,
-//! and the guard asks its rules. The words of commands are cut by `shell`, which has the list of protected names, too.
+//! was judged is not the call that runs. For example, `FILE:///etc/secret` is a file for a browser's URL, and
+//! `"x\n/../.git/config"` is one for Node's `path.resolve`. So each kind of text has one reader, here: rules, their floor
+//! and hooks call this module, and the guard asks its rules. The crate `shell` cuts the words of commands, and has the
+//! list of protected names.
 //!
 //! A reader returns *all* readings that a consumer may make. The consumer decides which ones there are:
 //!
@@ -15,7 +16,8 @@
 //! | a client that connects | the host, as browsers read it, and doubts where other clients differ | `host` |
 //!
 //! A rule that allows speaks only if all readings match. A rule that denies does so for a reading that is certain, and
-//! asks for one that is possible. A text that cannot be read silences the first and makes the second ask (rule X2).
+//! asks for one that is possible. If a text cannot be read, a rule that allows is silent, and one that denies asks
+//! (rule X2).
 
 pub mod argument;
 pub(crate) mod host;

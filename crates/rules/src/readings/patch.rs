@@ -1,7 +1,7 @@
 //! The files that a patch changes: the names in its headers.
 //!
-//! The reader is deliberately less strict than any program that applies patches: it may find a path that the patch does
-//! not change, which costs a question, and must not miss one that it does. Three families are known:
+//! The reader is deliberately less strict than any program that applies patches. If it finds a path that the patch does
+//! not change, that costs a question. It must not miss one that the patch changes. Four families are known:
 //!
 //! | family | headers |
 //! |---|---|

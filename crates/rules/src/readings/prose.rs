@@ -1,9 +1,9 @@
 //! The arguments that hold text for people, content of files or patterns, and name no file.
 //!
-//! A tool that writes has the new text of the file among its arguments. Read as a path, a line such as `// see ../x`
-//! leads out of the workspace, so that a rule about paths would speak about every second file. The tools of known
-//! clients are in a table with the arguments that are content. Names that hold text for people in nearly every tool are in
-//! a list: such a text is still read as one path, and its words are not.
+//! A tool that writes has the new text of the file among its arguments. Read as a path, a line such as `// see ../x` leads
+//! out of the workspace, and a rule about paths would speak about every second file. So one table has the tools of known
+//! clients, with the arguments that are content. A list has names that hold text for people in nearly every tool: we read
+//! such a text as one path, and not its words.
 
 use countersign::args::Args;
 use countersign_shell::Sieve;

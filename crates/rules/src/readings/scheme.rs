@@ -1,6 +1,6 @@
 //! The scheme of a text that may be a URL.
 //!
-//! A browser strips blanks at the ends, drops tabs and line breaks anywhere, and takes a scheme in any case; Python does
+//! A browser strips blanks at the ends, drops tabs and line breaks anywhere, and takes a scheme in any case. Python does
 //! most of that. A text with a colon need not be a URL: `TODO: fix`, `12:30` and `HEAD:src/lib.rs` are none.
 
 use std::borrow::Cow;

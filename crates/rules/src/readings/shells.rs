@@ -1,10 +1,10 @@
 //! The tools that run the text of a field in a shell, and the fields beside that text: one table for rules and hooks.
 //!
-//! A rule that allows `git status` has looked at a command. A call carries more than its command, and what is beside it
-//! may change what runs: an environment, another shell, a second list of arguments, a switch for the sandbox. So the
-//! table lists what is known to be harmless, with the values that today's clients send, and everything else is asked
-//! about. It is a list of fields and not of clients: a program that calls its tool `bash` mostly takes its fields from
-//! one of them, too.
+//! A rule that allows `git status` has looked at a command. But a call carries more than its command, and the other
+//! fields may change what runs: an environment, another shell, a second list of arguments, a switch for the sandbox. So
+//! the table lists the fields that are known to be harmless, with the values that today's clients send, and we ask
+//! about every other field. It is a list of fields and not of clients: a program that calls its tool `bash` mostly
+//! takes its fields from one of them, too.
 
 use serde_json::Value;
 
@@ -140,7 +140,8 @@ pub enum Doubt {
 /// at here.
 ///
 /// Null, and an empty text, list or object, give the tool nothing. `false` gives it something: the tool may do by
-/// default what `false` switches off. A sandbox is also switched off by nothing at all.
+/// default what `false` switches off. For a field about the sandbox, nothing at all is a doubt, too, as it may
+/// switch the sandbox off.
 #[must_use]
 pub fn doubt(name: &str, value: &Value) -> Option<Doubt> {
     doubt_of(harmless(name), name, value)

@@ -1,8 +1,8 @@
 //! The tools that coding agents have of their own, and their names in the common vocabulary: one table for hooks, which
 //! translate calls by it, and for rules, which are written in the vocabulary.
 //!
-//! Names are the clients', and nothing promises that they stay. A tool that is not in these lists is unknown, and asked
-//! about, so a client that renames a tool costs questions and opens nothing.
+//! The names are the clients', and nothing promises that they stay. We ask about a tool that is not in these lists: if
+//! a client renames a tool, that costs questions and opens nothing.
 
 /// The kind of a tool, by its effect.
 ///

@@ -1,8 +1,8 @@
 //! The files of rules as a person has accepted them, for programs that load the files anew in each process.
 //!
 //! A program that runs for hours knows the rules that it began with ([`Rules::reload`](crate::Rules::reload)). A hook is
-//! a new process for each call, and would take any change for the rules of the user. So the accepted text of each file
-//! is kept in a file of this user, and a change that may allow more counts together with it:
+//! a new process for each call, and would take any change for the rules of the user. So we keep the accepted text of
+//! each file in a file of this user. If a change may allow more, the accepted text counts together with it:
 //!
 //! | the file | decides |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | is one of the machine, which this user cannot change | as it is, and nothing is recorded |
 //! | was there and is gone, or cannot be read | nothing: it is an error |
 //!
-//! The record is found by the path as it is written, and another one for the folder that it leads to is kept beside it: a
-//! folder on the way that becomes a link to other rules is a change of the rules.
+//! We find the record by the path as it is written, and keep another one for the folder that the path leads to. So if a
+//! folder on the way becomes a link to other rules, that is a change of the rules.
 //!
-//! A change that only narrows is recorded without a person, as no call is allowed by it. So an edited comment asks
-//! nothing, and a denial that was added today is not lost with the next change.
+//! We record a change that only narrows without a person, as it allows no call. So an edited comment needs no one
+//! to accept it, and a denial that was added today is not lost with the next change.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
 //! The difference between two forms of a file of rules, rule by rule.
 //!
-//! The difference is what a person is shown before new rules are accepted, so it is about meaning and not about lines:
-//! an edited comment, another order or a new reason is no difference, while a changed condition is, in whatever form it
-//! is written. What is shown is made from what was read, and has every key that changes the digest of a rule.
-//! `may_widen` is a statement about the kind of change, made without any call: it errs on the side of saying so. [`replay`](crate::replay) says what really changes for recorded calls.
+//! A person is shown the difference before they accept new rules, so it is about meaning and not about lines. For example, an
+//! edited comment, another order or a new reason is no difference, while a changed condition is, in whatever form it is
+//! written. We make the text from what was read, and it has every key that changes the digest of a rule. `may_widen` is a
+//! statement about the kind of change, made without any call: in doubt it is `true`. [`replay`](crate::replay) says what
+//! really changes for recorded calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 

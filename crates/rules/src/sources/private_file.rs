@@ -1,8 +1,8 @@
 //! Files that only this user can read.
 //!
-//! Files are created with mode 600 in folders of mode 700, and not changed to it afterwards: between creating and
-//! changing, another user could open them. Replacing writes a new file, flushes it to the disk and renames it, so that
-//! a crash leaves the old content or the new.
+//! We create files with mode 600 in folders of mode 700. If we changed the mode afterwards, another user could open a
+//! file in between. To replace a file, we write a new one, flush it to the disk and rename it: a crash leaves the old
+//! content or the new.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};

@@ -1,14 +1,15 @@
 //! The file of a project: it can narrow, and widens only after a person approved it (rule R4).
 //!
-//! A project's file comes with the project, from anyone who may push to it. It may make things stricter without being
-//! asked, as that harms no one but its author. What it allows is in force only in the form, byte for byte, that a
-//! person has approved for this machine and this root: a pull that changes one byte leaves the file allowing nothing,
-//! and asks for the approval with the difference to the last approved text.
+//! A project's file comes with the project, from anyone who may push to it. It may make things stricter without an
+//! approval, as that harms no one but its author. What it allows is in force only in the form, byte for byte, that a
+//! person has approved for this machine and this root. If a pull changes one byte, the file allows nothing until a
+//! person approves it again, with the difference to the last approved text.
 //!
 //! Only the newest approval counts. If all of them did, going back to an old commit would bring back what it allowed.
 //!
 //! The search for the file ends at the root of the repository and below the home directory, and takes only a regular
-//! file of this user: in a folder that several people can write, another one's file would be found first.
+//! file of this user. Otherwise, in a folder that several people can write, the file of another person could be
+//! found first.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Strict parsing of an ask, and of other JSON that people type, with a limit.
 //!
-//! An ask comes from a program in another language, and what is parked is what a person is shown. So nothing is
-//! guessed: an unknown field is an error (a misspelt `quorum` would be no quorum), a key that is there twice is one,
-//! and so is a number that loses digits.
+//! An ask comes from a program in another language, and a person is shown what we have read. So we guess nothing. An
+//! unknown field is an error: a misspelt `quorum` would be no quorum. A key that is there twice is an error, and so
+//! is a number that loses digits.
 
 use std::io::Read as _;
 use std::time::Duration;

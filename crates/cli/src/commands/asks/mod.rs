@@ -1,10 +1,10 @@
 //! `countersign asks`: each command over a ledger.
 //!
-//! The input of a command is read completely before the store is opened: a command with a mistake creates no file, and
-//! a password is not sent to a server for nothing.
+//! We read all input of a command before we open the store. So a command with a mistake creates no file, and sends no
+//! password to a server.
 //!
-//! `each` is for programs that would otherwise start a process for each command. Its lines are answered one by one, in
-//! order, so a caller can send the next one after it has read the answer.
+//! `each` is for programs that would otherwise start a process for each command. It answers its lines one by one, in
+//! order, so a caller can send the next line after it has read the answer.
 
 pub(crate) mod cli;
 mod input;
@@ -167,7 +167,8 @@ impl ParsedCommand {
     }
 }
 
-/// The ledger for decisions in a name that is only given, as `--as` is. That counts where several accounts share the store.
+/// The ledger for decisions in a name that the caller has only given, as with `--as`. The ledger tells such names from
+/// checked ones where several accounts share the store.
 fn unproven(ledger: &Ledger, store: &UsedStore) -> Ledger {
     let ledger = ledger.clone();
     if store.is_shared() { ledger.with_unchecked_names() } else { ledger }
@@ -230,7 +231,7 @@ async fn other(
     }
 }
 
-/// Lists asks, of a time if one is given: that of the decision, or else that in which the ask was made.
+/// Lists asks. A range of time is about when an ask was decided, or else about when it was made.
 async fn list(
     ledger: &Ledger,
     (state, limit): (Option<AskState>, u32),

@@ -1,8 +1,8 @@
 //! `countersign asks rekey`: adds an audit key to a store, or exchanges it.
 //!
-//! A store with entries that were made without its key cannot be used any more, and such an entry is one of an honest
-//! process that had no key, or of any program that can write to the store. Only a person can tell, so the person is shown
-//! each of them with the asks that they are about, as these would count, and types their number.
+//! A store that has entries without its key cannot be used any more. Such an entry was made by an honest process that had
+//! no key, or by any program that can write to the store. Only a person can tell. So we show each of them, with the asks
+//! that they are about as these would count, and the person types how many there are.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -110,7 +110,7 @@ fn line(entry: &Entry) -> String {
     format!("{at} {event}{by}{about}{tool} (entry {seq} of `{}`)", short(run))
 }
 
-/// A word of an entry, which says nothing that counts and may be of any length.
+/// A word of an entry. It may be of any length, and nothing counts that it says.
 fn short(word: &str) -> String {
     let cut: String = word.chars().take(LONGEST).collect();
     show::escape(&cut) + if cut.len() < word.len() { "…" } else { "" }

@@ -1,8 +1,8 @@
 //! `countersign asks review`: the pending asks of a store on the terminal, one after the other as they come.
 //!
 //! A person answers with the library's own handler ([`TerminalHandler`]), and every answer goes through a [`Surface`], with
-//! the fingerprint of what was shown. While a question is open the store is read again and again: an ask that needs no
-//! answer any more is closed, and the person is told how it ended.
+//! the fingerprint of what was shown. While a question is open we read the store again and again. When the ask needs no
+//! answer any more, we close the question and tell the person how it ended.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -244,8 +244,8 @@ fn is_open(record: &AskRecord, now: Millis) -> bool {
     record.state == AskState::Pending && record.due_at().is_none_or(|due| now < due)
 }
 
-/// Completes once an ask needs no answer any more, or is not what was shown. A store that cannot be read now may be read the
-/// next time, and a decision says so otherwise.
+/// Completes once an ask needs no answer any more, or is not what was shown. An error of the store does not complete it: the
+/// next read may succeed, and if none does, the decision has the error.
 async fn closed(ledger: &Ledger, shown: &AskRecord) {
     loop {
         tokio::time::sleep(LOOK).await;

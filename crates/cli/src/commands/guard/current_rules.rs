@@ -1,8 +1,8 @@
 //! The rules of a running guard, whose files are looked at before each call.
 //!
-//! A guard runs for as long as its client does, and a file of rules may be changed meanwhile: by the person, who expects
-//! that it counts, or by a tool, which must not gain by it. So each call is decided by the files as they are then, and by
-//! what a person has accepted of them (rule R3).
+//! A guard runs for as long as its client does. Meanwhile a file of rules may be changed by the person, who expects that
+//! the change counts, or by a tool, which must not gain by it. So the guard decides each call by the files as they are at
+//! that moment, and by what a person has accepted of them (rule R3).
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ pub(super) struct CurrentRules {
     rules: Rules,
     to_come: Option<RulesToCome>,
     server: String,
-    /// The working directory and why it is no project, where none was given. It is resolved once, as that of the rules is.
+    /// The working directory, and why it is no project, where no project was given. We resolve it once, like the root of
+    /// the rules.
     no_project: Option<(PathBuf, &'static str)>,
     /// `true` if one account can answer in the name of anyone.
     one_account: bool,
@@ -43,8 +44,8 @@ impl RulesToCome {
         Self { file, accepted, builder: Box::new(builder), found: Arc::default() }
     }
 
-    /// The rules with the file, once it is there, and whether it was not there before. It was recorded that there was none,
-    /// so that a file which allows something is a change that a person accepts.
+    /// The rules with the file, once it is there, and whether it was not there before. We have recorded that there was
+    /// none, so a file that allows something is a change that a person has to accept.
     fn rules(&self) -> Result<Option<(&Rules, bool)>, RulesError> {
         if let Some(found) = self.found.get() {
             return Ok(Some((found, false)));
@@ -74,7 +75,8 @@ impl CurrentRules {
         Ok(current)
     }
 
-    /// The rules, where they are about the origins of values, so that what is read has to be recorded.
+    /// The rules, if they ask about the origins of values. Then the guard has to record what the model
+    /// reads.
     pub(super) fn asking_for_origins(&self) -> Option<Rules> {
         Some(self.rules.clone()).filter(Rules::asks_for_origins)
     }

@@ -16,8 +16,8 @@ use crate::output::CommandError;
 use crate::paths::absolute;
 use crate::serving::serve;
 
-/// The time from when the guard is told to end until it does: connections are closed by then, and calls in flight whose
-/// clients have gone are recorded.
+/// The time from when the guard is told to end until it does. In this time it closes connections, and records the calls
+/// in flight whose clients have gone.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The options about HTTP.

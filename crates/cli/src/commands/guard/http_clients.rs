@@ -1,7 +1,7 @@
 //! The configuration of each client that reaches a guard over HTTP.
 //!
-//! The secret itself is in none of it: a terminal keeps what it has shown, and a configuration file is soon in a
-//! repository. Clients read it from a variable of their environment, or ask for it once.
+//! No configuration has the secret itself: a terminal keeps what it has shown, and a configuration file is soon
+//! in a repository. Clients read the secret from a variable of their environment, or ask for it once.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! `countersign guard init`: from a server's command to a client's configuration (rule M7).
 //!
-//! The server is started, and a person accepts its tools one by one, having seen all of each. A file of rules is written,
-//! in which each tool is asked about. A server says itself which of its tools only read; beside such a tool stands what
-//! allows it, behind a `#`, as a server's word allows nothing (rule M4).
+//! We start the server, and a person accepts its tools one by one, after seeing all of each. Then we write a file of
+//! rules that asks about each tool. A server says itself which of its tools only read. Its word allows nothing (rule M4),
+//! so beside such a tool we write the rule that would allow it, behind a `#`.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -316,7 +316,7 @@ fn rules(server: &str, tools: &[OfferedTool], file: &Path) -> String {
     text
 }
 
-/// Writes the file, unless there is one; whether it was written.
+/// Writes the file, unless there is one. Returns whether it has.
 fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
     let failed = |error: io::Error| CommandError::Store(format!("{}: {error}", file.display()));
     if let Some(folder) = file.parent() {

@@ -1,7 +1,7 @@
 //! `countersign guard`: a guard in front of one MCP server.
 //!
-//! On stdio, stdout belongs to the protocol: everything else goes to stderr, and one line on stdout would end the
-//! connection of the client.
+//! On stdio, stdout belongs to the protocol: one other line there would end the connection of the client. So
+//! everything else goes to stderr.
 
 mod current_rules;
 mod doctor;

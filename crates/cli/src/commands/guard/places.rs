@@ -1,4 +1,5 @@
-//! The store and the directories of a running guard. They come from its options and the account (rule P1).
+//! The store and the directories of a running guard. The guard takes them from its options and from the
+//! account (rule P1).
 
 use std::path::{Path, PathBuf};
 

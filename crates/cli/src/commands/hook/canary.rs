@@ -1,7 +1,7 @@
 //! A call that must be denied: its arguments have a marker that `doctor` has made.
 //!
-//! No configuration says whether a client obeys a hook: it may be too old, not trust the directory, or
-//! have a switch that turns hooks off. So a call is made that must be denied, and it is looked at what happened:
+//! No configuration says whether a client obeys a hook: it may be too old, not trust the directory, or have a
+//! switch that turns hooks off. So we let the client make a call that must be denied, and look at what happened:
 //!
 //! | the hook was asked | the file exists | means |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //! | no | yes | the client does not call the hook |
 //! | no | no | the client made no call: nothing is known |
 //!
-//! The marker is random and has a directory while it is set, so a text that only looks like one denies nothing.
+//! The marker is random, and has a directory while it is set. So a text that only looks like a marker denies
+//! nothing.
 
 use std::fs;
 use std::io;
@@ -61,7 +62,7 @@ impl Drop for Canary {
     }
 }
 
-/// Returns `true` if a payload has a marker that is set. It is recorded that it was seen.
+/// Returns `true` if a payload has a marker that is set, and records that the hook has seen it.
 pub(super) fn is_in(payload: &[u8], state: &Path) -> bool {
     let text = String::from_utf8_lossy(payload);
     // Nothing is looked up for a payload without one.

@@ -1,7 +1,7 @@
 //! `countersign hook doctor`: whether the installed clients obey the hook.
 //!
-//! A check has three results and not two: in order, not in order, and unknown. A client that is not logged in makes no
-//! call, which proves nothing about its hooks.
+//! A check has three results: in order, not in order, and unknown. For example, a client that is not logged in makes
+//! no call, and that proves nothing about its hooks.
 //!
 //! | check | finds |
 //! |---|---|

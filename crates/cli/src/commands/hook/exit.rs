@@ -1,18 +1,19 @@
 //! The one way out of a hook (rule P2).
 //!
-//! Clients run the tool when a hook dies, is too late, or writes anything but its answer. So the answer is built in
-//! memory and written at once, by the first of: the decision, a panic, a signal, and a thread that watches the time.
+//! Clients run the tool when a hook dies, is too late, or writes anything but its answer. So we build the answer in
+//! memory, and write it at once. The first of these writes it: the decision, a panic, a signal, or a thread that
+//! watches the time.
 //!
-//! Three times matter, from the outside to the inside: the client's limit, at which it runs the tool; the watch of this
-//! module, half a margin before it, which denies; and the time until which a person is waited for, a whole margin
-//! before it. The margin is a tenth of the limit, from two to ten seconds, and at most a third of the limit. All of them
-//! are counted from the start of the process, and not from that of `main`.
+//! Three times matter, the last one first. At the client's limit, the client runs the tool. Half a margin before the
+//! limit, the watch of this module denies the call. A whole margin before it, we stop waiting for a person. The margin
+//! is a tenth of the limit, from two to ten seconds, and at most a third of the limit. We count all of them from the
+//! start of the process, and not from that of `main`.
 //!
-//! An event after a call is answered by a remark in place of a denial, as the model would be told that a call was denied
-//! which has run.
+//! We answer an event after a call by a remark and not by a denial: the call has run, and the model would be told that
+//! it was denied.
 //!
-//! `std::process::exit` ends the process without unwinding and without waiting for other threads, which is the point: a
-//! store that hangs must not delay the answer.
+//! `std::process::exit` ends the process without unwinding and without waiting for other threads. We need that: a store
+//! that hangs must not delay the answer.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// The process that waits for this one: the shell around the hook, or the client.
 ///
-/// A client that gives up at its own limit may end that shell only (Gemini CLI), and runs the call. A hook that still waits
-/// would spend an approval that comes later, and the call would be recorded as an approved one.
+/// A client that gives up at its own limit may end only that shell (Gemini CLI does), and runs the call. A hook that still
+/// waited would spend an approval that comes later, and would record the call as an approved one.
 #[cfg(unix)]
 fn parent() -> u32 {
     std::os::unix::process::parent_id()
@@ -52,7 +53,8 @@ pub(super) struct Exit {
 }
 
 impl Exit {
-    /// From now on, every failure ends in a denial that the client obeys, and so does reaching `last`.
+    /// Makes every failure from here on end in a denial that the client obeys. So does reaching
+    /// `last`.
     pub(super) fn guarded(client: Client, event: Option<String>, last: Instant) -> Self {
         let this = Self { client, event, answered: Arc::default(), is_report: Arc::default() };
         let exit = this.clone();
@@ -93,7 +95,8 @@ impl Exit {
         std::process::exit(if written.is_ok() { reply.status().into() } else { 2 })
     }
 
-    /// From now on, a failure is a remark and not a denial: the call that the payload is about has ended.
+    /// Makes every failure from here on a remark and not a denial: the call that the payload is about has
+    /// ended.
     pub(super) fn only_reports(&self) {
         self.is_report.store(true, Ordering::SeqCst);
     }
@@ -107,11 +110,11 @@ impl Exit {
     }
 }
 
-/// The time for which a client has to read stderr. The answer is on stdout, and does not wait for a client that reads
-/// only that.
+/// The time for which we wait until a client has read stderr. The answer is on stdout, and must not wait for a client
+/// that reads only stdout.
 const STDERR: Duration = Duration::from_millis(250);
 
-/// Writes to stderr, in a thread of its own: a pipe that is full and that no one reads would hold the answer back until
+/// Writes to stderr in a thread of its own. Otherwise a full pipe that no one reads would hold the answer back until
 /// the client runs the tool.
 fn tell(text: &str) {
     if text.is_empty() {

@@ -1,7 +1,7 @@
 //! The options of an entry that is there, for the entry that takes its place.
 //!
-//! `init` may be run again: for another agent, or after an update. What a person has chosen for an entry stays then, unless
-//! that run chooses otherwise. The places of the user are found anew, as they may have changed.
+//! You may run `init` again, for another agent or after an update. What you have chosen for an entry stays, unless that run
+//! chooses otherwise. We look up the places of the user anew, as they may have changed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

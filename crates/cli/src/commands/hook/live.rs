@@ -32,8 +32,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Runs the session. With how it has ended come the last words of the client, which mostly say why there was no call.
-    /// `called` tells whether the call was made, which a client with a window makes behind the end of its program.
+    /// Runs the session. Returns how it has ended, and the last words of the client, which mostly say why there was no
+    /// call. `called` tells whether the client has made the call: one with a window makes it after its program has ended.
     pub(super) fn run(
         &self,
         prompt: &str,

@@ -1,7 +1,7 @@
 //! `countersign hook`: one payload in, one answer out.
 //!
-//! Stdin is read to its end, also beyond the size that is used. A client whose pipe is closed early may take that for a
-//! hook that has failed, and run the tool.
+//! We read stdin to its end, even beyond the size that we keep. If we closed the pipe early, a client might take the
+//! hook for one that has failed, and run the tool.
 
 mod around;
 mod canary;
@@ -90,7 +90,7 @@ fn decided(
     if payload.is_report() {
         exit.only_reports();
     }
-    // Nothing of the environment is a setting: it is the client's, and a project can set it (rule P1).
+    // We take no setting from the environment: it is the client's, and a project can set it (rule P1).
     let settings = &answering.settings;
     let directories = settings.directories().map_err(|error| with_causes(&error))?;
     if canary::is_in(&bytes, directories.state()) {
@@ -135,8 +135,9 @@ fn decided(
     Ok(runtime.block_on(hook.reply(&payload, until, async { store.ledger().await.cloned() })))
 }
 
-/// The hook with the MCP servers of the client's files, told apart by whose files they are. A client has those of the
-/// session's project, wherever a command has changed to. The files are read for tools that are none of the client's own.
+/// The hook with the MCP servers that the client's files name: those of the user, and those of the project. A client has
+/// the servers of the session's project, even after a command has changed the directory. We read the files only for a
+/// tool that is none of the client's own.
 fn with_servers(
     hook: Hook,
     client: Client,

@@ -1,8 +1,8 @@
 //! The options of `countersign hook CLIENT`, and how `install` puts them into the command of a client.
 //!
-//! A client runs the command in the directory of its session, so that a relative path would mean another file in each of
-//! them, and a mistake would deny every call. Therefore the options are parsed and the rules loaded before anything is
-//! written, and paths are written as absolute ones.
+//! A client runs the command in the directory of its session, so a relative path would mean another file in each
+//! session, and a mistake would deny every call. So `install` parses the options and loads the rules before it writes
+//! anything, and writes paths as absolute ones.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -151,8 +151,8 @@ impl Options {
         Ok(options)
     }
 
-    /// The variables of the terminal whose values go into the entry, as no option says otherwise. `HOME` is none of them: it is
-    /// the account that installs.
+    /// The variables of the terminal whose values go into the entry, where no option says otherwise. `HOME` is none of them:
+    /// the home directory of the account counts.
     pub(super) fn variables(&self) -> Result<Vec<&'static str>, CommandError> {
         let settings = &self.answering.settings;
         let found = settings.without_effect(&settings.directories()?, self.config.as_deref());
@@ -293,7 +293,8 @@ impl Options {
         Self::try_parse_from(words).map_err(|error| error.to_string())
     }
 
-    /// The rules of a hook that is installed. What cannot be used would deny every call, and is an error.
+    /// The rules of a hook that is installed. Rules that cannot be used would deny every call, so they
+    /// are an error here.
     pub(super) fn check(&self, place: &Configuration) -> Result<Option<Rules>, CommandError> {
         self.rules(place).map_err(|error| match error {
             CommandError::Store(problem) => {
@@ -303,7 +304,8 @@ impl Options {
         })
     }
 
-    /// The rules, given or of the user, if there are any; what is found first is accepted with that.
+    /// The rules that the options name, or else those of the user, if there are any. Rules that are
+    /// found for the first time are accepted by that.
     pub(super) fn rules(&self, place: &Configuration) -> Result<Option<Rules>, CommandError> {
         let directories = self.answering.settings.directories()?;
         let config = Config::of_file(&directories, self.config.as_deref())?;

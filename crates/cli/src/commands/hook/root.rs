@@ -14,11 +14,11 @@ pub(super) struct Root {
 
 /// The directory of the session, where a client runs its hooks in another one; otherwise the current directory.
 ///
-/// Claude Code runs them in the directory that a command has changed to. Paths in rules would mean other files after
-/// each `cd`, so that a rule about `secrets/` could be left behind. It names the project in a variable, which a file of
-/// the project can set as well: `/` as a root would make every path one of the project. So the variable counts only
-/// where it has the directory of the call within it, or that is in another working tree of its repository, and is no place
-/// that has more than one project: a home, or a folder above the repository of the call that is no repository.
+/// Claude Code runs its hooks in the directory that a command has changed to. There, paths in rules would mean other files
+/// after each `cd`, and a rule about `secrets/` could be left behind. Claude Code names the project in a variable, but a
+/// file of the project can set that variable, too: `/` as a root would make every path one of the project. So the variable
+/// counts only if the directory of the call lies within it, or in another working tree of its repository. And it must be
+/// no place with more than one project: a home, or a folder above the repository of the call that is no repository.
 pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Root, String> {
     let current = std::env::current_dir().map_err(|error| error.to_string())?;
     // A client may name it through a link, and then writes its paths so.
@@ -51,7 +51,7 @@ pub(super) fn of(client: Client, call: Option<&Path>, home: &Path) -> Result<Roo
     Ok(Root { directory: own.filter(|_| !is_wide).map_or(current, Path::to_owned), doubt })
 }
 
-/// The remark that rules about a project say nothing here: the root is wider than any project, so that `within = "."`
+/// The remark that rules about a project say nothing here, as the root is wider than any project: `within = "."`
 /// would be the whole disk, or all that the user has. `None` where no rule is about the root, and where a person has
 /// given it.
 pub(super) fn too_wide(

@@ -1,6 +1,7 @@
 //! The rules that decide about the calls of a hook.
 //!
-//! Rules of the user and not of the project, since an agent can write files in the project.
+//! A hook takes the rules of the user and none of the project, since an agent can write files in
+//! the project.
 
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// The time when this process was started, which on a busy machine is long before `main` is reached. Without a system
-/// that says so, or with an age beyond the limit, which no answer could be in time for, it is now. `shell` is the id of
-/// the shell around the hook, which the installed command names.
+/// The time when this process was started: on a busy machine that is long before `main` is reached. It is the time of
+/// this call where the system does not say, and where the age is beyond the limit, so that no answer could be in time.
+/// `shell` is the id of the shell around the hook, which the installed command names.
 pub(super) fn start(limit: Duration, shell: Option<u32>) -> Instant {
     let now = Instant::now();
     age(shell).filter(|age| *age < limit).and_then(|age| now.checked_sub(age)).unwrap_or(now)

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::project::in_project;
 
-/// A store that is opened once, for an ASK or for a rule that counts calls. Other calls are answered without it.
+/// A store that we open once, for an ASK or for a rule that counts calls. We answer other calls without it.
 #[derive(Clone)]
 pub(super) struct LazyStore(Arc<Inner>);
 

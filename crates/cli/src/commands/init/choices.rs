@@ -1,4 +1,5 @@
-//! The choices of the person: from the options of the command, or else asked on the terminal, or else what is there.
+//! The choices of the person. We take each from the options of the command, or else ask on the terminal, or else
+//! keep what is there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ impl Choices {
             }
             None => false,
         };
-        // Where nothing is protected there is nothing to write down, and nothing to answer.
+        // Where nothing is protected, there is nothing for a journal, and nothing to answer.
         let asks = asks && (guards || !clients.is_empty());
         let asked = |given: Option<Switch>, is_now: bool, question: &str| match is_switched(given) {
             Some(on) => Ok(on),

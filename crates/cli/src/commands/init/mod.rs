@@ -1,8 +1,8 @@
 //! `countersign init`: from an installed program to protected coding agents, and back.
 //!
 //! Each step is a command of its own as well: rules are a file, `hook install` writes the entry of an agent, and the
-//! configuration is a file. What is here is the way from one to the next: what is found, what is asked, what would change,
-//! and a record by which `--undo` takes it back.
+//! configuration is a file. This module leads from one to the next. It looks for agents, asks the person, shows what would
+//! change, and keeps a record by which `--undo` takes everything back.
 //!
 //! | file | contents |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `cli` | the command line |
 //! | `choices` | what the person wants, by options or by questions |
 //! | `steps` | the changes that follow, as texts that can be shown before anything is written |
-//! | `record` | what was changed, and the files as they were before |
+//! | `init_record` | what was changed, and the files as they were before |
 //! | `undo` | the way back |
 //! | `stays` | what is still there after the way back |
 

@@ -1,7 +1,7 @@
 //! MCP servers in the configuration of clients that have no hooks, and the guard in front of them.
 //!
-//! A client starts a server by the words in its configuration. With the guard in front, it starts the guard, which starts
-//! the server by the same words. Nothing else of the entry is changed, so that its environment stays what it was.
+//! A client starts a server by the words in its configuration. With a guard in front, it starts the guard, and the guard
+//! starts the server by the same words. We change nothing else of the entry, so its environment stays as it was.
 
 use std::path::{Path, PathBuf};
 

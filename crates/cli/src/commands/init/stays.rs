@@ -1,7 +1,7 @@
 //! The files that stay on the machine after `init --undo` (rule P6): those that the program has made in use, and not `init`.
 //!
-//! Asks, grants and the journal are what a person may want to look at afterwards, so they are named, with the command that
-//! removes them, and are not removed.
+//! A person may want to look at asks, grants and the journal afterwards. So we do not remove them: we name them, with the
+//! command that does.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The changes that follow from the choices. Each is planned as a text, so that it is shown as what will be written.
+//! The changes that follow from the choices. We plan each as a text, and show exactly the text that we will write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,8 +103,8 @@ deny = "shell: rm -rf /"
     )
 }
 
-/// All steps, also those that change nothing. An agent whose settings cannot be used is left out, and the others are not:
-/// only if none is left, the problems are an error.
+/// All steps, also those that change nothing. We leave out an agent whose settings cannot be used. If no agent is left
+/// then, the problems are an error.
 pub(super) fn planned(
     choices: &Choices,
     found: &InitFindings,
@@ -259,7 +259,7 @@ fn hook(client: Client, choices: &Choices, context: &Context) -> Result<InitStep
     let edits = choices.edits.filter(|it| !is_to_come && edits_of_file != Some(*it));
     let install = install.preset(preset).allow(allow).edits(edits);
     let mut planned = install.rules_to_come(is_to_come).plan(context)?;
-    // The record has the file as it was, and no other user can read it there.
+    // The record has the file as it was, where no other user can read it.
     planned.installation = planned.installation.without_copy();
     let problem = |error: &dyn std::error::Error| CommandError::Store(error.to_string());
     let after = planned.installation.planned().map_err(|error| problem(&error))?;

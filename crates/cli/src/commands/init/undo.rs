@@ -53,7 +53,8 @@ pub(super) fn run(context: &Context) -> Result<CommandOutput, CommandError> {
         return Ok(CommandOutput::of(0, Vec::new()).for_people(text));
     }
     let (mut lines, mut texts, mut is_exact) = (Vec::new(), Vec::new(), true);
-    // The last change first. Each is dropped from the record when it is done, so that a crash continues here.
+    // The last change first. We drop each from the record when it is taken back, so after a crash `--undo`
+    // continues with the rest.
     while let Some(file) = record.files.last().cloned() {
         let undone = taken_back(&file, &record, context)?;
         is_exact &= undone.is_exact;
@@ -160,8 +161,8 @@ fn starting(program: &Path, context: &Context) -> Vec<String> {
     files.iter().map(|file| escape(&shown(file, context)).to_string()).collect()
 }
 
-/// The rules are gone because a person wants it: the next hook does not wait for them. Where no hook is left, nothing decides by
-/// them, so that rules which `init` writes later are the first ones again.
+/// The rules are gone because a person wants it, so the next hook must not wait for them. Where no hook is left, nothing
+/// decides by them, and rules that `init` writes later are the first ones again.
 fn forget_rules(path: &Path, context: &Context) -> Result<(), CommandError> {
     let accepted = accepted_rules(&context.directories);
     let failed = |error: io::Error| CommandError::Store(error.to_string());

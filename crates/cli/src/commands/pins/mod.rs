@@ -1,8 +1,8 @@
 //! `countersign pins`: the tools of guarded servers, which a person accepts.
 //!
-//! They are accepted by the id of the ask that was shown. Another set of tools has another ask, so what is accepted is
-//! what the person has seen, also where the server has changed its tools meanwhile. A set that was denied stays as it is,
-//! so that the name of its server is enough to accept it after all.
+//! A person accepts them by the id of the ask that was shown. Another set of tools has another ask, so the person accepts
+//! what they have seen, even if the server has changed its tools meanwhile. A set that was denied stays as it is. So to
+//! accept it after all, the name of its server is enough.
 
 pub(crate) mod text;
 

@@ -5,8 +5,8 @@
 //! | Claude Code | `~/.claude/projects/*/*.jsonl`, and those of its sub-agents below | a block `tool_use` of an answer |
 //! | Codex CLI | `~/.codex/sessions/YEAR/MONTH/DAY/*.jsonl` | a `function_call`, `custom_tool_call` or `local_shell_call` |
 //!
-//! The files are the agents' own, and nothing promises their form: a line that is not known is passed over. A session that was
-//! resumed has its earlier calls in two files, and each counts once, by its id.
+//! The files are the agents' own, and nothing promises their form: we pass over a line that we do not know. A session that
+//! was resumed has its earlier calls in two files. We count each call once, by its id.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};

@@ -1,7 +1,7 @@
 //! `countersign rules replay --sessions`: what rules would have asked about in the sessions that a person has had.
 //!
-//! Each call is judged as a hook would judge it now, with files and programs as they are now. Nothing is stored, and nothing is run:
-//! the ledger of each call is in memory, and ends with it.
+//! We judge each call as a hook would judge it at this moment, with the files and programs that are there. We store nothing,
+//! and run nothing: the ledger of each call is in memory, and ends with it.
 
 mod history;
 
@@ -105,8 +105,8 @@ fn hook_of(
 }
 
 impl PastQuestion {
-    /// The question about a call, and what of it is remembered: as a person does who answers each with the widest grant for
-    /// the session.
+    /// The question about a call. We remember what it would be answered by, as if a person answered each question with the
+    /// widest grant for the session.
     fn of(call: PastCall, ask: &Ask, answered: &mut BTreeSet<String>) -> Self {
         let asks = |question: &&Question| !question.metadata().contains_key("hook");
         let questions: Vec<&Question> = ask.questions().iter().filter(asks).collect();

@@ -1,12 +1,13 @@
 //! The calls that the hook has allowed, until the client reports their end.
 //!
-//! An allowed call has no ask. When its end is reported, nothing says that it is the call that was allowed: another hook
-//! of the client may have put other arguments in its place. To let the rules decide again is no answer, as they look
-//! at a world that the call has changed (a file that it has made is there now). So the hook notes what it allows, as an
-//! empty file whose name is a digest of the call with the arguments that may run, and the report takes the note away.
+//! An allowed call has no ask. When the client reports its end, nothing says that it is the call that we have allowed:
+//! another hook of the client may have put other arguments in its place. We cannot let the rules decide again, as the
+//! call has changed what they look at: a file that it has made is there, for example. So the hook notes what it allows,
+//! as an empty file whose name is a digest of the call with the arguments that may run, and the report takes the note
+//! away.
 //!
-//! A note that cannot be written, or is missing, allows nothing and denies nothing: the report is looked at in the slow
-//! way then, by the store and the rules.
+//! If the note is missing or could not be written, nothing is allowed or denied by that: we look at the report in the
+//! slow way, by the store and the rules.
 
 use std::fs;
 use std::io;
@@ -71,8 +72,8 @@ impl AllowedCalls {
         fs::remove_file(file).is_ok().then_some(text)
     }
 
-    /// Takes the notes away of an equal call before this one. A person may have refused that one in the client, which
-    /// reports nothing then, and not every client tells calls apart by an id: its notes would answer for this call.
+    /// Takes the notes of an equal earlier call away. A person may have refused that call in the client, which
+    /// reports nothing then. Not every client tells calls apart by an id, so those notes would answer for this call.
     pub(crate) fn begin_call(&self, call: &HookCall) {
         self.take(call);
         self.take_asked(call);

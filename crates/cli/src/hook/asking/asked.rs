@@ -12,7 +12,7 @@
 //! | the client did not wait | [closed](super::unapproved), when the report of the call shows it | ran |
 //! | an equal call after that | a new ask, number 2 | is asked about anew |
 //!
-//! A late answer thereby is of use (the model calls again and finds it) and an approval is of use once.
+//! So a late answer is of use: the model calls again and finds it. And an approval is of use once.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,13 +39,13 @@ use countersign::ledger::{
 use countersign::show;
 use countersign::turn::SuspendedTurn;
 
-/// The time for which a claim lasts without an event that the call has ended. An hour, as nothing renews it; the
-/// client's event may come later, and then still counts.
+/// The time for which a claim lasts without an event that the call has ended: an hour. The client's event may
+/// come later, and then still counts.
 ///
 /// The hook process is gone when the tool runs, so no one can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// The number of asks of a session that are looked at for a person's no to the same call under other questions.
+/// The number of asks of a session in which we look for a person's no to the same call under other questions.
 const LOOKED_AT: u32 = 1000;
 
 /// The number of times the layers may ask again about an approved call, for example when an edit raises another
@@ -104,8 +104,8 @@ enum AskResult {
 impl Asking<'_> {
     /// Asks until the call may run. The error is the reason of a denial.
     ///
-    /// What is claimed is what the layers have let through *after* the approval, with the arguments that the person may
-    /// have edited. An edit that raises another question ends this approval and begins another ask.
+    /// After the approval we let the layers decide again, with the arguments that the person may have edited. We claim
+    /// what they let through *then*. An edit that raises another question ends this approval and begins another ask.
     pub(crate) async fn answered(&self, mut pending: SuspendedTurn) -> Result<AskingEnd, String> {
         let mut counted = !self.uncounted;
         for _ in 0..MAX_ROUNDS {
@@ -134,7 +134,8 @@ impl Asking<'_> {
                                 None => AskingEnd::Again { used: counted_run(&approved) },
                             });
                         }
-                        // Another question is asked now, for example about edited arguments, so this approval is void.
+                        // The layers have another question, for example about edited arguments, so this approval is
+                        // void.
                         StackRuling::Ask(again) => {
                             self.ledger.close(approved.ask.id()).await.map_err(store)?;
                             (pending, counted) = (*again, true);
@@ -213,8 +214,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns `true` if the client may ask about such a call at all. Where it may about edits alone, a rule of the
-    /// user that asks, and the hook's own doubts, are for the inbox.
+    /// Returns `true` if the client may ask about such a call at all. With `--ask edits` it may ask about edits
+    /// alone: a rule of the user that asks, and the hook's own doubts, are for the inbox.
     fn is_for_the_client(&self, ask: &Ask) -> bool {
         let Normal { tool, server, .. } = self.stack.normal;
         let is_default = |question: &Question| {
@@ -229,8 +230,8 @@ impl Asking<'_> {
         })
     }
 
-    /// The time when a person denied this call in its session, if that was the last answer to it under whichever
-    /// questions.
+    /// The time when a person denied this call in its session, if that was the last answer to it, under these
+    /// questions or others.
     async fn denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<Option<Millis>, String> {
         let asks = self.ledger.list_run(&key.run, LOOKED_AT).await.map_err(store)?;
         let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
@@ -286,8 +287,8 @@ impl Asking<'_> {
 
     /// The time is over without an answer.
     ///
-    /// Without a session the same text of a call may come from another conversation, so nothing is left behind that
-    /// could let it run.
+    /// Without a session, the same text of a call may come from another conversation. So we leave nothing behind
+    /// that could let it run.
     async fn too_late(&self, record: &AskRecord) -> Result<AskResult, String> {
         let (id, call) = (record.ask.id(), self.stack.call);
         let reasons = reasons(record.ask.questions());
@@ -306,9 +307,9 @@ impl Asking<'_> {
         )))
     }
 
-    /// Spends an approval: the claim is recorded before the client is answered. `None` when another call was first.
+    /// Spends an approval: we record the claim before we answer the client. `None` when another call was first.
     ///
-    /// The arguments are restored before the claim: a change that the client cannot take must not use the approval up.
+    /// We restore the arguments before the claim: a change that the client cannot take must not use the approval up.
     async fn spend(
         &self,
         approved: &AskRecord,
@@ -336,9 +337,9 @@ pub(crate) fn with_origin(
 
 /// The origin of the call, as a question of the hook itself, which carries the client's payload.
 ///
-/// A question and not a part of the arguments, so that it is shown to the person and covered by the fingerprint,
-/// and is not sent to the tool. A grant for a class of calls that the layers propose answers it as well: the class is about
-/// what is called, and this question about where.
+/// The origin is a question and not a part of the arguments. So the person sees it, the fingerprint covers it, and the tool
+/// does not get it. A grant for a class of calls that the layers propose answers it as well: the class is about what is
+/// called, and this question about where.
 fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<Question> {
     let call = stack.call;
     let for_people = stack.normal.for_people;
@@ -415,7 +416,7 @@ pub(crate) fn is_open(record: &AskRecord) -> bool {
 
 /// The reason of a denial when the store fails.
 ///
-/// Fails closed: no store, no approval (rule D1).
+/// Fails closed: no store, no approval (rule D4).
 #[expect(clippy::needless_pass_by_value, reason = "it is the function of `map_err`")]
 fn store(error: LedgerError) -> String {
     format!(

@@ -1,9 +1,9 @@
 //! The end of a call or a session, as the client reports it.
 //!
 //! An event after a call is a report and not a question: the tool has run. So nothing here denies, and every problem is
-//! a remark on stderr. What is reported is matched with a claim, first by all of the call (id and arguments), then by
-//! the id alone: where only the id fits, the client has run something else than was approved, which is recorded and
-//! said. A call without a claim, and that was not allowed as it ran, [ran unapproved](super::unapproved).
+//! a remark on stderr. We look for the claim of the call, first by its id and its arguments, then by the id alone.
+//! Where only the id fits, the client has run something else than a person has approved. We record that, and say it. A
+//! call that has no claim, and was not allowed as it ran, [ran unapproved](super::unapproved).
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::hook::payload::{Ending, HookCall};
 use countersign::error::{BoxError, with_causes};
 use countersign::ledger::{AskRecord, AskState, Ledger, Settled};
 
-/// The number of asks of a session that are looked through, newest first.
+/// The number of asks of a session that we look through, newest first.
 const MAX_LISTED: u32 = 1000;
 
 /// Settles the claim of a call that has ended, or records that it [ran unapproved](super::unapproved). The error is a
 /// remark: an event after a call decides nothing.
 ///
-/// A call that was allowed as it ran has neither a claim nor an ask, and the store is not opened for it.
+/// A call that was allowed as it ran has neither a claim nor an ask. For it we do not open the store.
 pub(crate) async fn after(
     hook: &Reporting<'_>,
     call: &HookCall,
@@ -88,10 +88,11 @@ fn is_same_call(one: &str, other: &str) -> bool {
     call(one) == call(other)
 }
 
-/// Ends the leases of all calls of a session whose end was not seen, so that their outcome is unknown.
+/// Ends the leases of all calls of a session whose end the client has not reported: their outcome is
+/// unknown.
 ///
-/// Ending the lease and claiming once makes the ledger record that the outcome is unknown, which otherwise happens an
-/// hour later, when a person looks.
+/// We end the lease and claim the call again, so the ledger records that the outcome is unknown. Without that it
+/// does so an hour later, when a person looks.
 pub(crate) async fn session(
     client: Client,
     session: &str,

@@ -1,8 +1,8 @@
 //! Questions that the client itself asks, in the session in which the call was made.
 //!
 //! A person who sits in front of Claude Code is asked there, and needs no inbox. The hook answers "ask", and has ended
-//! when the person answers: only the client knows what the answer was. So nothing counts as approved before the client
-//! reports that the call has ended, as it was asked about:
+//! when the person answers: only the client knows the answer. So we count nothing as approved before the client
+//! reports that the call has ended as it was asked about:
 //!
 //! | the client reports | recorded |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | the end of a call with other arguments | [ran without approval](super::unapproved) |
 //! | nothing: the person said no, or nothing was asked | nothing |
 //!
-//! The question is noted in the meantime in a file of the user's state directory. A grant answers before the client is
-//! asked, and so does an ask of an equal call that is open in the inbox.
+//! In the meantime we note the question in a file of the user's state directory. A grant answers before the client
+//! asks, and so does an ask of an equal call that is open in the inbox.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! The key of a call, to which its approval is bound.
 //!
-//! The asks of a session are one run of the ledger. The key has the path of the agent and a digest of client, session,
-//! agent, directory, tool, arguments, questions and the person that the call is made for. So a call with other arguments, in another directory or session, or
-//! under other rules, is another ask. Only the words with which a model tells people what a command is about are left
-//! out, as it words them anew each time, and the client does nothing with them: the ask has them as they were when it
-//! was made. Equal calls are numbered: the next one is asked about when the one before has
-//! been answered.
+//! The asks of a session are one run of the ledger. The key has the path of the agent and a digest of client, session, agent,
+//! directory, tool, arguments, questions and the person that the call is made for. So a call with other arguments, in another
+//! directory or session, or under other rules, is another ask. The key leaves out only the words with which a model tells
+//! people what a command is about: the model words them anew each time, and the client does nothing with them. The ask has
+//! them as they were when it was made. We number equal calls: the next one is asked about when the one before has been
+//! answered.
 
 use serde_json::{Map, Value, json};
 
@@ -38,8 +38,8 @@ fn short(digest: &str) -> &str {
 
 /// A call as it is asked about.
 ///
-/// The questions are a part of it, with their pins: a rule that was changed since, or a file that has another content,
-/// makes another ask, which an earlier approval does not answer (rule A2).
+/// Its questions are a part of it, with their pins. If a rule has changed since, or a file has another content, that
+/// is another ask, and an earlier approval does not answer it (rule A2).
 pub(crate) struct CallKey {
     pub(crate) run: String,
     agent: String,

@@ -1,8 +1,8 @@
 //! Calls that ran although no one had approved them, as the client's report of their end shows (rule P4).
 //!
 //! A client may run a call without the hook's answer: at its own time limit, when the shell around the hook is killed,
-//! when the hook is switched off for a moment. Another hook of the client may change a call after this one has allowed
-//! it. None of that can be prevented here. The report of the call's end is what shows it:
+//! or when the hook is switched off for a moment. And another hook of the client may change a call after this one has
+//! allowed it. We cannot prevent any of that. But the report of the call's end shows it:
 //!
 //! | the call has | means |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | none of these, and rules that allow it as it ran | it was allowed |
 //! | none of these | it was never allowed: it was changed, or the hook was not asked |
 //!
-//! Such a call is an ask that is closed and says so. Its next equal call is asked about anew.
+//! We record such a call as a closed ask that says so. The next equal call is asked about anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use countersign::tools::Tools;
 /// The number of attempts to take the next number, where other calls take numbers at the same time.
 const MAX_TRIES: u64 = 8;
 
-/// The parts of a hook that a report is looked at with.
+/// The parts of a hook that we need to look at a report.
 pub(crate) struct Reporting<'a> {
     pub(crate) stack: Option<&'a Arc<dyn Fn(Tools) -> Tools + Send + Sync>>,
     pub(crate) principal: Option<&'a str>,
@@ -171,7 +171,8 @@ impl EndedCall<'_> {
     }
 }
 
-/// The reason why the layers do not let a call run as it ran; `None` where they do. They count nothing for it.
+/// The reason why the layers do not let a call run as it ran; `None` where they do. They do not count the call
+/// for this.
 async fn unallowed(stack: CallStack<'_>) -> Option<Unallowed> {
     let uncounted = SuspendedCount::default();
     let (questions, reason) = match stack.decide(Some(&uncounted)).await {

@@ -1,9 +1,9 @@
 //! The files in temporary folders that approved commands of a session write.
 //!
-//! A person approves `make > /tmp/out.txt`, and `tail /tmp/out.txt` is no further question. So the hook notes the targets of
-//! redirections when it lets such a command run, beside its notes about [allowed](super::allowed) calls. Later a file
-//! counts where it is what such a command leaves: a regular file of this user with one name, no link, and not older than the
-//! note. A socket, a token of another program or a file of another user is none of them.
+//! After a person has approved `make > /tmp/out.txt`, the hook must not ask about `tail /tmp/out.txt`. So the hook notes the
+//! targets of redirections when it lets such a command run, beside its notes about [allowed](super::allowed) calls. Later, a
+//! file counts if such a command can have left it: it is a regular file of this user with one name, no link, and not older
+//! than the note. A socket, a token of another program and a file of another user do not count.
 //!
 //! | redirection | noted |
 //! |---|---|
@@ -34,7 +34,7 @@ const MAX_TEXT: u64 = 1 << 20;
 const FOLDERS: &[&str] = &["/tmp/", "/var/tmp/"];
 
 impl AllowedCalls {
-    /// Notes the temporary files that a command writes which may run, or has run. A failure costs a question later.
+    /// Notes the temporary files that a command writes, if it may run or has run. A failure costs a question later.
     pub(crate) fn note_written(&self, call: &HookCall, command: Option<&str>, has_run: bool) {
         let (Some(session), Some(command)) = (&call.session, command) else { return };
         // Most commands name no such place, and are not read again.
@@ -57,7 +57,8 @@ impl AllowedCalls {
         }
     }
 
-    /// The temporary files that commands of a session have written, as far as they are still what these leave.
+    /// The temporary files that commands of a session have written, and that are still as such commands leave
+    /// them.
     pub(crate) fn written_files(&self, client: Client, session: &str) -> Vec<PathBuf> {
         let text = bounded_text(&self.written(client, session), MAX_TEXT).ok().flatten();
         let text = text.unwrap_or_default();

@@ -162,8 +162,8 @@ const KEYS: &FileSettings = &FileSettings {
     ],
 };
 
-/// With `onFailure: block` a hook that is too late blocks the call, too. Other clients have no such field, and let the
-/// call run, which is why [`Hook::answer`](crate::hook::Hook::answer) always ends in time.
+/// With `onFailure: block`, a hook that is too late blocks the call, too. Other clients have no such field, and let
+/// the call run. So [`Hook::answer`](crate::hook::Hook::answer) always ends in time.
 fn entry(event: &str, command: &str, limit: Duration) -> Value {
     let hook = json!({"type": "command", "command": command, "timeout": seconds(limit)});
     match event {

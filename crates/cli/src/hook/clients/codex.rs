@@ -100,7 +100,8 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
         root_variable: None,
     },
     live: LiveForm {
-        // By default `exec` may write nothing, so that a call without a hook would change nothing.
+        // By default `exec` may write nothing. Then a call without a hook would change nothing, and
+        // we could not see it.
         before: &["exec", "--skip-git-repo-check", "--sandbox", "workspace-write"],
         after: &[],
         trusts: None,
@@ -114,7 +115,8 @@ fn configs(user: &Path, project: &Path) -> [PathBuf; 2] {
     [user.with_file_name("config.toml"), project.join(".codex/config.toml")]
 }
 
-/// Codex keeps in the user's `config.toml` which entries are trusted: by their place, and a digest of what they run.
+/// Codex keeps in the user's `config.toml` which entries the user trusts: by their place, and a digest of what they
+/// run.
 fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
     if check.is_managed {
         return switched_off(&check.files([]), "/disableAllHooks");

@@ -1,8 +1,8 @@
 //! The files of a client, and what they say about the hook that is installed.
 //!
-//! An entry that is there may still never be called: each client has a switch that turns hooks off, and Codex calls a
-//! hook only after a person has trusted exactly this entry. What a client stores about that is read here and never
-//! written: trust is the user's to give.
+//! A client may never call an entry that is there: each client has a switch that turns hooks off, and Codex calls a
+//! hook only after a person has trusted exactly this entry. We read what a client stores about that, and never write
+//! it: only the user can give trust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ pub(crate) fn json_of(file: &Path) -> Result<Value, InstallError> {
 const MAX_SETTINGS: u64 = 64 << 20;
 
 /// The text of a file of settings; `None` where there is none. A repository may have put a link to a device or a pipe in its
-/// place, which is an error and not waited for.
+/// place: that is an error, and we do not wait for its end.
 pub(crate) fn settings_text(file: &Path) -> std::io::Result<Option<String>> {
     Ok(bounded_text(file, MAX_SETTINGS)?.map(without_mark))
 }

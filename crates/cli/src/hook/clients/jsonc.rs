@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The value of a text; `None` where it is not even that, or where readers do not agree on the end of a comment.
+/// The value of a text; `None` where it is none even without comments, or where readers do not agree on the end
+/// of a comment.
 pub(crate) fn parsed(text: &str) -> Option<Value> {
     serde_json::from_str(&plain(text)?).ok()
 }

@@ -147,9 +147,10 @@ impl Client {
     /// The time that a hook may take that is not told its limit: the shortest time that any known version of the client
     /// waits for a hook whose configuration has no limit, and at most a minute.
     ///
-    /// Claude Code waited for 60 seconds before 2.1.3, and for 600 since then; Codex CLI waits for 600, Gemini CLI and Qwen Code
-    /// for 60, Copilot CLI for 30, and opencode has no limit of its own. All of them but opencode run the tool when a hook takes
-    /// longer: an answer that comes too late is an allow. So the hook has to answer before, with a denial if no one has.
+    /// Claude Code waits for 60 seconds before version 2.1.3, and for 600 from that version on. Codex CLI waits for 600
+    /// seconds, Gemini CLI and Qwen Code for 60, and Copilot CLI for 30. opencode has no limit of its own. All of them but
+    /// opencode run the tool when a hook takes longer: an answer that comes too late is an allow. So the hook has to answer
+    /// before, with a denial if no person has answered.
     ///
     /// ```
     /// use std::time::Duration;
@@ -232,7 +233,7 @@ impl Client {
     }
 
     /// Those of the [servers](Self::servers) that a project's files configure in another way than the files of the user, or
-    /// that these do not have: what such a server is, the project says.
+    /// that the user's files do not have. The project says what such a server is.
     ///
     /// ```
     /// use countersign_cli::hook::Client;

@@ -1,9 +1,9 @@
 //! opencode, which has no command hooks: a plugin calls the hook.
 //!
-//! A plugin that throws denies the call, and one that returns allows it. So each way that is not a well-formed allow
-//! throws: a program that cannot be started, another exit status, no JSON, another decision, no answer in time.
-//! Payloads are built by the plugin, in the shape that [`payload`](super::super::payload) reads, and arguments are
-//! replaced in place, because opencode keeps the object that it has passed.
+//! A plugin that throws denies the call, and one that returns allows it. So ours throws on everything but a
+//! well-formed allow: a program that cannot be started, another exit status, no JSON, another decision, no answer in
+//! time. The plugin builds the payloads, in the shape that [`payload`](super::super::payload) reads. It replaces
+//! arguments in place, because opencode keeps the object that it has passed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

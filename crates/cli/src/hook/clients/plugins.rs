@@ -1,6 +1,6 @@
 //! Plugins and extensions that the files of a client name: each may bring hooks.
 //!
-//! One whose folder is known, and has no hooks, is left out.
+//! We leave out one whose folder is known and has no hooks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

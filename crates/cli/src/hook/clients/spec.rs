@@ -73,8 +73,8 @@ pub(crate) struct ToolForm {
     pub(crate) servers: Option<ServersOf>,
     /// The argument of the shell tool that names the directory in which the command runs.
     pub(crate) shell_directory: Option<&'static str>,
-    /// The fields of the shell tool that are for people only: the model words them anew each time, and the client does
-    /// nothing with them but show them.
+    /// The fields of the shell tool that are only for people. The model words them anew each time, and the client only
+    /// shows them.
     ///
     /// No other tool has such fields: the `description` of a payment is a part of the payment.
     pub(crate) for_people: &'static [&'static str],
@@ -106,14 +106,14 @@ pub(crate) enum McpNames {
 
 /// The answers that the client obeys.
 ///
-/// Each client reads answers in its own way, and runs the tool when an answer is not what it expects: with a line before
-/// the JSON, with an unknown field, without a reason, with another exit status. The one denial that holds in all of them
-/// is JSON with known fields and a reason, the same reason on stderr, and exit status 2.
+/// Each client reads answers in its own way, and runs the tool when an answer is not what it expects: when it has a line
+/// before the JSON, an unknown field, no reason, or another exit status. One denial holds in all of them: JSON with
+/// known fields and a reason, the same reason on stderr, and exit status 2.
 pub(crate) struct AnswerForm {
     /// The denial for this reason; `true` for an event that asks for a permission.
     pub(crate) deny: fn(&str, bool) -> Value,
-    /// The allow with other arguments, if there are any, and with the flag also for the client's own rules. `None` is
-    /// silence.
+    /// The allow, with other arguments if there are any. With the flag, it answers for the client's own rules, too.
+    /// `None` is silence.
     pub(crate) allow: fn(Option<JsonFields>, bool) -> Option<Value>,
     /// `true` if that flag makes a difference.
     pub(crate) allow_is_explicit: bool,
@@ -180,7 +180,8 @@ pub(crate) struct PluginForm {
 /// An installation whose trust is looked at.
 pub(crate) struct TrustCheck<'a> {
     pub(crate) path: &'a Path,
-    /// `true` if the file is the machine's: then only the file itself can switch it off, and it needs no trust.
+    /// `true` if the file is the machine's: then only the file itself can switch the hook off, and the hook
+    /// needs no trust.
     pub(crate) is_managed: bool,
     pub(crate) entry: Option<HookEntry<'a>>,
     /// The file of the user who runs this process.

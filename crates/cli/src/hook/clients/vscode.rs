@@ -1,7 +1,7 @@
 //! The agent mode of VS Code, from its documentation: this hook was never run with it.
 //!
 //! VS Code reads hooks of Claude Code (`~/.claude/settings.json`) and of Copilot CLI (`.github/hooks`) as well, with payloads
-//! of its own, which the hooks of those clients deny. An entry in one of these files would be run by two clients. So this one
+//! of its own, which the hooks of those clients deny. Two clients would run an entry in one of these files. So this client
 //! has a folder of its own, which a setting has to name.
 
 use std::path::{Path, PathBuf};

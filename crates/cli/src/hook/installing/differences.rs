@@ -1,9 +1,9 @@
 //! The differences between the entries that are there and those that `install` writes.
 //!
-//! The entry of the event before a tool says with which options it was installed: its own `--limit` is what the client's
-//! limit is compared with. Everything else that an entry of this program has is written anew from these options, and
-//! compared field by field. A person, another program or a merge of two files may have changed one of them, and most of
-//! these changes let a client run a call that waits for an answer.
+//! The entry of the event before a tool says with which options it was installed. We compare its `--limit` with the
+//! client's limit. We write everything else that an entry of this program has anew from these options, and compare it
+//! field by field. A person, another program or a merge of two files may have changed a field, and most of these changes
+//! let a client run a call that waits for an answer.
 
 use std::time::Duration;
 

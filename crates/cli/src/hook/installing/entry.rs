@@ -1,8 +1,8 @@
 //! The entries of the clients that are configured by JSON.
 //!
-//! Entries of this program are recognized by their command (`…/countersign… hook <client>`), in whatever form they were
-//! written, so that an installation replaces that of an earlier version, and an uninstallation finds both. Hooks of
-//! others, in the same list or the same group, are kept.
+//! We recognize entries of this program by their command (`…/countersign… hook <client>`), in any form that a version
+//! has written. So an installation replaces the entry of an earlier version, and an uninstallation finds both. We keep
+//! hooks of others, in the same list or the same group.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::hook::clients::files::HookEntry;
 use crate::hook::clients::spec::EntryForm;
 use countersign_shell::{Commands, Dialect};
 
-/// What the switch for all hooks of a client said before the entries were added, which put it on: without it they would be
-/// read and never called. They say so themselves, for the removal.
+/// What the switch for all hooks of a client said before we added our entries. Adding them switches it on: otherwise the
+/// client would read the entries and never call them. The entries themselves say what the switch said, for their removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SwitchBefore {
     On,
@@ -51,8 +51,8 @@ impl SwitchBefore {
     }
 }
 
-/// Adds the entries. Tools are matched by what stands for all of them, so that new tools are seen, too. A switch for all
-/// hooks is put on.
+/// Adds the entries. Their matcher stands for all tools, so they see new tools, too. Switches the hooks of the client
+/// on.
 pub(super) fn add(
     settings: &mut Value,
     client: Client,
@@ -208,9 +208,9 @@ pub(super) fn is_ours(hook: &Value, client: Client) -> bool {
 
 /// The command before a tool call: a shell that makes a denial of every end of the hook but an answer.
 ///
-/// Most clients run the tool when the hook is killed, or its program is missing or cannot be started, which the program
-/// itself cannot prevent. Status 2 with a line on stderr is a denial in all of them. A time limit that has passed, and
-/// a shell that is killed, are still left to the client.
+/// Most clients run the tool when the hook is killed, or when its program is missing or cannot be started. The program
+/// itself cannot prevent that. So the shell ends with status 2 and a line on stderr, a denial in all of them. For a
+/// time limit that has passed, and for a shell that is killed, it still depends on the client what happens.
 fn guarded(words: &[String]) -> String {
     if !cfg!(unix) {
         return shell(words);

@@ -8,8 +8,8 @@ use super::Installed;
 use crate::config::replace_file;
 use crate::hook::clients::files::{InstallError, without_mark};
 
-/// The text of a file of this user that is written anew with a change; `None` where there is none. What is no text is an
-/// error, as it would be lost.
+/// The text of a file of this user that we will write anew with a change; `None` where there is none. A file that is no
+/// text is an error, as its content would be lost.
 ///
 /// # Errors
 /// [`InstallError`] when the file is no text in UTF-8, or cannot be read.
@@ -33,7 +33,7 @@ pub fn editable_text(file: &Path) -> Result<Option<String>, InstallError> {
     }
 }
 
-/// Replaces a file in one step. The copy is made before, if one is wanted, and is never removed.
+/// Replaces a file in one step. Makes a copy before, if the caller wants one, and never removes it.
 pub(super) fn replace(path: &Path, text: &str, copies: bool) -> Result<Installed, InstallError> {
     let error = |error: io::Error| InstallError::new(path, error);
     let real = target(path);

@@ -1,7 +1,6 @@
 //! The entries in the configuration of clients that make them call the hook.
 //!
-//! Entries of other programs stay. A file that exists is copied beside itself before it is changed, and it is replaced
-//! in one step.
+//! Entries of other programs stay. Before we change a file, we copy it beside itself. Then we replace it in one step.
 
 mod differences;
 mod entry;
@@ -84,7 +83,8 @@ impl Installation {
     /// variable of the environment tells the client to keep its configuration elsewhere.
     ///
     /// The variables are `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `GEMINI_CLI_HOME`, `COPILOT_HOME` and, for opencode,
-    /// `XDG_CONFIG_HOME`. An entry in the file that the client does not read would decide nothing, without a word.
+    /// `XDG_CONFIG_HOME`. If we wrote the entry into a file that the client does not read, it would decide
+    /// nothing, and nothing would say so.
     ///
     /// ```
     /// use std::path::Path;
@@ -160,9 +160,9 @@ impl Installation {
 
     /// Sets the program, by its absolute path, and its arguments: `hook`, the client and options. The limit is added.
     ///
-    /// Words and not a line: each client quotes them as its file needs it, and a shell runs them, which makes a denial
-    /// of a program that is missing, crashes or is killed. An absolute path, since the search path of a
-    /// client that was started from a desktop is not that of a shell.
+    /// Give words and not a line: each client quotes them as its file needs it. A shell runs them, and makes a denial
+    /// of a program that is missing, crashes or is killed. The path has to be absolute, since a client that was
+    /// started from a desktop has another search path than a shell.
     #[must_use]
     pub fn command<I: Into<String>>(mut self, words: impl IntoIterator<Item = I>) -> Self {
         self.command = words.into_iter().map(Into::into).collect();
@@ -219,8 +219,8 @@ impl Installation {
         &self.path
     }
 
-    /// What no tool may write unasked, as it switches the hook off: the folder with the client's settings and hooks. In a
-    /// session whose project lies within that folder it is the file alone.
+    /// The place that no tool may write unasked, as that would switch the hook off: the folder with the client's settings
+    /// and hooks. In a session whose project lies within that folder, it is only the file.
     ///
     /// ```
     /// use std::path::Path;
@@ -394,8 +394,9 @@ impl Installation {
     }
 
     /// The differences between the entries that are there and those that [`install`](Self::install) writes with the
-    /// options of that command: the limit of the client and that of the hook, which tools and events the client asks
-    /// about, what it does when the hook is too late. Each is a sentence; there is none where all is in order.
+    /// options of that command. They are about the limit of the client and that of the hook, the tools and events
+    /// that the client asks about, and what it does when the hook is too late. Each is a sentence. There is none
+    /// where all is in order.
     ///
     /// # Errors
     /// As [`install`](Self::install).
@@ -425,8 +426,8 @@ impl Installation {
     /// The other hooks that the client asks about tool calls, in its files of the user, whose home directory this is,
     /// and of a project: each of them may change a call that this one has allowed.
     ///
-    /// Plugins and extensions are listed where those files name them, unless they are known to have no hooks. Not looked at
-    /// are the files of the whole machine.
+    /// We list plugins and extensions that those files name, unless they are known to have no hooks. We do not look at the
+    /// files of the whole machine.
     #[must_use]
     pub fn other_hooks(&self, home: &Path, project: &Path) -> Vec<OtherHook> {
         others::of(self, home, project)
@@ -435,7 +436,7 @@ impl Installation {
     /// Whether the client calls the hook, as far as its own files say: that no switch turns hooks off, and that Codex
     /// trusts the entry. `home` is the user's home directory, and `directory` that of the sessions.
     ///
-    /// Nothing is changed, as trust is the user's to give. What the files do not say, such as an option of the client's
+    /// Changes nothing, as only the user can give trust. What the files do not say, such as an option of the client's
     /// command line, only a call can show.
     ///
     /// # Errors
@@ -495,8 +496,8 @@ impl Installation {
         Ok((pretty(&self.path, &settings)?, switched))
     }
 
-    /// The copy that was made when the entries were added, if the file is what that installation wrote: without the entries
-    /// both say the same.
+    /// The copy that the installation has made, if the file is still what the installation wrote: without the entries, both
+    /// say the same.
     fn backup_of(&self, now: &str, without: &str) -> Result<Option<PathBuf>, InstallError> {
         if now != pretty(&self.path, &parsed(&self.path, now)?)? {
             return Ok(None);
@@ -560,7 +561,8 @@ fn pretty(path: &Path, settings: &Value) -> Result<String, InstallError> {
     text.map(|text| text + "\n").map_err(|error| InstallError::new(path, error))
 }
 
-/// Comments in a settings file (as some clients allow) would be lost by writing it anew, so such a file is refused.
+/// Some clients allow comments in a settings file. They would be lost if we wrote it anew, so we refuse such a
+/// file.
 fn parsed(path: &Path, text: &str) -> Result<Value, InstallError> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let problem = match json_value(text) {

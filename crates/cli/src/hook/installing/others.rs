@@ -1,8 +1,8 @@
 //! Other hooks of a client that run before its tools.
 //!
-//! A client asks all of its hooks about a call, and each may put other arguments in its place, or answer for the
-//! client's own questions. What another one does after this one has allowed the call is seen only when the call has
-//! ended ([`unapproved`](crate::hook::asking::unapproved)). So a person has to know that there are others: those of the project
+//! A client asks all of its hooks about a call, and each may put other arguments in its place, or answer for the client's own
+//! questions. We see what another hook does after ours has allowed the call only when the call has ended
+//! ([`unapproved`](crate::hook::asking::unapproved)). So a person has to know that there are others: those of the project
 //! come with a repository.
 
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 //! first line of the hook, which therefore cannot judge it, and other variables change what allowed commands do. Each
 //! client has files of its own for that, and a terminal of an editor gives its environment to every client.
 //!
-//! `doctor` and the hook read the same list. What a file does that the hook cannot see, such as a program that replaces
-//! it, only `doctor` can say; all else is asked about as well:
+//! `doctor` and the hook read the same list. Some things the hook cannot see, such as a program that replaces it: only
+//! `doctor` can tell you about them. About all else the hook asks as well:
 //!
 //! | a file | has | the hook |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! A patch of a coding agent, applied to the texts of its files.
 //!
-//! The reader is strict, as what it makes is shown as the difference: the old lines of each part have to stand in the file
-//! exactly once, from the part before on. Programs that apply patches are less strict (they try other white space, or the
-//! first of several places), and what they would do is not guessed.
+//! The reader is strict, as people see its result as the difference. The old lines of each part have to stand in the file
+//! exactly once after the part before. Programs that apply patches are less strict: they try other white space, or take
+//! the first of several places. We do not guess what they would do.
 
 use std::path::Path;
 

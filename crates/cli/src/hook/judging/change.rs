@@ -1,9 +1,9 @@
 //! The change that an edit, a write or a patch of a client would make, as a difference of the file as it is now
 //! (rule S12).
 //!
-//! A difference is shown only where it is certain: the old text stands in the file exactly as often as the tool demands.
+//! We show a difference only where it is certain: the old text stands in the file exactly as often as the tool demands.
 //! Otherwise the person sees the old and the new text, each with its name, and why there is no difference. The digest of
-//! the file is a pin, so a file that has changed since is asked about again.
+//! the file is a pin: if the file has changed since, the hook asks again.
 //!
 //! | the call | shown |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Edits of the project's files, which a client may ask about in its own session.
 //!
-//! A person who works with a coding agent looks at its edits where they are made. So `--ask edits` leaves these questions to
-//! the client, and no others: a command, a file elsewhere, the definition of a build and everything that the floor names are
-//! asked about in the inbox. Which calls these are is itself a rule, so that the one reader of paths decides it.
+//! A person who works with a coding agent looks at its edits in the agent's own session. So `--ask edits` leaves these
+//! questions to the client, and no others. The inbox asks about a command, a file elsewhere, the definition of a build, and
+//! everything that the floor names. A rule says which calls are such edits, so the same code reads their paths as for all
+//! rules.
 
 use std::path::{Path, PathBuf};
 

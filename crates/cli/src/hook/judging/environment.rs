@@ -1,18 +1,19 @@
 //! The environment that a client hands on to the hook, and to the commands that it runs (rule
 //! P5).
 //!
-//! It is the client's, and a project can set it: Claude Code takes `env` of a project's settings, and Gemini CLI loads a
-//! project's `.env`. `GIT_EXTERNAL_DIFF` makes of `git diff`, which rules allow, a command that runs any program. So a
-//! variable that is known to change what a program does raises a question where it concerns the call, unless it was
-//! there, with the same value, when the hook was installed.
+//! A project can set it: Claude Code takes `env` of a project's settings, and Gemini CLI loads a project's `.env`. For
+//! example, rules allow `git diff`, but with `GIT_EXTERNAL_DIFF` that command runs any program. So we ask where a
+//! variable concerns the call and is known to change what a program does, unless it was there, with the same value, when
+//! the hook was installed.
 //!
-//! The settings of a client that a project brings are judged the other way round ([`ProjectSettings`]): a variable that is
-//! not known to be harmless there concerns every call.
+//! We judge the settings of a client that a project brings the other way round ([`ProjectSettings`]): there, a variable
+//! concerns every call unless it is known to be harmless.
 //!
 //! [`ProjectSettings`]: crate::hook::ProjectSettings
 //!
-//! The environment of before is a private file of digests, as values may be secrets. The table of variables is that of
-//! the module [`shell`](countersign_shell), which also judges the assignments in front of commands.
+//! The environment at the installation is kept as a private file of digests, as values may be secrets. The table of
+//! variables is that of the module [`shell`](countersign_shell), which also judges the assignments in front of
+//! commands.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

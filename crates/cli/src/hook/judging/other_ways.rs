@@ -11,8 +11,8 @@ use super::vocabulary::{McpWay, Normal};
 const DEMANDS: [&str; 2] = [metadata::EVERY_TIME, metadata::APPROVAL_POLICY];
 
 impl Normal {
-    /// Makes the questions about the call as that tool ones about the call itself. A question with a demand stays one of its
-    /// own, so that an approval by anyone else does not cover it.
+    /// Takes over the questions about the call as that tool, as questions about the call itself. A question with a demand
+    /// stays one of its own: an approval by anyone else must not cover it.
     pub(crate) fn doubt_as<'a>(
         &mut self,
         way: &McpWay,
@@ -47,8 +47,8 @@ impl Normal {
         }
     }
 
-    /// The template of the line about a call whose server is not known: that of the rules about the tools that it may be,
-    /// where they have the same.
+    /// The template of the line about a call whose server is not known. It is that of the rules about the tools that the
+    /// call may be, if they have the same one.
     pub(crate) fn title(&self) -> Option<&str> {
         let (first, others) = self.titles.split_first()?;
         let is_certain = self.server.is_none() && others.iter().all(|it| it == first);

@@ -1,7 +1,7 @@
 //! Patterns of paths in calls that look for files.
 //!
-//! A pattern is relative to the directory that a call names, and rules judge that directory. The reader is less strict
-//! than any client: it knows no pattern whole, and doubts one in which any part may lead elsewhere.
+//! A pattern is relative to the directory that a call names, and rules judge that directory. We do not read patterns
+//! as any client does: we doubt each in which any part may lead elsewhere.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Commands that wait for what is typed, for a client that types it without asking a hook.
 //!
-//! Codex CLI writes into an open terminal (`write_stdin`) and shows that to no hook. So a rule that allows every command would
-//! allow `psql shop`, and with it each statement that is typed into it. These commands are asked about:
+//! Codex CLI writes into an open terminal (`write_stdin`) and shows that to no hook. So a rule that allows every command
+//! would allow `psql shop`, and with it each statement that the client types into it. We ask about these commands:
 //!
 //! | command | ends by itself, and is not asked about |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Commands that open a shell or an interpreter whose input no hook sees.
 //!
-//! A rule that allows `python3 test.py` must not allow `python3`, which reads program text from its input: what is
-//! typed into it later is no tool call that a hook sees. So a command that starts a reader without telling it what to
-//! run is asked about, whatever the rules say.
+//! A rule that allows `python3 test.py` must not allow `python3`, which reads program text from its input. What is
+//! typed into it later is no tool call that a hook sees. So whatever the rules say, we ask about a command that
+//! starts a reader without telling it what to run.
 //!
 //! | command | asked, because |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | `ls; sh` | each simple command of the text is judged |
 //! | `eval "$(cat x"` | it cannot be read |
 //!
-//! The list of readers cannot be complete; it holds what agents are known to use. Rules are still what decides about a
-//! program.
+//! The list of readers cannot be complete: it has those that agents are known to use. About all other programs the
+//! rules decide.
 
 use serde_json::Value;
 
@@ -91,8 +91,8 @@ const UNKNOWN: &str = "?";
 
 /// The program that reads its input, if this command starts one without telling it what to run.
 ///
-/// Behind a wrapper each word could be the program, as the options of wrappers take values in many forms, so all of
-/// them are tried. A file with the name of a shell costs a question.
+/// Behind a wrapper each word could be the program, as the options of wrappers take values in many forms. So we try
+/// all of them. A file with the name of a shell costs a question.
 fn opens(command: &SimpleCommand, is_fed: bool) -> Option<String> {
     let words: Vec<_> =
         command.words().iter().map(|word| word.literal().unwrap_or(UNKNOWN)).collect();
@@ -163,7 +163,8 @@ fn waits(command: &SimpleCommand) -> Option<String> {
     None
 }
 
-/// Returns `true` if the input of a command is there already, so that nothing can be typed. A device may be the terminal.
+/// Returns `true` if the input of a command is there already: then nothing can be typed. A device does not count, as it
+/// may be the terminal.
 fn is_fed(command: &SimpleCommand) -> bool {
     let is_file = |word: &Word| {
         word.literal().is_some_and(|path| !path.contains("/dev/") && !path.contains("/proc/"))

@@ -1,8 +1,8 @@
 //! The decision about a call: a turn over one tool that records with which arguments it may run.
 //!
-//! The layers run as in any turn, around a tool that does nothing but record the arguments it was given. So everything
-//! that holds for layers (their order, edits, questions and their coverage) holds here without being written again. The
-//! innermost layer asks about what the hook is not certain of, behind all others, where no rule can allow it away.
+//! The layers run as in any turn, around a tool that only records its arguments. So everything that holds for layers
+//! (their order, edits, questions and their coverage) holds here, and we need not write it again. The innermost layer
+//! asks about what the hook is not certain of. It stands behind all others, so no rule can allow that away.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,9 +43,9 @@ pub(crate) struct CallStack<'a> {
     pub(crate) run: &'a str,
 }
 
-/// Suspends the counting of a call, until it is known whether it repeats one that is counted.
+/// Suspends the counting of a call until we know whether it repeats one that was counted.
 ///
-/// The layers decide first as if it did. If one of them would have counted the call, and the decision is not a question
+/// The layers decide first as if the call did. If one of them would have counted it, and the decision is not a question
 /// that an earlier call has asked, they decide again, and count.
 #[derive(Clone, Default)]
 pub(crate) struct SuspendedCount(Arc<AtomicBool>);
@@ -155,7 +155,7 @@ impl CallStack<'_> {
 
 /// Asks about what the hook itself is not certain of.
 ///
-/// Judged again from the arguments of the moment, as a layer may have put another command there.
+/// We judge the arguments of the moment again, as a layer may have put another command there.
 fn doubt(
     call: &ToolCall,
     doubts: &[(&'static str, String)],

@@ -11,12 +11,12 @@
 //! | `spawn_agent` | `prompt` or the client's name for it |
 //! | a tool of an MCP server | its own arguments |
 //!
-//! A translation has to be one that can be undone: a layer or a person may change arguments, and the client gets them
-//! back in its own names ([`Normal::restore`]). What was added here (a default `workdir`, the `paths` of a patch)
-//! cannot be changed, as the client has no place for it; such a change is an error and not lost.
+//! We have to be able to undo a translation: a layer or a person may change arguments, and the client gets them back
+//! in its own names ([`Normal::restore`]). A layer cannot change what we have added (a default `workdir`, the `paths`
+//! of a patch), as the client has no place for it. Such a change is an error, and is not dropped.
 //!
-//! Claude's `{"file_path": "notes.md"}` in `/src` becomes `{"path": "/src/notes.md"}`, and goes back as `notes.md` if
-//! the user has not changed it, or under `file_path` with the new path if they have.
+//! For example, Claude's `{"file_path": "notes.md"}` in `/src` becomes `{"path": "/src/notes.md"}`. It goes back as
+//! `notes.md` if no one has changed it, or else under `file_path` with the new path.
 
 use std::path::Path;
 
@@ -136,7 +136,7 @@ impl Normal {
 
     /// Renames an argument, unless the client sends one of the common name as well.
     ///
-    /// With both names present it is unknown which one the client uses, so it is asked about and neither is touched.
+    /// If both names are there, we do not know which one the client uses. So we ask, and change neither.
     fn rename(&mut self, from: &'static str, to: &'static str) {
         if from == to {
             return;
@@ -261,9 +261,9 @@ impl Normal {
 
 /// The reason why a path may not be the one that it seems to be, in the directory of the call.
 ///
-/// `~/x`, `$HOME/x` and `@file` are texts that some clients expand, and `{"path": "/etc/x"}` is one that some parse:
-/// joined to the directory they would look like harmless files in it. So each reading of the text has to be one of the
-/// joined path, too. At a NUL or a line break some readers end a path.
+/// Some clients expand `~/x`, `$HOME/x` and `@file`, and some parse `{"path": "/etc/x"}`. Joined to the directory,
+/// such texts would look like harmless files in it. So each reading of the text has to be one of the joined path, too.
+/// At a NUL or a line break some readers end a path.
 fn doubtful(path: &str, directory: &Path) -> Option<String> {
     let reads_otherwise = || {
         let own = readings(path, TextRole::Named);
@@ -476,11 +476,11 @@ fn mcp(call: &HookCall, names: &ToolNames, this: &mut Normal) {
     }
 }
 
-/// The server and the tool of a name, where it is known which they are. The other ways to split the name are noted: a
+/// The server and the tool of a name, where it is known which they are. We note the other ways to split the name. A
 /// rule that denies or asks counts for each of them, and one that allows has to hold for each that may be meant.
 ///
-/// `a__b__c` can be the tool `b__c` of `a` or the tool `c` of `a__b`. Where the servers of the client are known, those say
-/// which ways there are; otherwise a name with one way is split there.
+/// For example, `a__b__c` can be the tool `b__c` of `a` or the tool `c` of `a__b`. If we know the servers of the client,
+/// they say which ways there are. Otherwise we split only a name that has one way.
 fn by_name(
     name: &str,
     separator: &str,
