@@ -1,9 +1,9 @@
-//! Streams in flight: every event of a response is kept until the response is complete, so that a client that comes
+//! Streams in flight: we keep every event of a response until the response is complete, so a client that comes
 //! later reads it from the beginning.
 //!
-//! A response is a task of its own with a list of events; the connection of the client that posted is one reader of
+//! A response is a task of its own with a list of events. The connection of the client that posted is one reader of
 //! that list. So a connection that breaks costs nothing, a page that is loaded again reads from the beginning, and a
-//! request that the client's library repeats after an error joins what is under way:
+//! request that the client's library repeats after an error joins the response in flight:
 //!
 //! | a request comes while a response is made | gets |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | with another body | 409, to be tried again after a second |
 //! | `GET …/stream` | all of the message from its beginning |
 //!
-//! Events are kept until the response is complete and then dropped with the stream; what was said is in the chat.
+//! When the response is complete, the events are dropped with the stream: the chat has what was said.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -64,7 +64,8 @@ impl ActiveStreams {
 
     /// Removes a stream, so that its chat can begin another one. A stream that has taken its place stays.
     ///
-    /// Compared by identity and not by key: a response that ends late must not remove its successor.
+    /// We compare by identity and not by key: a response that ends late must not remove its
+    /// successor.
     pub(super) fn remove(&self, principal: &Principal, chat: &str, stream: &ActiveStream) {
         let key = (principal.clone(), chat.to_owned());
         let mut streams = self.lock();
@@ -92,7 +93,7 @@ pub(super) struct ActiveStream {
 
 /// One event in its two forms. A form is `None` where its clients do not get the event.
 ///
-/// The client that posted shows its own answers already, and one that resumes has nothing; where a chunk would be wrong
+/// The client that posted shows its own answers already, and one that resumes has nothing. If a chunk would be wrong
 /// for one of them, the two forms differ.
 #[derive(Clone)]
 struct StreamEvent {

@@ -1,7 +1,7 @@
 //! Answers of the client, and how they are merged with the decisions that the ledger has.
 //!
 //! An answer can come from two places: this request, and the ledger, where a colleague may have decided in the inbox a
-//! second before. The ledger's counts, and the client is shown whose it was (rule L1).
+//! second before. The ledger's answer counts, and the client shows whose it was (rule L1).
 
 use std::collections::HashMap;
 
@@ -70,11 +70,11 @@ pub(super) fn is_complete(requests: &DeferredToolRequests, answers: &DeferredToo
     requests.iter().all(|call| !answers.is_left(call.id()))
 }
 
-/// Copies an answer from the client's copy of a message to the server's. The client shows its own answer already, so no
-/// chunk is sent for it, and applying the chunks would not bring it into the server's copy.
+/// Copies an answer from the client's copy of a message to the server's. The client shows its own answer already, so we
+/// send no chunk for it, and to apply the chunks would not bring it into the server's copy.
 ///
-/// Only the words that the person typed are copied as the reason. The default text for the model, shown as the person's
-/// own words, would put something into their mouth.
+/// As the reason we copy only the words that the person typed. If we showed the default text for the model as the
+/// person's own words, that would put something into their mouth.
 pub(super) fn copy_answer(message: &mut UiMessage, answer: &PartAnswer, client: &UiMessage) {
     let Some(part) = message.tool_mut(&answer.part) else { return };
     let Some(theirs) = client.tool(&answer.part) else { return };

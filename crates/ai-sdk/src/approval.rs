@@ -15,8 +15,8 @@ pub(super) const KIND: &str = "data-approval";
 /// A new id for an approval: 128 random bits, so that it cannot be guessed. `None` where the system has no
 /// randomness; the call stays pending then.
 ///
-/// The id is the proof that the answer is from a person who was shown the ask. An id that could be guessed (a counter,
-/// the id of the call) would let another page of the same browser approve.
+/// The id proves that the answer is from a person who was shown the ask. If it could be guessed (a counter, the id of
+/// the call), another page of the same browser could approve.
 pub(super) fn new_id() -> Option<String> {
     let mut bits = [0; 16];
     match getrandom::fill(&mut bits) {

@@ -1,9 +1,9 @@
 //! The stored form of a chat: its messages, its history or suspended run, and its asks.
 //!
 //! A chat has two memories of one conversation, for two readers: the messages are what the client shows, the history is
-//! what the model has read. They are not derived from each other, as a client shows previews and asks that no model
-//! reads, and a model reads results that no client shows. `before` ties them together: where a message is dropped, the
-//! history is cut at that length.
+//! what the model has read. We derive neither from the other: a client shows previews and asks that no model reads, and
+//! a model reads results that no client shows. `before` ties them together: if a message is dropped, we cut the history
+//! at that length.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -36,10 +36,10 @@ pub(super) struct Chat {
     pub(super) history: Vec<Message>,
     /// The suspended run, if there is one: it has pending calls, failed, or was stopped.
     pub(super) run: Option<SuspendedRun>,
-    /// Every ask, including closed ones, so that a late answer can be told from an answer to an ask that never was.
+    /// Every ask, including closed ones.
     ///
-    /// Kept also when closed: an answer to a closed ask is late and gets the outcome; an answer to an ask that never
-    /// was is forged, and the whole request is refused.
+    /// We keep closed asks to tell a late answer from a forged one. An answer to a closed ask is late, and gets the
+    /// outcome. An answer to an ask that never was is forged, and we refuse the whole request.
     pub(super) asks: Vec<ShownAsk>,
 }
 
@@ -113,7 +113,7 @@ impl Chat {
     /// Closes the pending calls when the user sends a message in place of an answer: every call gets a result (rule
     /// T3).
     ///
-    /// The calls are closed with a result each, as a provider refuses a history with a call that has none.
+    /// Each call gets a result, as a provider refuses a history with a call that has none.
     pub(super) fn supersede(&mut self) {
         if let Some(run) = self.run.take() {
             self.history = run.close(SUPERSEDED);
@@ -174,8 +174,8 @@ pub(super) fn close_parts(message: &mut UiMessage, reason: &str) {
 /// Removes approvals that clients refuse: the schema of a call with a result or an error accepts an approval only
 /// with `approved: true`. With one part that breaks the schema, a client cannot load the whole message.
 ///
-/// Clients check each message against a schema when a page is loaded, and one part that does not fit makes all of
-/// the chat fail.
+/// Clients check each message against a schema when a page is loaded. If one part does not fit, all of the chat
+/// fails.
 fn mend(message: &mut UiMessage) {
     let over = |tool: &&mut ToolPart| tool.is_over() && tool.state != "output-denied";
     for tool in message.tools_mut().filter(over) {
@@ -183,11 +183,11 @@ fn mend(message: &mut UiMessage) {
     }
 }
 
-/// The reason why a message cannot be a prompt, if there is one. Files are rejected rather than dropped, as
-/// the prompt of a run is text only.
+/// The reason why a message cannot be a prompt, if there is one. We reject files, as the prompt of a run is
+/// text only.
 ///
-/// A file that is dropped silently is worse than a refusal: the model would answer about something that it has not
-/// seen.
+/// To drop a file silently would be worse than to reject it: the model would answer about something that it has
+/// not seen.
 pub(super) fn prompt_problem(message: &UiMessage) -> Option<String> {
     if message.role != Role::User {
         return Some(

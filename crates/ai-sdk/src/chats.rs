@@ -30,10 +30,10 @@ const ERROR: &str = "Something went wrong. What was said so far is kept: try aga
 
 /// The chats of an agent: what an unmodified `useChat` talks to. Cheap to clone; the clones are the same chats.
 ///
-/// The history, the pending calls and the asks are stored on the server, in the agent's ledger. Of the messages that a
-/// client posts only the last one is read, and of that only what the user says, decides, or gives as the result of a
-/// call that the client was asked to execute. A decision counts once, for exactly the call that this chat was shown,
-/// and what runs is what the server has stored (rules A1 to A6, L1 to L5).
+/// The server stores the history, the pending calls and the asks in the agent's ledger. Of the messages that a client
+/// posts we read only the last one, and of that only what the user says, decides, or gives as the result of a call
+/// that the client was asked to execute. A decision counts once, for exactly the call that this chat was shown, and
+/// what runs is what the server has stored (rules A1 to A6, L1 to L5).
 ///
 /// ```
 /// use countersign_ai_sdk::{Chats, Principal};
@@ -106,8 +106,8 @@ impl Chats {
     ///
     /// A state that was changed, forged or sealed too long ago, or that belongs to another chat or principal, is
     /// rejected. **A state that is posted twice is not**: without a ledger nothing tells the latest state of a chat
-    /// from an earlier one, which a client can keep and continue from again. One approval can then run its call several
-    /// times, and a denial can be followed by an approval. Hence the name (rule D5): where that matters, use
+    /// from an earlier one, which a client can keep and continue from again. Then one approval can run its call several
+    /// times, and an approval can follow a denial. Hence the name (rule D5). If that matters to you, use
     /// [`new`](Self::new) with a ledger.
     ///
     /// The client can read the state. It has to post all of its messages, as `useChat` does by default: one that posts
@@ -139,8 +139,8 @@ impl Chats {
 
     /// Sets the oldest client version to serve; [`ClientVersion::V6`] by default.
     ///
-    /// We send chunks that are valid for this version and every later one. Chunks that older clients would refuse are
-    /// sent only when all clients are new enough for them.
+    /// We send chunks that are valid for this version and every later one. If older clients would refuse a chunk, we
+    /// send it only when all clients are new enough for it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -161,8 +161,8 @@ impl Chats {
 
     /// Sets whether the chat asks for approvals and takes them; `true` by default.
     ///
-    /// With `false` a call that needs an approval is shown, and stays pending until it is decided in another place,
-    /// such as an inbox over the same ledger. Approvals that a client posts are not read then.
+    /// With `false` the chat shows a call that needs an approval, and the call stays pending until it is decided in
+    /// another place, such as an inbox over the same ledger. Then we do not read approvals that a client posts.
     #[must_use]
     pub fn tool_approval(self, approvals: bool) -> Self {
         self.set(|inner| inner.config.approvals = approvals)
@@ -214,10 +214,10 @@ impl Chats {
         self.set(|inner| inner.options.keep_alive = after)
     }
 
-    /// Stops a run when the last subscription of its stream is dropped, which is what `stop()` of an unmodified client
-    /// relies on.
+    /// Stops a run when the last subscription of its stream is dropped. `stop()` of an unmodified client relies on
+    /// that.
     ///
-    /// By default the run continues, so that a page that is loaded again can [`resume`](Self::resume) the stream;
+    /// By default the run continues, so a page that is loaded again can [`resume`](Self::resume) the stream.
     /// [`stop`](Self::stop) stops it.
     #[must_use]
     pub fn stop_on_disconnect(self) -> Self {
@@ -289,7 +289,7 @@ impl Chats {
     /// The events of the response in flight, from the beginning of its message. `None` when this process is not making
     /// a response in the chat.
     ///
-    /// A client that resumes has nothing of the message. So the events begin with all of it, also where the response
+    /// A client that resumes has nothing of the message. So the events begin with all of it, even if the response
     /// continues an earlier message.
     #[must_use]
     pub fn resume(&self, principal: &Principal, chat: &str) -> Option<Events> {
@@ -331,9 +331,9 @@ impl Chats {
         }
     }
 
-    /// The order at the end matters. The chat is saved, then the stream leaves the list of those in flight, then the
-    /// last chunks are sent. A client answers as soon as it has the last chunk; were the chat still busy then, its
-    /// answer would be refused.
+    /// The order at the end matters. We save the chat, then the stream leaves the list of those in flight, and then
+    /// we send the last chunks. A client answers as soon as it has the last chunk: if the chat were still busy then,
+    /// we would refuse the answer.
     async fn respond(self, principal: Principal, request: ChatRequest, stream: Arc<ActiveStream>) {
         let id = request.id.clone();
         let guard =
@@ -361,10 +361,10 @@ impl Chats {
 
     /// Finds the intent of a request, and acquires the lease of its chat.
     ///
-    /// The intent is found twice. First without the lease, so that a request that does not fit is rejected at once and
-    /// leaves no trace: it acquires no lease, creates no row for a chat that does not exist, and does not make another
-    /// server wait. Then again under the lease, as another server may have changed the chat in between: the second
-    /// intent counts.
+    /// We find the intent twice. The first time is without the lease. So we reject a request that does not fit at
+    /// once, and it leaves no trace: it acquires no lease, creates no row for a chat that does not exist, and makes no
+    /// other server wait. The second time is under the lease, as another server may have changed the chat in between.
+    /// The second intent counts.
     async fn begin(
         &self,
         principal: &Principal,
@@ -386,10 +386,11 @@ impl Chats {
     }
 }
 
-/// Completes a stream when the guard is dropped. So after a panic, too, the chat can begin another stream, and the
+/// Completes a stream when the guard is dropped. So even after a panic the chat can begin another stream, and the
 /// subscribers of this one do not wait forever.
 ///
-/// A panic of a tool or of the renderer would otherwise leave the chat busy for the life of the process.
+/// Without it, a panic of a tool or of the renderer would leave the chat busy for the life of the
+/// process.
 struct StreamGuard<'a> {
     streams: &'a ActiveStreams,
     key: (&'a Principal, &'a str),

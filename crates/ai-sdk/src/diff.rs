@@ -1,7 +1,7 @@
 //! The difference of two messages: the chunks that a client has missed.
 //!
-//! A client whose connection broke has a beginning of the message: some text, some calls, perhaps an outcome less. It
-//! is sent what is missing and nothing twice, as text that comes twice is shown twice.
+//! A client whose connection broke has a beginning of the message: some text, some calls, perhaps an outcome less. We
+//! send it what is missing and nothing twice, as it shows text twice that comes twice.
 //!
 //! ```text
 //! server   text A | call c1, returned | text B
@@ -17,11 +17,11 @@ impl ChunkWriter {
     /// Writes the chunks that a client has missed: outcomes of calls that it has, and the parts after those that it
     /// has.
     ///
-    /// `theirs` is the message as the client has posted it. Parts are compared in order; from the first difference on,
-    /// everything is written again.
+    /// `theirs` is the message as the client has posted it. We compare parts in order, and write everything again from
+    /// the first difference on.
     ///
-    /// After the first part that the client does not have everything is new to it. A part in the middle that was
-    /// skipped would come behind the others, in another order than at the server.
+    /// After the first part that the client does not have, everything is new to it. If we wrote only a missing
+    /// part from the middle, it would come behind the others, in another order than at the server.
     pub(super) fn catch_up(&mut self, ours: &UiMessage, theirs: &UiMessage, out: &mut Vec<Chunk>) {
         // Steps are not compared: at the client, a part that is written again may be in a step of its own.
         let mut theirs = theirs.parts.iter().filter(|part| !matches!(part, UiPart::StepStart));

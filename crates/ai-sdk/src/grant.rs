@@ -36,7 +36,8 @@ impl ChosenGrant {
     }
 }
 
-/// The session of a chat: of one principal, so that no grant reaches the calls of another one in a chat of the same id.
+/// The session of a chat. It is of one principal: no grant reaches the calls of another principal in a chat of the same
+/// id.
 ///
 /// A session that the host has named for its ledger does not count here: it would be that of all chats and principals.
 pub(super) fn session(principal: &Principal, chat: &str) -> String {

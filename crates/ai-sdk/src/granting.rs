@@ -6,12 +6,12 @@
 //! | chosen | `approvalGrants` of the request that approves the call | the fingerprint is that of the ask, the grant is one that was offered, and the arguments are not edited |
 //! | made | between two steps of the run | the approval is the decision on the call, and there was none before |
 //!
-//! A grant is not made when the approval arrives, as the answers of a response are checked as a whole before any takes
-//! effect (rule T2), and until then an approval can be taken back. It is made from the ledger's record of the ask, and
-//! only if it still reads as it was shown.
+//! We do not make a grant when the approval arrives: we check the answers of a response as a whole before any takes
+//! effect (rule T2), and until then the person can take an approval back. We make it from the ledger's record of the
+//! ask, and only if it still reads as it was shown.
 //!
-//! Only the session is offered: a chat is a session of its own ([`session`](super::grant::session)), and what holds for a
-//! whole project is not for the user of one chat to say.
+//! We offer only the session. A chat is a session of its own ([`session`](super::grant::session)), and the user of one
+//! chat should not decide for a whole project.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

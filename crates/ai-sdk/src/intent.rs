@@ -9,7 +9,7 @@
 //! | the same, for an ask that is closed | it takes an approval back before the call has run | it is passed over, and the outcome is shown |
 //! | `output-available`, `output-error` | the call is one that this client was asked to execute | it is passed over: a result of the server's own |
 //!
-//! Everything else in the message is not read. The text of a message of the assistant, for example, can say anything.
+//! We read nothing else in the message. For example, the text of a message of the assistant can say anything.
 //!
 //! A request that has one wrong answer counts for nothing: half of an answered batch would be a decision that no one
 //! has made.
@@ -117,8 +117,8 @@ impl ApprovalEntries {
     }
 }
 
-/// A message with a known id is either the same one again, after a lost connection, or one that the user has edited;
-/// the second drops everything that followed.
+/// A message with a known id is either the same one again, after a lost connection, or one that the user has edited.
+/// An edited one drops everything that followed.
 fn submit(chat: &Chat, message: &UiMessage) -> Result<Intent, Rejection> {
     if let Some(problem) = prompt_problem(message) {
         return Err(Rejection::new(422, problem));
@@ -256,7 +256,7 @@ fn result(chat: &Chat, message: &str, part: &ToolPart) -> Result<Option<PartAnsw
             let text = part.error_text.as_deref().unwrap_or("The call failed.");
             CallResult::Failed(ToolFailed::new(text))
         }
-        // The output is a plain value even where it looks like a `CallResult`, such as `{"kind": "tool-return"}`:
+        // The output is a plain value even if it looks like a `CallResult`, such as `{"kind": "tool-return"}`:
         // otherwise its shape could turn it into a retry or a failure.
         _ => CallResult::from(part.output.clone().unwrap_or_default()),
     };
@@ -280,10 +280,10 @@ fn is_as_shown(chat: &Chat, asked: &ShownAsk, part: &ToolPart) -> bool {
     })
 }
 
-/// Returns `true` if two values are the same to a client. All numbers of JavaScript are floating-point ones, so that
-/// a client posts `1.0` back as `1`.
+/// Returns `true` if two values are the same to a client. All numbers of JavaScript are floating-point ones, so a
+/// client posts `1.0` back as `1`.
 ///
-/// `9007199254740993` comes back from a browser as `9007199254740992`. That the two count as equal is safe, since what
+/// A browser sends `9007199254740993` back as `9007199254740992`. It is safe that the two count as equal, since what
 /// runs is the server's own copy.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {

@@ -19,7 +19,7 @@
 //! # }
 //! ```
 //!
-//! [`Chats`] does everything but HTTP, and [`router`] adds that for axum. The pieces can be used alone: [`Chunk`] and
+//! [`Chats`] does everything but HTTP, and [`router`] adds that for axum. You can use the pieces alone: [`Chunk`] and
 //! [`encode`] are the wire, [`ChunkWriter`] writes the events of a run as chunks, and [`ChatRequest`] and [`UiMessage`]
 //! read what a client posts.
 //!
@@ -70,13 +70,13 @@
 //! `-`, a space, or `@` for a remark. The call is asked about again if the content changes, unless `pinned` is false: that
 //! content changes by itself. `cut` lines are not stored: a page does not approve such a call together with others.
 //!
-//! The part is not transient: an offer has to be there when the page is loaded again, as the ask is.
+//! The part is not transient: an offer has to be there when the page is loaded again, like the ask.
 //!
 //! A call that a grant has approved runs without an ask. Its data part has no `approvalId`, the call's id, and the status
 //! `approved`; `by` is `by grant G of ann, 2026-11-20`.
 //!
-//! A call that a layer denies without an ask ends with `tool-output-error`, which every client accepts. A data part for
-//! the call is sent beside it, without an `approvalId`; its id is the call's, and its status `denied`.
+//! A call that a layer denies without an ask ends with `tool-output-error`, which every client accepts. Beside it we
+//! send a data part for the call without an `approvalId`: its id is the call's, and its status is `denied`.
 
 #![cfg_attr(
     not(test),

@@ -67,8 +67,8 @@ pub enum UiPart {
 
 /// A tool call in a message, with its arguments, its approval and its outcome.
 ///
-/// Read leniently where a later version may add something (`rest`), and strictly where a decision depends on it:
-/// `approved` is a boolean or absent, and `"true"` is refused.
+/// We read it leniently where a later version may add something (`rest`), and strictly where a decision depends
+/// on it: `approved` is a boolean or absent, and we refuse `"true"`.
 ///
 /// ```
 /// use countersign_ai_sdk::UiMessage;

@@ -28,7 +28,7 @@ const BY_GRANT: &str = "by grant ";
 /// The stream of one message to the client, with the server's copy of the message.
 ///
 /// There are two copies: the writer's is the message as this client has it, and [`message`](Self::message) is the one
-/// that the server stores. The same chunks change both. They differ only where the client had less of the message than
+/// that the server stores. The same chunks change both. They differ only if the client had less of the message than
 /// the server when the stream began, or was never asked about a call that another client has denied.
 pub(super) struct MessageStream {
     active: Arc<ActiveStream>,
@@ -55,8 +55,8 @@ impl MessageStream {
 
     /// Creates a stream that continues a message, of which the client has the copy `client`.
     ///
-    /// We use the messages that the client has posted for one thing: to know which parts it has. The tool and the
-    /// arguments of each call are taken from the server.
+    /// We use the messages that the client has posted for one thing: to know which parts it has. We take the tool
+    /// and the arguments of each call from the server.
     pub(super) fn resume(
         active: Arc<ActiveStream>,
         version: ClientVersion,
@@ -145,8 +145,8 @@ impl MessageStream {
 
     /// A denial for a client whose user has not denied the call: `tool-output-denied` would be taken as the user's own.
     ///
-    /// Two tabs show one chat. A denial in the first is, for the second, a denial by another person, which clients have
-    /// no chunk for; it is shown as an error with the reason.
+    /// For example, two tabs show one chat. For the second tab, a denial in the first is one by another person. Clients
+    /// have no chunk for that, so we show it as an error with the reason.
     fn denial_to_others(&self, chunk: &Chunk) -> Option<Chunk> {
         let Chunk::ToolOutputDenied { tool_call_id } = chunk else { return None };
         let denied = self.message.tool(tool_call_id);

@@ -1,8 +1,8 @@
 //! The reducer: applies chunks to a message, with the same result as in every client.
 //!
-//! A port of the client's own reducer, with its oddities where they can be seen: text goes to the last open text, a
-//! second announcement of a call replaces the part, metadata is merged at the top level only. Being nicer than the
-//! clients here would store a message that no client has shown.
+//! It is a port of the client's own reducer, with its visible oddities: text goes to the last open text, a second
+//! announcement of a call replaces the part, metadata is merged at the top level only. If we were nicer than the
+//! clients here, we would store a message that no client has shown.
 
 use serde_json::Value;
 

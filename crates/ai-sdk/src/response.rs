@@ -6,9 +6,9 @@
 //!           send the last chunks <-- save and release the chat <-- settle the asks
 //! ```
 //!
-//! Two saves, for two kinds of death. The first, before the model is asked, keeps the user's message. The second is one
-//! transaction with the closing of the asks, so that no ask stays open for a call that has its result. The last chunks
-//! are sent after it: a client that has seen the end may rely on it.
+//! We save twice, as the process may die at two times. The first save, before we ask the model, keeps the user's
+//! message. The second is one transaction with the closing of the asks, so no ask stays open for a call that has its
+//! result. We send the last chunks after it: a client that has seen the end may rely on it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -152,7 +152,7 @@ impl<'a> ResponseTask<'a> {
         stream
     }
 
-    /// Closes the pending calls, as the user does not answer them. The ledger is read first, so that calls that another
+    /// Closes the pending calls, as the user does not answer them. We read the ledger first, so calls that another
     /// process has executed since keep their results.
     async fn supersede(&mut self) -> Result<(), Error> {
         if let Some(run) = &mut self.lease.chat.run {
@@ -214,8 +214,8 @@ impl<'a> ResponseTask<'a> {
     /// Stores the answers with the chat until all pending calls of the response have one, as none of them runs before
     /// (rule T1). A denial is recorded in the ledger at once, so that a later approval cannot replace it (rule A3).
     ///
-    /// An approval of one call of three is kept with the chat and is no decision yet, as it can be taken back until the
-    /// batch is complete. A denial is a decision at once.
+    /// For example, an approval of one call of three is stored with the chat and is no decision yet: the user can take
+    /// it back until the batch is complete. A denial is a decision at once.
     async fn store_answers(
         &mut self,
         run: SuspendedRun,
@@ -250,11 +250,11 @@ impl<'a> ResponseTask<'a> {
         RunEnd::Nothing
     }
 
-    /// Drives the run to its end, or until it is stopped. The run is driven step by step, as it can only be suspended
-    /// between two steps.
+    /// Drives the run to its end, or until it is stopped. We drive it step by step: when no step is running, we can
+    /// suspend it.
     ///
-    /// Stopping looks at the run between two steps: within a step a tool may be running, and a run that is dropped
-    /// there leaves an unknown outcome. [`RunIter::suspended`](countersign::agent::RunIter::suspended) then says so.
+    /// To stop the run drops the step that is running. If a tool was running in it, its outcome is unknown, and
+    /// [`RunIter::suspended`](countersign::agent::RunIter::suspended) says so.
     async fn drive(&mut self, run: Run<'_>, stream: &Mutex<MessageStream>) -> RunEnd {
         let run = match self.lease.keeper() {
             Some(keeper) => run.under_lease(keeper),
@@ -311,7 +311,7 @@ impl<'a> ResponseTask<'a> {
                 match about_answers {
                     Some(problem) => self.finish(stream, Some(&problem)),
                     None => {
-                        // The answers did not take effect: their asks stay open, so that the client may answer again.
+                        // The answers did not take effect. Their asks stay open, and the client may answer again.
                         self.answers.clear();
                         self.settle_asks(stream, None);
                         stream.write_unsent(|writer, out| writer.error(text, out))
@@ -375,8 +375,8 @@ impl<'a> ResponseTask<'a> {
 
     /// Asks the client to decide about a pending call, or to execute it.
     ///
-    /// A client sends an answer by itself only for parts of the last step that are in the state it expects, so a call
-    /// that is asked about again needs a new part: `c1#2`, with the first one closed as an error that points below.
+    /// A client sends an answer by itself only for parts of the last step that are in the state it expects. So a call
+    /// that is asked about again needs a new part (`c1#2`), and we close the first one as an error that points below.
     fn ask(
         &mut self,
         requests: &DeferredToolRequests,

@@ -47,7 +47,7 @@ struct RouterState {
 /// [`DefaultBodyLimit`] changes that.
 ///
 /// A post has to have the content type `application/json`. A page of another origin can send that, or `DELETE`, only
-/// after a preflight request that this router does not allow, so that no other page can act for a user who is logged in
+/// after a preflight request, and this router does not allow one. So no other page can act for a user who is logged in
 /// by a cookie.
 ///
 /// # Errors
@@ -80,8 +80,8 @@ where
         .with_state(RouterState { chats, authorize })
 }
 
-/// The person is known before the body is read, so a person who is not logged in cannot make the server read four
-/// megabytes.
+/// We find out who the person is before we read the body: a person who is not logged in cannot make the server
+/// read four megabytes.
 async fn submit(
     State(server): State<RouterState>,
     request: Request,

@@ -1,7 +1,7 @@
 //! Chunks as server-sent events.
 //!
-//! JSON has no line breaks outside of strings, and within them they are escaped, so an event is always one line and no
-//! text of a model can begin another event.
+//! We write JSON without line breaks outside of strings, and within strings they are escaped. So an event is always
+//! one line, and no text of a model can begin another event.
 
 use std::io::Write as _;
 

@@ -7,8 +7,8 @@
 //! | an old state is posted | refused: the chat has continued | accepted |
 //! | needs | a store | keys |
 //!
-//! The last line but one is why the second is called `danger_sealed`: an approval that runs once in the ledger runs
-//! once *per posted state* without it.
+//! Because of the last line but one, the second is called `danger_sealed`: an approval that runs once in the ledger
+//! runs once *per posted state* without it.
 
 use std::time::{Duration, SystemTime};
 
@@ -51,8 +51,8 @@ pub(super) struct Sealed {
 
 /// The claims that the seal of a chat covers.
 ///
-/// The state is beside the seal in clear text and only its digest in it: a token has a limit of length, and a chat has
-/// none.
+/// The state is beside the seal in clear text, and only its digest is in the seal: a token has a limit of length, and
+/// a chat has none.
 #[derive(Serialize, Deserialize)]
 struct SealedClaims {
     chat: String,

@@ -269,7 +269,8 @@ impl ChunkWriter {
 
     /// Drops the text of a response that the model starts again from the beginning.
     ///
-    /// Text that was streamed and then given up (a retry of the provider) would be shown twice.
+    /// Otherwise the client would show text twice that was streamed and then given up (a retry of
+    /// the provider).
     fn restart(&mut self, out: &mut Vec<Chunk>) {
         if self.text.is_none() {
             return;
@@ -324,7 +325,8 @@ impl ChunkWriter {
         let input = call.input.clone().unwrap_or_default();
         let input_text_delta = input.to_string();
         self.push(Chunk::ToolInputDelta { tool_call_id: id.clone(), input_text_delta }, out);
-        // A single delta has the whole text of the arguments, which a client parses to show them.
+        // We send the whole text of the arguments in a single delta: a client parses it to show
+        // them.
         if let Some(known) = self.message.tool_mut(id) {
             known.input = Some(input);
         }

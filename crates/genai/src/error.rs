@@ -1,9 +1,9 @@
 //! Errors of a request to a provider: how the client's errors are classified, and how they are shown.
 //!
 //! The client's errors quote what they were about: the request with the conversation, the response, the address with a
-//! key in it. So the texts that are shown are written here, from a closed list of problems, and what is taken from the
-//! provider is a status and a code of letters and underscores. The rest is in [`GenaiError::detail`], for a person who
-//! asks for it (rule S2).
+//! key in it. So we write the texts that are shown here, from a closed list of problems. From the provider we take
+//! only a status, and a code of letters and underscores. The rest is in [`GenaiError::detail`], for a person who asks
+//! for it (rule S2).
 //!
 //! | problem | example | is worth a retry |
 //! |---|---|---|
@@ -314,7 +314,7 @@ fn as_inside<'a, T: Error + 'static>(
 /// Returns `true` if a text looks like an error code, such as `rate_limit_error`: at most 48 ASCII letters and
 /// underscores, so that neither a key nor a sentence of the conversation gets through.
 ///
-/// Providers put anything into the field: a sentence with a part of the key in it was seen.
+/// Providers put anything into the field: we have seen a sentence with a part of the key in it.
 fn is_code(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphabetic() || c == '_';
     (1..=48).contains(&text.len()) && text.chars().all(fits)

@@ -1,12 +1,12 @@
 //! Call ids and tool names in the form that a provider accepts.
 //!
 //! A conversation may have begun at another provider, be written by another program, or hold a call of a tool that the
-//! model has invented. Each provider checks ids and names in another way and refuses the whole conversation for one of
-//! them, also when it is forty messages back. What is replaced is replaced in the request only: the history, the ledger
-//! and the person see the original.
+//! model has invented. Each provider checks ids and names in another way, and refuses the whole conversation for one of
+//! them, even if it is forty messages back. We replace them in the request only: the history, the ledger and the person
+//! see the original.
 //!
-//! Calls are numbered in the order of the conversation, so the same history gives the same ids in each request, which
-//! also keeps the provider's cache of the conversation valid.
+//! We number calls in the order of the conversation. So the same history gives the same ids in each request, and the
+//! provider's cache of the conversation stays valid.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,8 +30,8 @@ impl<'a> SentIds<'a> {
         let (kept, strange): (Vec<&str>, Vec<&str>) =
             calls.map(|call| call.id()).partition(|id| fits(id, kind));
         let kept: HashSet<&str> = kept.into_iter().collect();
-        // Nine letters and digits fit the strictest provider (Mistral). Ids are numbered in the order of the
-        // conversation, so that the next request maps the same calls to the same ids.
+        // Nine letters and digits fit the strictest provider (Mistral). We number ids in the order of the
+        // conversation, so the next request maps the same calls to the same ids.
         let mut free =
             (1_u32..).map(|n| format!("call{n:05}")).filter(|id| !kept.contains(id.as_str()));
         let mut replaced = HashMap::new();

@@ -19,14 +19,14 @@
 //! # What a provider receives
 //!
 //! - The results of one response follow directly after its calls; additional content of a tool comes after all of them.
-//!   Blank texts are left out, and consecutive messages of one role are merged.
-//! - A JSON value is sent as its JSON text, a string as it is, and so is the reason of a denial (rule D2). Failures and
-//!   requests to try again are marked, so that the model does not take them for results: as `{"error": …}`, which is
-//!   PydanticAI's shape, or with `is_error` where the provider has that field (Anthropic). There, denials carry
-//!   `is_error` too.
-//! - Call ids and tool names that the provider would refuse, because they come from another provider or the model made
-//!   them up, are replaced in what is sent, never in the history. Arguments that could not be parsed are sent as `{}`.
-//! - Reasoning is sent back only to the provider that produced it, and only where it is needed: signed reasoning with
+//!   We leave out blank texts, and merge consecutive messages of one role.
+//! - We send a JSON value as its JSON text, a string as it is, and so the reason of a denial (rule D2). We mark
+//!   failures and requests to try again, so the model does not take them for results: as `{"error": …}`, which is
+//!   PydanticAI's shape, or with `is_error` if the provider has that field (Anthropic). There, denials carry `is_error`
+//!   too.
+//! - Some call ids and tool names come from another provider, or the model made them up, and the provider would refuse
+//!   them. We replace them in what we send, never in the history. We send arguments that could not be parsed as `{}`.
+//! - We send reasoning back only to the provider that produced it, and only if it needs that: signed reasoning with
 //!   its signature, and plain `reasoning_content` to the providers that require it (DeepSeek, Kimi, Moonshot, MiMo,
 //!   Z.ai, BigModel, Mistral).
 //!
@@ -78,7 +78,8 @@ use countersign::model::{Model, ModelRequest, ModelResponse};
 /// ```
 #[derive(Clone)]
 pub struct GenaiModel {
-    /// The error of building the client is kept and returned by the first request, so that `new` is infallible.
+    /// If the client cannot be built, we keep the error, and the first request returns it: so `new` is
+    /// infallible.
     client: Result<Client, Arc<str>>,
     name: Arc<str>,
     options: ChatOptions,

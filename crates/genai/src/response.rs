@@ -29,8 +29,8 @@ pub(super) fn call_of(number: usize) -> String {
 
 /// The text of the arguments of each call, as the model wrote it.
 ///
-/// The client parses arguments itself and keeps one of two equal keys. The text as it came lets the turn refuse such
-/// arguments.
+/// The client parses arguments itself and keeps one of two equal keys. With the text as it came, the turn can refuse
+/// such arguments.
 type Written = HashMap<String, String>;
 
 /// Reads the stream to its end, and forwards text deltas as they arrive.
@@ -220,7 +220,7 @@ fn call_from(call: ClientCall, written: &Written, cut_off: bool) -> ToolCall {
         Some(text) if read(text).as_ref() == Some(&fn_arguments) => Value::String(text.clone()),
         _ => fn_arguments,
     };
-    // A call that was cut off before its arguments would otherwise pass for a call without arguments.
+    // Otherwise a call that was cut off before its arguments would pass for a call without arguments.
     let nothing = args.is_null() || args.as_str().is_some_and(|text| text.trim().is_empty());
     let args = if cut_off && nothing { Value::String("(cut off)".into()) } else { args };
     ToolCall::new(call_id, fn_name, args)

@@ -1,7 +1,7 @@
 //! Rows and log entries as arrays, one for each column: one statement takes any number of them through `unnest`.
 //!
-//! A transaction over ten rows is one statement and not ten: the text is the same for any number, so that it is prepared
-//! once for each connection, and the server answers once.
+//! A transaction over ten rows is one statement and not ten. Its text is the same for any number of rows, so we prepare
+//! it once for each connection, and the server answers once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use super::rows::encode;
 use countersign::ledger::{Entry, Millis, Row};
 
-/// PostgreSQL's limit on the payload of a notification, in bytes. A run with a longer id is not notified; tasks that
-/// wait for it poll the log.
+/// PostgreSQL's limit on the payload of a notification, in bytes. We do not notify a run with a longer id: tasks
+/// that wait for it poll the log.
 const LONGEST_NOTIFIED: usize = 7_999;
 
 /// The runs whose ids fit into a notification.
@@ -20,9 +20,9 @@ pub(super) fn notified<'r>(runs: &'r [Cow<'r, str>]) -> Vec<&'r str> {
 
 /// Rows as one array for each column.
 ///
-/// All columns have one length and one order: by id, each id once. The order of the ids is also the order in which the
-/// server locks the rows of one statement, so two statements over the same rows cannot wait for each other. Of several
-/// writes of one row in one transaction the last counts, as `ON CONFLICT` refuses a row that is there twice.
+/// All columns have one length and one order: by id, each id once. The server locks the rows of one statement in the
+/// order of the ids, so two statements over the same rows cannot wait for each other. Of several writes of one row in
+/// one transaction we take the last, as `ON CONFLICT` refuses a row that is there twice.
 pub(super) struct RowColumns<'w> {
     pub(super) ids: Vec<Cow<'w, str>>,
     pub(super) kinds: Vec<&'static str>,

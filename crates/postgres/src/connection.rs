@@ -17,7 +17,7 @@ use countersign::ledger::StoreError;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// The settings of each connection. The timeout frees the locks of a client that has vanished within a transaction.
-/// Statements are planned once for each connection, and always by the indexes: a table that is small when its
+/// The server plans statements once for each connection, and always by the indexes: a table that is small when its
 /// statements are planned may be large later.
 const SESSION: &str =
     "SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan;
@@ -25,8 +25,8 @@ const SESSION: &str =
 
 /// The parts of a URL that may be shown: the database, the host and the port.
 ///
-/// Made once, from the parsed URL and never from its text, and the only form of the URL that reaches errors, `Debug`
-/// and logs (rule S2).
+/// We make it once, from the parsed URL and never from its text. It is the only form of the URL that reaches errors,
+/// `Debug` and logs (rule S2).
 #[derive(Debug, Clone)]
 pub(super) struct Address(String);
 
@@ -67,9 +67,9 @@ pub(super) fn read(url: &str) -> Result<(Address, Config), StoreError> {
     Ok((Address(address), config))
 }
 
-/// Recycling is fast, without a query before each use: a dead connection is found by the operation itself, which is
-/// repeated anyway. The wait for a free connection is at least five seconds, so that a patience of zero does not turn a
-/// busy pool into errors.
+/// Recycling is fast, without a query before each use: the operation itself finds a dead connection, and is repeated
+/// anyway. We wait for a free connection for at least five seconds, so a patience of zero does not turn a busy pool
+/// into errors.
 pub(super) fn pool<T>(
     config: Config,
     tls: T,
@@ -117,12 +117,12 @@ impl ServerPool {
     }
 }
 
-/// A connection with an open transaction. When it is dropped before it is [finished](Self::finished), the connection is
-/// closed instead of returned to the pool, so that its next user is not inside of this transaction.
+/// A connection with an open transaction. If this value is dropped before it is [finished](Self::finished), we close
+/// the connection instead of returning it to the pool: its next user must not be inside of this transaction.
 ///
 /// The reason is cancellation. A future that is dropped between `BEGIN` and `COMMIT` cannot send a `ROLLBACK`, because
-/// sending needs an `await`; a connection that went back to the pool would give the next user a transaction with locks.
-/// Closing it makes the server roll back.
+/// sending needs an `await`. If the connection went back to the pool, the next user would get a transaction with locks.
+/// If we close it, the server rolls back.
 #[derive(Debug)]
 pub(super) struct Open(Option<Object>);
 

@@ -8,8 +8,8 @@
 //! | `Refused` | a missing right, a full disk, a timeout of a statement, a read-only server | no |
 //! | `Unsure` | a commit without an answer, that nothing tells about afterwards | no: the caller has to know |
 //!
-//! The repetition is safe in the first two, as nothing was written. It is bounded by the time that the user gave and
-//! not by a count: a server that restarts takes as long as it takes.
+//! To repeat is safe in the first two cases, as nothing was written. We do so for the time that the user gave, and
+//! not for a number of attempts: a server that restarts takes as long as it takes.
 
 use std::error::Error as _;
 use std::io;
@@ -49,8 +49,9 @@ impl Failure {
 
     /// The error that the caller of the store gets; `what` could not be done.
     ///
-    /// The words of an unsure write differ from the others, because what the caller does differs: it repeats the
-    /// operation of the ledger, which finds its own earlier write (rule L3), in place of taking the call for undecided.
+    /// The words of an unsure write differ from the others, because the caller has to do something else. It must not
+    /// take the call for undecided: it repeats the operation of the ledger, which finds its own earlier write (rule
+    /// L3).
     pub(super) fn into_error(self, what: String) -> StoreError {
         match self {
             Self::Unreachable(why) | Self::Conflict(why) | Self::Refused(why) => {
@@ -71,8 +72,8 @@ impl From<Unlinked> for Failure {
     }
 }
 
-/// By the code of the server where there is one, as messages are translated. Errors of the driver have no code, so
-/// those of the network are recognized by their source.
+/// We go by the code of the server if there is one, as messages are translated. Errors of the driver have no code,
+/// so we recognize those of the network by their source.
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let text = describe(&error);
@@ -151,8 +152,8 @@ impl Attempts {
     /// Waits before the next attempt. Returns the failure if a repetition would not help, or if the time for attempts
     /// is over.
     ///
-    /// The pauses double from 10 ms. With all of the pause random, some of many waiting processes would return at once
-    /// and again; with none of it, two transactions that met would meet at each attempt.
+    /// The pauses double from 10 ms. If all of the pause were random, some of many waiting processes would return at
+    /// once, again and again. If none of it were, two transactions that met would meet at each attempt.
     pub(super) async fn again(&mut self, failure: Failure) -> Result<(), Failure> {
         let now = Instant::now();
         if !failure.is_passing() || now >= self.until {

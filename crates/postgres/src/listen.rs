@@ -2,7 +2,7 @@
 //!
 //! One connection serves all waiting tasks of a store, since a connection is memory of the server and a process may
 //! wait for thousands of runs. A notification carries the id of a run and nothing of what happened: the woken task
-//! reads the log, which is the truth, so a lost, doubled or forged notification costs one read.
+//! reads the log. So a lost, doubled or forged notification costs one read.
 //!
 //! The order that makes a change impossible to miss:
 //!
@@ -12,8 +12,9 @@
 //! | 2 | reads the end of the log | notifies, when a connection holds the shared lock |
 //! | 3 | waits | |
 //!
-//! If the commit comes before the read, the read finds it; if it comes after, the subscription is older than the
-//! notification. After a lost connection all are woken once, as what was sent meanwhile reached no one.
+//! If the commit comes before the read, the read finds it. If it comes after, the subscription is older than the
+//! notification. After a lost connection we wake all once, as notifications that were sent meanwhile reached no
+//! one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -92,8 +93,8 @@ impl Listener {
 
     /// Starts the task of the connection if it is not running: it ends with the runtime that it was started on.
     ///
-    /// Tests, and programs with several runtimes, make and drop runtimes while a store lives on, so a task that has
-    /// ended with its runtime is started on the present one.
+    /// Tests, and programs with several runtimes, make and drop runtimes while a store lives. So if the task has
+    /// ended with its runtime, we start it on the present one.
     fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {

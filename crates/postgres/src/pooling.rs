@@ -2,7 +2,7 @@
 //!
 //! A pooler by transaction works until it does not: a prepared statement is missing when the next transaction gets
 //! another connection, `SET` reaches another client, `LISTEN` hears nothing. The last fails silently, as a wait that
-//! never ends, so it is looked for when the store is opened.
+//! never ends. So we look for a pooler when we open the store.
 //!
 //! | the second connection | means |
 //! |---|---|

@@ -8,9 +8,9 @@ use countersign::ledger::{Entry, Filter, Found, Lookup, Row, RowKind};
 /// Escapes NUL, which PostgreSQL's `text` cannot contain, as `\u{1}0`, and `\u{1}` itself as `\u{1}1`. The order of
 /// texts stays the same.
 ///
-/// Arguments come from a model and may hold any character, and a call must not be impossible to record because of one.
-/// The order is kept since both escapes begin with the lowest character that remains: `"a\0"` < `"a\u{1}"` < `"a "`
-/// holds before and after. Texts without the two characters, which are nearly all, are borrowed.
+/// Arguments come from a model and may hold any character, and we have to be able to record each call. The order is
+/// kept since both escapes begin with the lowest character that remains: `"a\0"` < `"a\u{1}"` < `"a "` holds before
+/// and after. We borrow texts without the two characters: these are nearly all.
 pub(super) fn encode(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte < 2) {
         Cow::Owned(text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0"))
@@ -37,7 +37,7 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, Failure> {
     let kind: &str = row.try_get(1)?;
     Ok(Row {
         id: text(row, 0)?,
-        // A kind that there is not is read as one that its id does not say, so that the row is refused.
+        // We read an unknown kind as one that does not fit the id, so the row is refused.
         kind: RowKind::parse(kind).unwrap_or(RowKind::Key),
         run: text(row, 2)?,
         state: text(row, 3)?,

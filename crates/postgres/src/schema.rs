@@ -22,10 +22,10 @@ use countersign::ledger::requester_of;
 /// The JSON text of the id of the row that an entry is about, as [`Entry::about`](countersign::ledger::Entry::about) gives it.
 /// `''` for an entry about no row.
 ///
-/// It is an expression over the text of the entry, in the statements as in the index: a column beside the text could be
-/// changed without changing a hash, and an index or a function that was replaced makes a statement slow and not wrong
-/// (rule L8). Bodies are canonical: their keys are sorted, `about` before all others. Only functions that PostgreSQL
-/// takes for an index are used, which its own reader of JSON is not: it refuses some strings.
+/// It is an expression over the text of the entry, in the statements and in the index. A column beside the text could
+/// be changed without changing a hash. And if an index or a function is replaced, that makes a statement slow and not
+/// wrong (rule L8). Bodies are canonical: their keys are sorted, `about` before all others. We use only functions that
+/// PostgreSQL takes for an index. Its own reader of JSON is none of them: it refuses some strings.
 macro_rules! about {
     () => {
         r#"(CASE WHEN body LIKE '{"about":%' THEN substring(body from '^\{"about":("(?:[^"\\]|\\.)*")')
@@ -40,9 +40,9 @@ macro_rules! about {
 
 /// The migrations from each version of the tables to the next. An existing one is never changed (rule L7).
 ///
-/// A migration that was released is never changed: a table that was made by the old text would have the version of the
-/// new one. A new column that this build needs is `NOT NULL` without a default, so that a process of an older build,
-/// still connected while a new one migrates, gets an error for its writes and does not write rows that this build would
+/// Never change a released migration: a table that was made by the old text would have the version of the new one. A
+/// new column that this build needs is `NOT NULL` without a default. So a process of an older build that is still
+/// connected while a new one migrates gets an error for its writes, and does not write rows that this build would
 /// refuse (rule L7).
 const MIGRATIONS: &[&str] = &[
     r#"
@@ -109,7 +109,7 @@ const MIGRATIONS: &[&str] = &[
 const REQUESTERS: usize = 2;
 
 /// Locks the heads of the rows' runs in order, and then the rows in the order of their ids. Every writer takes its locks
-/// in this order, so that there are no deadlocks. The time is read after the locks.
+/// in this order, so there are no deadlocks. We read the time after the locks.
 pub(super) const LOCK: &str = "
     WITH h AS MATERIALIZED (
         SELECT * FROM countersign_heads
@@ -155,9 +155,9 @@ pub(super) const LAST: &str = "
 
 /// Takes advisory locks for ids without a row, so that no two transactions create the same row.
 ///
-/// A row that does not exist cannot be locked. Two processes that park one call at the same time would otherwise both
-/// see nothing and both write; one would get a unique violation and the other's ask under its own fingerprint. The keys
-/// are 64-bit hashes, so two ids may share a lock, which costs a wait and nothing else.
+/// A row that does not exist cannot be locked. Without these locks, two processes that park one call at the same time
+/// would both see nothing and both write: one would get a unique violation and the other's ask under its own
+/// fingerprint. The keys are 64-bit hashes, so two ids may share a lock, which costs a wait and nothing else.
 pub(super) const RESERVE: &str = "
     SELECT pg_advisory_xact_lock(key) FROM (
         SELECT DISTINCT hashtextextended(id, 20877) AS key FROM unnest($1::text[]) AS id ORDER BY key
@@ -367,8 +367,8 @@ pub(super) const NO_TRIGGERS: &str = "
     ) AS t WHERE of IN (to_regclass('countersign_rows'), to_regclass('countersign_log'),
         to_regclass('countersign_heads')) LIMIT 1)::integer";
 
-/// Refuses tables that write something else than they are told. A trigger or a rule could leave out a claim or a denial, and
-/// as it was never written, no checkpoint would miss it (rule L8).
+/// Refuses tables that write something else than they are told. A trigger or a rule could leave out a claim or a denial. As
+/// that was never written, no checkpoint would miss it (rule L8).
 async fn refuse_triggers(client: &Object) -> Result<(), Failure> {
     client.query_one(NO_TRIGGERS, &[]).await.map(drop).map_err(of_trigger)
 }
@@ -387,8 +387,8 @@ pub(super) fn of_trigger(error: tokio_postgres::Error) -> Failure {
     }
 }
 
-/// Fills the column `requester` from the documents of the asks. A document that cannot be read gets an empty requester
-/// and does not stop the migration, as its row is refused when it is read.
+/// Fills the column `requester` from the documents of the asks. If a document cannot be read, it gets an empty
+/// requester and does not stop the migration: we refuse its row when we read it.
 async fn fill_requesters(client: &Object) -> Result<(), Failure> {
     let next = "SELECT id, doc FROM countersign_rows
         WHERE kind = 'ask' AND ($1::text IS NULL OR id > $1) ORDER BY id LIMIT 100";

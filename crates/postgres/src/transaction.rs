@@ -1,6 +1,6 @@
 //! A transaction: lock the ends of the logs and the rows, run the work on them, write and commit.
 //!
-//! The order of what is locked is the same everywhere, which is why no two transactions wait for each other:
+//! Every transaction locks in the same order, so no two transactions wait for each other:
 //!
 //! 1. reservations of ids without a row (advisory locks, by key);
 //! 2. the heads of the logs, by run;
@@ -10,7 +10,7 @@
 //! A transaction finds out that it needs step 1 only when step 3 found a row missing. It then gives up its locks and
 //! begins anew with the reservation.
 //!
-//! Statements that do not depend on each other's answers are sent together, so the usual transaction is two round trips:
+//! We send statements together that do not depend on each other's answers. So the usual transaction is two round trips:
 //! lock and read; write, commit and notify.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,8 +80,8 @@ impl Locked {
     /// The earliest and the latest time of the server's clock at which the writes may arrive: at most a minute from
     /// the time that was read, before a deadline or lease of a row is over, and not after `until` (rule L4).
     ///
-    /// A deadline that was still ahead must still be ahead when the writes arrive; otherwise an answer that was computed
-    /// before the deadline would be written after it, though everyone who reads the row then sees it as expired.
+    /// If a deadline was ahead, it must still be ahead when the writes arrive. Otherwise we would write an answer after
+    /// the deadline that was computed before it, though everyone who reads the row then sees it as expired.
     fn time_to_write(&self, until: Option<Millis>) -> (Millis, Millis) {
         let at = self.at.unwrap_or_default();
         let ends = self.rows.values().filter_map(|found| found.row.due_at);
@@ -168,9 +168,9 @@ pub(super) async fn write_once(
 /// Finds out whether a transaction was committed whose connection was lost in its commit. One that was not
 /// committed is a [`Failure::Conflict`], so that it is repeated.
 ///
-/// A lost answer to a commit is the one failure after which neither yes nor no may be assumed. "Not written" would run
-/// a call twice (two claims), "written" would lose a decision. The writer of each transaction has a random name that is
-/// stored with its log entries, so the question is whether the entry at that place has this name.
+/// After a lost answer to a commit we may assume neither yes nor no. "Not written" could run a call twice (two claims),
+/// and "written" could lose a decision. Each transaction stores a random name with its log entries, so we look whether
+/// the entry at that place has this name.
 async fn outcome(server: &ServerPool, ids: &[String], lost: &Lost) -> Result<(), Failure> {
     let mut attempts = server.attempts();
     loop {
@@ -199,7 +199,7 @@ async fn outcome(server: &ServerPool, ids: &[String], lost: &Lost) -> Result<(),
 /// | no entries were written, all rows are as before | rolled back |
 /// | no entries were written, anything else | unknown: another transaction wrote afterwards |
 ///
-/// The locks are taken first and wait for the lost transaction, which may still be committing on the server after the
+/// We take the locks first. They wait for the lost transaction, which may still be committing on the server after the
 /// connection has gone.
 async fn was_committed(
     server: &ServerPool,

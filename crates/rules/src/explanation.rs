@@ -31,8 +31,8 @@ use countersign::decision::ToolDecision;
 /// # Ok::<(), countersign_rules::RulesError>(())
 /// ```
 ///
-/// Each line can be used: the first says what decides and by which rule of which line, the others which rule nearly did
-/// and the first condition that failed. Edit that condition, and [`replay`](super::replay) shows what else it changes.
+/// The first line says what decides, and by which rule of which line. The others say which rule nearly did, with the
+/// first condition that failed. Edit that condition, and [`replay`](super::replay) shows what else it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     #[serde(serialize_with = "lower")]

@@ -1,23 +1,23 @@
 //! Runs parsed commands without a shell.
 //!
-//! We have judged a tree, and running its text through a shell would parse it again, by another parser. So the
-//! tree itself is run: programs are started with the words as they are, joined by pipes that this process makes.
-//! Everything that only a shell could do (expansion, subshells) is refused before the first program starts.
+//! We have judged a tree. If a shell ran its text, it would parse that again, by another parser. So we run the
+//! tree itself: we start programs with the words as they are, joined by pipes that this process makes. If
+//! something needs a shell (expansion, subshells), we refuse it before the first program starts.
 //!
 //! # One pipe for all output
 //!
 //! Standard output and error of all programs go into one pipe, in the order in which they are written, as a terminal
-//! shows them. It is read by a thread of its own, since a program that writes more than the pipe holds waits until it
-//! is read. Beyond the limit the bytes are counted and dropped.
+//! shows them. A thread of its own reads the pipe, since a program that writes more than the pipe holds waits until
+//! it is read. Beyond the limit we count the bytes and drop them.
 //!
-//! A program may leave another one in the background, which keeps the pipe open. It is waited for half a second after
-//! the last program has ended; what it writes later is lost, and it is not killed.
+//! A program may leave another one in the background, which keeps the pipe open. We wait for half a second after the
+//! last program has ended. What it writes later is lost, and we do not kill it.
 //!
 //! # Stopping
 //!
-//! The programs are polled every five milliseconds for their end, the time limit, and the flag that a dropped call
-//! sets. Polling is not elegant, and needs neither signals nor `unsafe` code. Only the programs that were started here
-//! are killed, and not those that they have started: a process group would need `unsafe` too.
+//! We poll every five milliseconds for the end of the programs, the time limit, and the flag that a dropped call sets.
+//! Polling is not elegant, but needs neither signals nor `unsafe` code. We kill only the programs that we have
+//! started, and not those that they have started: a process group would need `unsafe` too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
@@ -158,8 +158,8 @@ struct CapturedOutput {
     left_out: usize,
 }
 
-/// Reads to the end in a thread of its own, so that no program waits for its output to be read. Output beyond the limit
-/// is counted and not kept.
+/// Reads to the end in a thread of its own, so no program waits for its output to be read. We count output beyond the
+/// limit and do not keep it.
 fn collect(mut reader: PipeReader, limit: usize) -> Collected {
     let output = Arc::new(Mutex::new(CapturedOutput::default()));
     let (still_reading, reading) = channel();
@@ -251,8 +251,8 @@ impl RunningPipeline<'_> {
 
     /// Changes the directory. Its redirections are opened, as a shell opens them, and one that fails keeps the directory.
     ///
-    /// `cd` is the only builtin, as no program could do it. It changes the directory of the programs after it, not that
-    /// of this process, which other calls run in.
+    /// `cd` is the only builtin, as no program could do it. It changes the directory of the programs after it. It does
+    /// not change that of this process, in which other calls run.
     fn change_directory(&mut self, command: &SimpleCommand, negated: bool) -> io::Result<i32> {
         let there =
             command.words.get(1).map(|word| self.directory.join(&word.text)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Static analysis of shell commands: what they read, write, run and send, and whether they may run unattended (rule
 //! C1).
 //!
-//! [`Commands::parse`] is strict: syntax that the lexer does not know is refused. A [`Classifier`] judges each simple
+//! [`Commands::parse`] is strict: we refuse syntax that the lexer does not know. A [`Classifier`] judges each simple
 //! command by itself, with a table of programs that describes what their options and operands mean. The result is a
 //! [`Judgement`]: for each [`Part`] its [`Effect`]s, [`ToolDecision`](countersign::decision::ToolDecision) and [`Reason`]s. `docs/shell.md`
 //! lists the assumptions, and explains how to describe a program.
@@ -53,15 +53,15 @@
 //!                                                               Judgement: one Part for each simple command
 //! ```
 //!
-//! Each step can only add reasons. A step that does not know something adds one, so that what is allowed is what every
-//! step has understood.
+//! Each step can only add reasons, and a step that does not know something adds one. So a command is allowed only if
+//! every step has understood it.
 //!
 //! # What is assumed
 //!
 //! - The shell that runs the text has its default options, no aliases and no functions with the names of programs.
 //! - A program does what its manual says, and the file that is found in `PATH` is that program.
 //! - What the analysis looks at (links, files, the search path) is still so when the command runs. [`ShellTool`] runs
-//!   the judged words without a shell, which removes the first assumption and not the others.
+//!   the judged words without a shell: that removes the first assumption and not the others.
 
 #![cfg_attr(
     not(test),

@@ -8,8 +8,8 @@ use crate::places::search_path::{ProgramFile, SearchPath};
 ///
 /// Exhaustive on purpose: a program has to say what each preset allows.
 ///
-/// A preset is a choice of *effects*, not of programs: under `Reader` a test runner asks because it runs code of the
-/// workspace, whatever its name. Finer choices belong into rules.
+/// A preset is a choice of *effects*, not of programs: under `Reader` we ask about a test runner because it runs
+/// code of the workspace, whatever its name. Finer choices belong into rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preset {
     /// Reading in the workspace and the public parts of the system; building, testing, checking and formatting the

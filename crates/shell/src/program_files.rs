@@ -1,7 +1,7 @@
 //! The files that a command runs: the scripts that its words name, and the names of the programs that run them.
 //!
-//! `python3 x.py` says nothing about what happens: the file does. So questions about such a command, and the acceptance of
-//! a server that is started by one, are bound to the content of the file.
+//! `python3 x.py` says nothing about what happens: the file does. So we bind a question about such a command to the
+//! content of the file, and the acceptance of a server that such a command starts.
 //!
 //! | command | scripts |
 //! |---|---|

@@ -21,13 +21,13 @@ pub struct ShellArgs {
 /// A tool that parses a command as [`Commands::parse`] does and runs exactly the parsed commands, without a shell:
 /// programs with literal arguments, in pipelines and lists, with redirections, here-documents and `cd`.
 ///
-/// Anything that a shell would have to expand (globs, parameters, substitutions, `~`) is refused before any program
-/// starts, so that the judged command is the command that runs. Put a layer with a [`Classifier`](super::Classifier) in
+/// It refuses anything that a shell would have to expand (globs, parameters, substitutions, `~`) before any program
+/// starts. So the judged command is the command that runs. Put a layer with a [`Classifier`](super::Classifier) in
 /// front of the tool: the tool itself decides nothing, and it is **not a sandbox**. Programs run with the rights and
-/// the environment of the process. A `git` that only reads (`status`, `diff`, `log`, …) is run without the
+/// the environment of the process. The tool runs a `git` that only reads (`status`, `diff`, `log`, …) without the
 /// programs that a repository's settings name: no file monitor, no hooks, no external diff, no `textconv`. When the
-/// call is cancelled or exceeds its time limit, the programs that the tool started are killed, but not the programs
-/// that those started.
+/// call is cancelled or exceeds its time limit, the tool kills the programs that it started, but not the programs that
+/// those started.
 ///
 /// ```
 /// use countersign_shell::ShellTool;

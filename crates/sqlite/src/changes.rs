@@ -1,8 +1,8 @@
 //! Waiting for a change of a run.
 //!
 //! SQLite notifies no other process of a commit, but it counts them: `data_version` differs for a connection once any
-//! other one has committed, and reading it reads no table. One of the tasks that wait reads it for all of them, on the
-//! connection for reads, which never commits; each task then looks into its log.
+//! other one has committed, and to read it reads no table. One of the waiting tasks reads it for all of them, on the
+//! connection for reads, which never commits. Then each task looks into its log.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::database::Database;
 use super::rows;
 use countersign::ledger::StoreError;
 
-/// The pause between two readings. A person's decision is acted upon after half of it.
+/// The pause between two readings. On average we act on a person's decision after half of it.
 const POLL: Duration = Duration::from_millis(5);
-/// The pause of a task whose run was not what has changed, so that many tasks do not read all the time beside a process
+/// The pause of a task after another run has changed. Without it, many tasks would read all the time beside a process
 /// that writes all the time.
 const OTHERS: Duration = Duration::from_millis(20);
 

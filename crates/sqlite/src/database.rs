@@ -1,8 +1,8 @@
 //! A connection on a thread of its own, as SQLite blocks and the threads of an async runtime must not.
 //!
-//! One thread for each connection, and no pool of blocking threads: a transaction in SQLite belongs to its connection,
-//! and the work of one must not wait behind other programs' blocking jobs while it holds the lock of the file. Jobs run
-//! in the order in which they were queued.
+//! Each connection has one thread, and we use no pool of blocking threads: a transaction in SQLite belongs to its
+//! connection, and must not wait behind other programs' blocking jobs while it holds the lock of the file. Jobs run in
+//! the order in which they were queued.
 //!
 //! The thread ends when the sender is dropped, after the jobs that are queued.
 
@@ -64,9 +64,9 @@ impl Database {
     /// Runs a job on the connection, after all earlier jobs. The job is queued before this returns, and runs even if
     /// the returned future is dropped.
     ///
-    /// A future that is dropped does not stop its job: a job that began a transaction has to end it, and a job that was
-    /// not begun may already be counted on by the caller, who cannot know. What must not be written without its caller
-    /// looks at a channel of its own ([`SqliteStore::attempt`](super::SqliteStore)).
+    /// To drop the future does not stop its job. A job that has begun a transaction has to end it, and the caller
+    /// cannot know whether a job has begun. If a job must not write without its caller, it looks at a channel of its
+    /// own ([`SqliteStore::attempt`](super::SqliteStore)).
     pub(super) fn run<T: Send + 'static>(
         &self,
         what: &'static str,

@@ -1,13 +1,14 @@
 //! Checks that a path still names the file that was opened (rule L9). SQLite keeps using a file that was removed, so
 //! two processes that opened one path could each have a ledger of their own.
 //!
-//! A worked case: process A has opened `asks.db`; a script restores a backup by `mv backup.db asks.db`; process B opens
-//! `asks.db`. A continues with the removed file, B with the new one. A person approves in B, A never sees it; a call is
-//! claimed in both, and runs twice. So each operation compares what is at the path with what was opened.
+//! For example, process A has opened `asks.db`, a script restores a backup by `mv backup.db asks.db`, and process B
+//! opens `asks.db`. A continues with the removed file, and B with the new one. A never sees what a person approves in
+//! B. A call may be claimed in both, and run twice. So each operation compares what is at the path with what was
+//! opened.
 //!
-//! The identity is the device and the inode. A file that is copied back over the same inode (`cp backup.db asks.db`) is
-//! not noticed here; SQLite's checksums in the log file catch most of it, and the digests of rows in the log the rest
-//! (rule L8).
+//! The identity is the device and the inode. If a file is copied back over the same inode (`cp backup.db asks.db`), we
+//! do not notice it here. SQLite's checksums in the log file catch most of that, and the digests of rows in the log the
+//! rest (rule L8).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,8 +44,8 @@ impl File {
     /// The file that was just opened at this path. SQLite creates the files beside it with the first read, so call this
     /// again after that.
     ///
-    /// The path itself is checked and not only its target, so a symbolic link that is turned to another file is
-    /// noticed. The files beside it are named after the target, as SQLite does.
+    /// We check the path itself and not only its target, so we notice a symbolic link that is turned to another
+    /// file. The files beside it are named after the target, as SQLite does.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         // Absolute, so that it stays valid when the process changes its working directory.
         let path = std::path::absolute(path)?;

@@ -16,15 +16,15 @@
 //! # Ok::<(), countersign::ledger::LedgerError>(()) }).unwrap();
 //! ```
 //!
-//! The file is in WAL mode, so that readers never wait, and `synchronous` is `FULL`, so that the writes of a call are
-//! on the disk when it returns. The two files beside it, `-wal` and `-shm`, belong to it. The names of its tables begin
-//! with `countersign_`; the file may have other tables. It has to be on a local disk: SQLite's locks do not work on
+//! The file is in WAL mode, so readers never wait. `synchronous` is `FULL`, so the writes of a call are on the disk
+//! when it returns. The two files beside it, `-wal` and `-shm`, belong to it. The names of its tables begin with
+//! `countersign_`, and the file may have other tables. Put the file on a local disk: SQLite's locks do not work on
 //! network file systems.
 //!
-//! - **The file must stay where it is** while a process has it open (rule L9). If it, or one of the two files beside
-//!   it, is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
-//!   from then on, and the store has to be opened anew. (On systems that are not Unix, only a removal is noticed.) To
-//!   take a backup, use `VACUUM INTO` or `.backup`; to restore one, end the processes first.
+//! - **The file must stay where it is** while a process has it open (rule L9). If it, or one of the two files beside it,
+//!   is removed, moved or replaced, for example by a script that restores a backup, every operation returns an error
+//!   from then on, and you have to open the store anew. (On systems that are not Unix, only a removal is noticed.) To
+//!   take a backup, use `VACUUM INTO` or `.backup`. Before you restore one, end the processes.
 //! - **Waiting** ([`Ledger::wait_for_change`](countersign::ledger::Ledger::wait_for_change)) reads two hundred times a second
 //!   whether the file has a new commit, of any process, once for all waits of a store, and nothing else.
 //! - **Time is the clock of the machine**, which each process reads (rule L4): SQLite has no clock of its own. A
@@ -58,10 +58,10 @@ use countersign::ledger::{
 use database::Database;
 
 /// The time for which the writing thread waits, inside of a transaction, for the task to say what to write. The
-/// transaction blocks all other writers, so it is rolled back after that, and begun anew.
+/// transaction blocks all other writers, so after that time we roll it back and begin it anew.
 ///
-/// Long enough for a task that waits for a busy runtime, and short enough that a task which was stopped (a debugger, a
-/// laptop that sleeps) does not block the other processes of the machine.
+/// This is long enough for a task that waits for a busy runtime. And it is short enough that a stopped task (by a
+/// debugger, or a laptop that sleeps) does not block the other processes of the machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The number of times a transaction is begun in all before it is an error that its task was too slow.
@@ -70,8 +70,8 @@ const ATTEMPTS: usize = 5;
 /// A store of the ledger in an SQLite file. Cheap to clone; all clones share two threads, one that writes and one that
 /// reads.
 ///
-/// Reads have a thread of their own, since in WAL mode a reader does not wait for a writer: a list for a person is
-/// shown while a transaction waits for its turn. The reads of a store see every write that has returned before.
+/// Reads have a thread of their own, since in WAL mode a reader does not wait for a writer: a person sees a list
+/// while a transaction waits for its turn. The reads of a store see every write that has returned before.
 ///
 /// ```
 /// use countersign::ledger::{Ask, Ledger};
@@ -143,7 +143,7 @@ impl SqliteStore {
 
     /// The path that the store was opened with.
     ///
-    /// As it was given, and not made absolute.
+    /// It is the path as it was given, and not made absolute.
     ///
     /// ```
     /// use countersign_sqlite::SqliteStore;
@@ -263,8 +263,8 @@ impl SqliteStore {
     /// result  <------------------------  committed
     /// ```
     ///
-    /// A task that is dropped closes its channels, so the thread writes nothing, and rolls back. A task that is too
-    /// slow is treated the same way and asked again, with the rows of that time.
+    /// A task that is dropped closes its channels, so the thread writes nothing, and rolls back. It does the same
+    /// if the task is too slow, and asks it again with the rows of that time.
     async fn attempt(
         &self,
         ids: &[String],
@@ -293,7 +293,7 @@ impl SqliteStore {
             }
             rows::write(&transaction, &linker, &writes)?;
             transaction.commit()?;
-            // A commit into a file that was removed meanwhile is lost, so it must not be reported as written.
+            // If the file was removed meanwhile, the commit is lost, and we must not report it as written.
             file.check()?;
             Ok(true)
         });

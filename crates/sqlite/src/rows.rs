@@ -33,8 +33,8 @@ const COLUMNS: &str = concat!(
     last_about!("countersign_rows.id")
 );
 
-/// Looks an id up: the row, or `NULL`s where there is none, and the last entry about it. One statement, as two
-/// statements would not read from one snapshot.
+/// Looks an id up: the row, or `NULL`s if there is none, and the last entry about it. It is one statement, as
+/// two statements would not read from one snapshot.
 const GET: &str = concat!(
     "SELECT r.id, r.kind, r.run, r.state, r.created_at, r.due_at, r.doc, r.requester, ",
     last_about!("i.id"),
@@ -55,7 +55,7 @@ pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// Looks an id up. Within a transaction, as the statements have to read from one snapshot.
+/// Looks an id up. Call it within a transaction, as the statements have to read from one snapshot.
 pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Lookup> {
     let mut lookup = connection.prepare_cached(GET)?.query_row([id], |found| {
         if found.get_ref(0)? != ValueRef::Null {
@@ -136,8 +136,8 @@ fn look_behind(connection: &Connection, found: &mut [Found]) -> rusqlite::Result
     Ok(())
 }
 
-/// A text as it is, or with U+FFFD where it is no UTF-8. A row or an entry with such a text is not what was written, and is
-/// refused when it is compared with the log; it hides no other (rule L8).
+/// A text as it is, or with U+FFFD where it is no UTF-8. A row or an entry with such a text is not what was written. We
+/// refuse it when we compare it with the log, and it hides no other (rule L8).
 fn text(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<String> {
     let bytes = row.get_ref(at)?.as_bytes();
     let bytes = bytes.map_err(|error| {
@@ -149,7 +149,7 @@ fn text(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<String> {
 fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
     let found = Row {
         id: text(row, 0)?,
-        // A kind that there is not is read as one that its id does not say, so that the row is refused.
+        // We read an unknown kind as one that does not fit the id, so the row is refused.
         kind: RowKind::parse(&text(row, 1)?).unwrap_or(RowKind::Key),
         run: text(row, 2)?,
         state: text(row, 3)?,
@@ -172,11 +172,11 @@ fn packed(entry: &str) -> rusqlite::Result<Entry> {
     Ok(Entry { run, seq, prev, hash, body })
 }
 
-/// Reads each kind and state by a query of its own, in the order of the index, so that SQLite sorts nothing and
+/// Reads each kind and state by a query of its own, in the order of the index. So SQLite sorts nothing, and
 /// stops at the limit.
 ///
-/// The index is named (`INDEXED BY`), so that a missing or renamed index is an error in the first test and not a slow
-/// list after a year.
+/// We name the index (`INDEXED BY`). So a missing or renamed index is an error in the first test, and not a slow list
+/// after a year.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Found>> {
     let mut found = Vec::new();
     let kinds = filter.kind.map_or_else(|| RowKind::ALL.to_vec(), |kind| vec![kind]);
@@ -312,8 +312,8 @@ pub(super) fn logs(
 
 /// Reads one value for each run behind `after`, by a query for the next run, which is the first column.
 ///
-/// The next query begins behind the bytes of a run. A run that is no UTF-8 is none of a ledger's: its text with U+FFFD may
-/// come before those bytes, so it is left out where it does not come behind the run before.
+/// The next query begins behind the bytes of a run. If a run is no UTF-8, a ledger has not written it, and its text with
+/// U+FFFD may come before those bytes. So we leave it out if it does not come behind the run before.
 fn each_run<T>(
     connection: &Connection,
     sql: &str,
@@ -339,8 +339,8 @@ fn each_run<T>(
     Ok(all)
 }
 
-/// A removal whose log has grown meanwhile writes nothing, as the caller has decided by the old end. Removals come
-/// last, because their own entry is appended by the same transaction.
+/// If a log has grown meanwhile, its removal writes nothing, as the caller has decided by the old end. Removals
+/// come last, because the same transaction appends their own entry.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     linker: &Linker,

@@ -25,9 +25,9 @@ use countersign::ledger::requester_of;
 /// The JSON text of the id of the row that an entry is about, as [`Entry::about`](countersign::ledger::Entry::about) gives it.
 /// `''` for an entry about no row.
 ///
-/// It is an expression over the text of the entry, in the statements as in the index: a column beside the text could be
-/// changed without changing a hash, and an index or a generated column that was replaced makes a statement slow and not
-/// wrong (rule L8).
+/// It is an expression over the text of the entry, in the statements and in the index. A column beside the text could
+/// be changed without changing a hash. And if an index or a generated column is replaced, that makes a statement slow
+/// and not wrong (rule L8).
 macro_rules! about {
     () => {
         r#"(CASE WHEN json_valid(body) THEN coalesce(body -> '$.about', body -> '$.ask', CASE
@@ -40,8 +40,8 @@ pub(super) use about;
 
 /// The migrations from each version of the tables to the next; the one at index `n` makes version `n + 1`.
 ///
-/// A released migration is never changed. Columns that are needed are `NOT NULL` without a default, so a process of an
-/// older build that still has the file open fails, and does not write rows that this build refuses (rule L7).
+/// Never change a released migration. Needed columns are `NOT NULL` without a default. So a process of an older build
+/// that still has the file open fails, and does not write rows that this build refuses (rule L7).
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE countersign_rows (
         id TEXT PRIMARY KEY NOT NULL,
@@ -148,7 +148,7 @@ pub(super) fn open(path: &Path, new: bool) -> Result<(Connection, File), BoxErro
     Ok((connection, File::at(path)?))
 }
 
-/// Refuses tables that write something else than they are told. A trigger could leave out a claim or a denial, and as it
+/// Refuses tables that write something else than they are told. A trigger could leave out a claim or a denial. As that
 /// was never written, no checkpoint would miss it (rule L8).
 pub(super) fn refuse_triggers(connection: &Connection) -> Result<(), BoxError> {
     let sql = "SELECT name FROM sqlite_schema WHERE type NOT IN ('table', 'index')
@@ -167,8 +167,8 @@ pub(super) fn refuse_triggers(connection: &Connection) -> Result<(), BoxError> {
     }
 }
 
-/// Repeats an attempt while the file is locked. SQLite does not call the busy handler where waiting could be a
-/// deadlock, such as when two processes switch to WAL mode at once.
+/// Repeats an attempt while the file is locked. SQLite does not call the busy handler if waiting could be a
+/// deadlock, for example when two processes switch to WAL mode at once.
 fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let start = Instant::now();
     loop {
@@ -233,8 +233,8 @@ fn migrate(connection: &mut Connection) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Fills the column `requester` from the documents of the asks. A document that cannot be read gets an empty requester
-/// and does not stop the migration, as its row is refused when it is read.
+/// Fills the column `requester` from the documents of the asks. If a document cannot be read, it gets an empty
+/// requester and does not stop the migration: we refuse its row when we read it.
 fn fill_requesters(connection: &Connection) -> rusqlite::Result<()> {
     let mut next = connection.prepare(
         "SELECT rowid, doc FROM countersign_rows WHERE kind = 'ask' AND rowid > ?1 ORDER BY rowid LIMIT 1",

@@ -7,7 +7,7 @@
 //! | `sqlite:PATH`, `sqlite:///absolute/path`, a path that has a `/` or ends in `.db` | an SQLite file | `sqlite` |
 //! | `postgres://…`, `postgresql://…` | a PostgreSQL server and database | `postgres` |
 //!
-//! A URL is read in every build; to open a store whose feature is off is an error that names the feature. No error and no
+//! Every build reads every URL. To open a store whose feature is off is an error that names the feature. No error and no
 //! `Display` or `Debug` has a password.
 //!
 //! ```

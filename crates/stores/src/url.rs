@@ -99,8 +99,8 @@ impl fmt::Debug for StoreUrl {
 }
 
 impl StoreUrl {
-    /// Opens the store as a ledger. A file that does not exist is created, so that only this user can read or write it;
-    /// an existing one may be shared with a group, as it was named on purpose.
+    /// Opens the store as a ledger. If the file does not exist, it is created, and only this user can read or write it.
+    /// An existing one may be shared with a group, as you have named it on purpose.
     ///
     /// # Errors
     /// [`StoreUrlError::Store`] when the store cannot be reached or opened; [`StoreUrlError::NotBuilt`] when the feature of

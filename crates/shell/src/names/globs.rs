@@ -1,9 +1,9 @@
 //! Patterns of file names: whether a pattern may match a name that holds secrets.
 //!
-//! `cat *` may print a secret, and so may every other pattern; asking about each would make the classifier useless, as
-//! listing and counting files is what agents do all day. So a pattern is asked about if it is *specific* enough to be
-//! meant for secrets: `.e*`, `*.pem`, `id_*`, and not `*` or `*.json`. What a pattern matches right now is looked at as
-//! well (`Workspace::matches`), so that `*` in a folder with a `.pem` file asks.
+//! `cat *` may print a secret, and so may every other pattern. But if we asked about each, the classifier would be
+//! useless: agents list and count files all day. So we ask about a pattern that is *specific* enough to be meant for
+//! secrets: `.e*`, `*.pem`, `id_*`, and not `*` or `*.json`. We also look at what a pattern matches at this moment
+//! (`Workspace::matches`): we ask about `*` in a folder with a `.pem` file.
 //!
 //! | pattern | may be a secret | because |
 //! |---|---|---|
@@ -200,8 +200,9 @@ const CLASSES: &[&str] = &[
 
 /// Returns `true` if some text matches both patterns.
 ///
-/// Two patterns have a text in common if the first can take what the second needs, character by character; `Any` may
-/// take nothing or one more. Computed from the end, row by row, in time and space of the product of both lengths.
+/// Two patterns have a text in common if the first can take what the second needs, character by character. `Any` may
+/// take nothing or one more. We compute this from the end, row by row, in time and space of the product of both
+/// lengths.
 fn meets(one: &[GlobPart], other: &[GlobPart]) -> bool {
     // Row by row: whether the rest of `one` from here and the rest of `other` from each place have a text in common.
     let mut below: Vec<bool> = (0..=other.len())

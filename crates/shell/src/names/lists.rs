@@ -1,7 +1,7 @@
 //! The lists of names in `names.txt`, and of variables in `variables.txt`.
 //!
-//! The lists are data, so that adding the name of a secret file needs no code and is reviewed as a line of text. An
-//! unknown heading gives an empty list.
+//! The lists are data: to add the name of a secret file you need no code, and a person reviews it as a line of
+//! text. An unknown heading gives an empty list.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! The one list of names that decide what an agent may do, or what runs unasked (rule R5).
 //!
-//! Names are compared without regard to case, to dots and blanks at the end and to streams (`.git::$INDEX_ALLOCATION`), as
-//! some file systems do. The list is data, with a date for each client, so that a new client is a line.
+//! We compare names without regard to case, to dots and blanks at the end and to streams (`.git::$INDEX_ALLOCATION`), as
+//! some file systems do. The list is data, with a date for each client, so a new client is a line.
 //!
 //! ```
 //! use std::path::Path;
@@ -103,8 +103,8 @@ pub fn is_protected(path: &Path) -> bool {
 /// Whether a path of which only the shell knows some parts may lead to something protected. A `*` stands for each such
 /// part.
 ///
-/// So that a name which is hardly known (`$x`, `"$name.json"`) is not taken for every one, much of a protected name has to
-/// be written: its dot and a letter more, or half of it.
+/// A name that is hardly known (`$x`, `"$name.json"`) must not count as every protected name. So much of the protected
+/// name has to be written: its dot and a letter more, or half of it.
 ///
 /// ```
 /// use countersign_shell::protected::may_be_protected;

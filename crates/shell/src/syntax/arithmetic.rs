@@ -1,9 +1,9 @@
 //! Arithmetic of numbers, as in `$((16 * 1024))`.
 //!
-//! An expression has decimal numbers, `+ - * / %` and parentheses, and its value is computed here, so that the word is as
-//! literal as a written number. Anything else is refused: a shell evaluates the value of a *name* as an expression
-//! again, and runs the commands in a subscript within it (`x='a[$(id)]'; echo $((x))`); `=` and `++` set variables; and
-//! leading zeros, `**` and bases are not read alike by all shells.
+//! An expression has decimal numbers, `+ - * / %` and parentheses. We compute its value here, so the word is as literal
+//! as a written number. We refuse anything else. A shell evaluates the value of a *name* as an expression again, and runs
+//! the commands in a subscript within it (`x='a[$(id)]'; echo $((x))`). `=` and `++` set variables. And not all shells
+//! read leading zeros, `**` and bases alike.
 
 /// How long an expression may be, and how deeply its parentheses may be nested.
 const MAX_LENGTH: usize = 128;

@@ -1,13 +1,13 @@
 //! Characters that are refused everywhere in a text, even within quotes.
 //!
-//! A text is approved by a person who reads it on a screen, judged here, and run by a shell. These characters are where
-//! the three may differ: a direction mark shows `evil.sh` as `hs.live`, a carriage return draws over what was before, a
-//! no-break space looks like a separator and is a part of a word, and a private use character draws whatever a font
-//! says. Quotes do not help, as the person still sees the drawing. So they are refused everywhere, with their code, and
-//! the text is asked about.
+//! A person approves a text that they read on a screen, we judge it, and a shell runs it. With these characters the
+//! three may differ. For example, a direction mark shows `evil.sh` as `hs.live`, a carriage return draws over what was
+//! before, a no-break space looks like a separator and is a part of a word, and a private use character draws whatever
+//! a font says. Quotes do not help, as the person still sees the drawing. So we refuse these characters everywhere,
+//! with their code, and ask about the text.
 //!
-//! The list is of ranges and not of Unicode categories, because it is about what a shell command has no use for;
-//! letters of every script are accepted in quotes.
+//! The list has ranges and not Unicode categories, because it is about characters that a shell command has no
+//! use for. We accept letters of every script in quotes.
 
 /// The position and a description of the first character that a terminal, a person or a shell may interpret differently
 /// than the lexer does.

@@ -4,7 +4,7 @@
 //! what the shell will make of it. Nothing in it is evaluated. A word with `$HOME` has the text `$HOME` and the kind
 //! `Expansion`, and each reader decides what it can say about a value that is known only when the command runs.
 //!
-//! Spans are byte ranges of the original text, so that a surface can mark a command where it stands. A word that the
+//! Spans are byte ranges of the original text, so a surface can mark a command where it stands. A word that the
 //! analysis has made (a path in the place of `{}`) has an empty span.
 
 use std::fmt;
@@ -12,8 +12,8 @@ use std::ops::Range;
 
 /// The commands of a text, parsed.
 ///
-/// Parsing is strict: syntax that the lexer does not know is refused, not guessed. Accepted text is interpreted by
-/// `sh`, `bash` and `zsh` in the same way.
+/// Parsing is strict: we refuse syntax that the lexer does not know, and do not guess. `sh`, `bash` and `zsh`
+/// interpret an accepted text in the same way.
 ///
 /// ```
 /// use countersign_shell::{Commands, Dialect};
@@ -280,8 +280,8 @@ impl SimpleCommand {
 
 /// An assignment before a command, `NAME=value`.
 ///
-/// An assignment in front of a program changes what the program does (`LD_PRELOAD`, `GIT_SSH_COMMAND`), so that only
-/// names which change how a program prints are harmless. An assignment without a program sets a variable of this shell.
+/// An assignment in front of a program changes what the program does (`LD_PRELOAD`, `GIT_SSH_COMMAND`). So only names
+/// that change how a program prints are harmless. An assignment without a program sets a variable of this shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub(crate) name: String,

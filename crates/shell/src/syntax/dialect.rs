@@ -1,16 +1,16 @@
 //! The shells that a command may be written for.
 //!
-//! The dialect says which shell will run the text, and restricts the syntax to what all shells of that name read alike:
-//! a `sh` may be `dash`, BusyBox or Bash, so that `<<<` is refused for it. The three POSIX dialects differ here in very
-//! little, on purpose, as a tool seldom knows which shell its operating system starts.
+//! The dialect says which shell will run the text, and restricts the syntax to what all shells of that name read alike.
+//! For example, a `sh` may be `dash`, BusyBox or Bash, so we refuse `<<<` for it. The three POSIX dialects differ here
+//! in very little, on purpose: a tool seldom knows which shell its operating system starts.
 
 /// The shell that a text is written for.
 ///
-/// For the three POSIX shells, only syntax that they interpret in the same way is accepted. Text for any other shell is
-/// refused, so that a person is asked.
+/// For the three POSIX shells, we accept only syntax that they interpret in the same way. We refuse text for any other
+/// shell, and a person is asked.
 ///
-/// The dialect is that of the shell that *runs* the text. Judging with another one could read a quote where that shell
-/// reads none.
+/// Give the dialect of the shell that *runs* the text. With another one, we could read a quote where that shell reads
+/// none.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {

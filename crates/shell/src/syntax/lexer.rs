@@ -4,9 +4,8 @@
 //!
 //! # How strict "alike" is
 //!
-//! The oracles are `dash`, `bash` and `zsh`: a corpus of texts is run by all three, and what the lexer accepts has to
-//! give the same words in each (`shell::corpus`). Where they differ, the text is refused, also if the meaning seems
-//! obvious:
+//! The oracles are `dash`, `bash` and `zsh`: all three run a corpus of texts, and what the lexer accepts has to give
+//! the same words in each (`shell::corpus`). If they differ, we refuse the text, even if the meaning seems obvious:
 //!
 //! | text | differs | here |
 //! |---|---|---|
@@ -23,9 +22,10 @@
 //!
 //! # Here-documents
 //!
-//! The body of a here-document begins on the next line, behind the rest of the line that opened it. It is read ahead
-//! when `<<` is met, and `resume` holds where it ended; the lexer jumps there at the line break. So one line can open
-//! one document only, and none within parentheses, where the jump would leave the list that is being read.
+//! The body of a here-document begins on the next line, behind the rest of the line that opened it. The lexer reads
+//! it ahead when it meets `<<`, and `resume` holds where the body ended. At the line break it jumps there. So one
+//! line can open only one document, and none within parentheses, where the jump would leave the list that is being
+//! read.
 
 use std::ops::Range;
 
@@ -141,8 +141,8 @@ impl<'a> Lexer<'a> {
 
     /// Skips blanks, line continuations, and a comment, whose range is recorded.
     ///
-    /// `#` begins a comment only after a separator: in `a#b` it is a part of the word. A continued line is accepted
-    /// between words only; in the middle of one, some shells join it and others see two words after an alias.
+    /// `#` begins a comment only after a separator: in `a#b` it is a part of the word. We accept a continued line
+    /// only between words: in the middle of one, some shells join it and others see two words after an alias.
     pub(super) fn skip_blanks(&mut self) -> Result<(), Stop> {
         let start = self.at;
         loop {

@@ -1,15 +1,14 @@
 //! The parser: lists, pipelines, subshells, simple commands and redirections.
 //!
-//! The parser is recursive over lists only, with at most four levels, 256 commands and 64 KiB, so that no text makes it
-//! slow or deep. There is no error recovery: the first thing that is not known ends the parsing, with what was read
-//! before it.
+//! The parser is recursive over lists only, with at most four levels, 256 commands and 64 KiB, so no text makes it slow
+//! or deep. There is no error recovery: the first unknown thing ends the parsing, with what was read before it.
 //!
 //! We keep the part that was read, because a denial must not be avoidable by adding something strange: `rm -rf / ; for
 //! …` is refused, and `rm -rf /` is judged all the same.
 //!
-//! Compound commands (`if`, `for`, `while`, `case`, groups) and conditions are in `compounds.rs`. Words that begin any other
-//! compound command in *any* of the shells are refused in the place of a program's name, also `{}`
-//! and `-`: a shell that knows them would read everything after them in another way.
+//! Compound commands (`if`, `for`, `while`, `case`, groups) and conditions are in `compounds.rs`. In the place of a
+//! program's name we refuse words that begin any other compound command in *any* of the shells, and also `{}` and `-`: a
+//! shell that knows them would read everything after them in another way.
 
 use super::commands::{
     Assignment, Commands, Join, Pipeline, Redirection, RedirectionTarget, Refused, SimpleCommand,

@@ -1,8 +1,8 @@
 //! The lexer's part for redirections and here-documents.
 //!
-//! Operators are matched from the longest to the shortest, and everything that begins like a known one and is not known
-//! is refused: `>|` overwrites in spite of `noclobber`, `<>` opens for reading and writing, `>&-` closes a descriptor,
-//! and `2>&x` is a file in some shells and an error in others. Only the descriptors 0, 1 and 2 exist here.
+//! We match operators from the longest to the shortest, and refuse everything that begins like a known one and is not
+//! known: `>|` overwrites in spite of `noclobber`, `<>` opens for reading and writing, `>&-` closes a descriptor, and
+//! `2>&x` is a file in some shells and an error in others. Only the descriptors 0, 1 and 2 exist here.
 //!
 //! An unquoted here-document is expanded like text in double quotes; one with `$`, a backtick or a backslash in it is
 //! refused with the advice to quote its end, which makes it literal in every shell.

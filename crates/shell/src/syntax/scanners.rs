@@ -19,8 +19,8 @@
 //! | Bash 4.0 to 5.1 | known outside of double quotes only; also `case` and here-documents | the same |
 //! | zsh up to 5.0 | known | `"a $(b "` is a quote, and `")"` another |
 //!
-//! A comment that some know and others do not may hold only characters that mean nothing to a scanner. The word `case` is
-//! refused in the parser, wherever it stands in a substitution.
+//! If some scanners know a comment and others do not, it may hold only characters that mean nothing to a scanner. The
+//! parser refuses the word `case`, wherever it stands in a substitution.
 
 use std::ops::Range;
 

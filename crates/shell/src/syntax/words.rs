@@ -1,8 +1,8 @@
 //! The lexer's part for words: quotes, expansions and braces.
 //!
-//! A word is read character by character, with two kinds of quotes and one escape. Everything that a shell replaces is
-//! noted, and never replaced here, except for the arithmetic of numbers: `$NAME` and `${NAME}` are parameters, `$(…)` is
-//! handed to the parser, and any other use of `$` (operators in braces, arrays) is refused.
+//! A word is read character by character, with two kinds of quotes and one escape. We note everything that a shell
+//! replaces, and replace nothing ourselves but the arithmetic of numbers. `$NAME` and `${NAME}` are parameters, and the
+//! parser reads `$(…)`. We refuse any other use of `$` (operators in braces, arrays).
 //!
 //! | text | word | kind | one word? |
 //! |---|---|---|---|

@@ -1,8 +1,8 @@
 //! The arguments of a program, matched against its entry as the program would parse them.
 //!
-//! A judgement is only as good as its reading of the arguments: `-o` may be a flag of one program and take a value in
-//! another, and a value that is taken for a flag leaves a file name unjudged. So arguments are read in the way of the
-//! program, and every word in which the two readings may differ is unmatched:
+//! A judgement is only as good as its reading of the arguments. For example, `-o` may be a flag of one program and
+//! take a value in another, and if we took a value for a flag, we would leave a file name unjudged. So we read
+//! arguments in the way of the program, and leave every word unmatched in which the two readings may differ:
 //!
 //! | word | may be | here |
 //! |---|---|---|
@@ -14,7 +14,7 @@
 //! | `a\b` | a path on another system | unmatched where a file is expected |
 //! | a value like `-n` | the value, or the next option | unmatched |
 //!
-//! If a command does not match, the question names the word that did not, so that a person sees what is unusual.
+//! If a command does not match, the question names the word that did not, so a person sees what is unusual.
 
 use std::borrow::Cow;
 

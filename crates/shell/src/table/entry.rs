@@ -4,8 +4,8 @@
 //! whatever it may do. So an entry that is too short asks too often, and one that is wrong is wrong in a line that its
 //! examples test.
 //!
-//! The digest of an entry is of the lines that describe it, with those of the groups that it takes over. An approval of
-//! a command is bound to it, so that a corrected entry asks again about what it corrects, and about nothing else.
+//! The digest of an entry is of the lines that describe it, with those of the groups that it takes over. We bind an
+//! approval of a command to it. So if an entry is corrected, we ask again about its commands, and about no others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

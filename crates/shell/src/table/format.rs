@@ -16,8 +16,8 @@
 //! A section `[+grep|sed]` adds to entries in front of it what these programs do in the forms that name nothing: `bare`,
 //! `stdin`, `help`, `talks`, `registry` and `marks`.
 //!
-//! A group (`[@name]`) has no program and is taken over by `like: @name`. Every entry has examples, and a test judges
-//! all of them, so that a change of one line shows what else it changes.
+//! A group (`[@name]`) has no program: entries take it over by `like: @name`. Every entry has examples, and a test
+//! judges all of them, so a change of one line shows what else it changes.
 //!
 //! Two mistakes that would let something in are errors of the file: a flag such as `-errors`, which as letters would
 //! allow `-o`, and `--*` for a program that is not harmless.

@@ -1,6 +1,6 @@
 //! The table of programs: the meaning of their options and operands, and the format of its files.
 //!
-//! The format is specific to this table, so that an entry is as short as a line of a manual page. `docs/shell.md`
+//! The format is specific to this table, so an entry is as short as a line of a manual page. `docs/shell.md`
 //! describes it.
 
 mod arguments;

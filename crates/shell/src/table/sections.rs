@@ -1,8 +1,8 @@
 //! The built-in table, of which only what a command needs is parsed.
 //!
-//! A hook is a new process for each call, and parsing the whole table would take most of its time. So the files are split
-//! at their headers, which is cheap, and an entry is made of the sections that describe its program and of those that
-//! these are `like`. A test compares each entry with that of the whole table.
+//! A hook is a new process for each call, and to parse the whole table would take most of its time. So we split the files
+//! at their headers, which is cheap, and make an entry of the sections that describe its program and of those that these
+//! are `like`. A test compares each entry with that of the whole table.
 //!
 //! The names in the headers are a sorted list, and not a map: to make it takes a fifth of the instructions.
 
