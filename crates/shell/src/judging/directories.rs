@@ -459,19 +459,16 @@ impl Simple<'_> {
         if matched.entry.is(ProgramMark::Paths) || matched.entry.is(ProgramMark::Repository) {
             return false;
         }
+        let is_seen =
+            |options: &[&str]| matched.seen.iter().any(|it| options.contains(&it.as_str()));
         // Where no path is found, there is none, and `-L` names an input without a match.
-        let is_without = |word: &Word| {
-            let text = word.text.as_str();
-            text.starts_with("--files-w") || text.starts_with('-') && text.contains('L')
-        };
-        let may_be_none = self.fed || self.found_at_end || self.words.iter().any(is_without);
+        let may_be_none =
+            self.fed || self.found_at_end || is_seen(&["-L", "--files-without-match"]);
         let counts = |one: &&Argument<'_, '_>| is_searched(one) && !(one.word.found && may_be_none);
         let mut named = matched.operands.iter().filter(counts).peekable();
-        let is_value = |word: &Word| matched.operands.iter().any(|one| one.word.text == word.text);
-        let is_recursive = |word: &Word| RECURSIVE.contains(&&*word.text) && !is_value(word);
         let searches_folder = || {
             let name = self.words.first().map_or("", |word| word.text.as_str());
-            matches!(name, "rg" | "ripgrep" | "ag") || self.words.iter().any(is_recursive)
+            matches!(name, "rg" | "ripgrep" | "ag") || is_seen(RECURSIVE)
         };
         let is_alone = named.peek().is_none();
         is_alone && (self.fed || !searches_folder()) || named.any(|one| one.word.text == "-")
@@ -573,21 +570,7 @@ const OF_INDEX: &[&str] = &["-z", "--", "-c", "--cached", "-m", "--modified", "-
 const MANY_AT_ONCE: &[&str] = &["-P", "--max-procs"];
 
 /// Options with which `grep` searches the folder that it runs in.
-const RECURSIVE: &[&str] = &[
-    "-r",
-    "-R",
-    "-rl",
-    "-lr",
-    "-rn",
-    "-rnl",
-    "-rln",
-    "-lrn",
-    "-rli",
-    "-ril",
-    "-rlZ",
-    "-rZl",
-    "--recursive",
-];
+const RECURSIVE: &[&str] = &["-r", "-R", "--recursive", "--dereference-recursive"];
 
 /// Returns `true` if no option of a program does harm, and no name that may be one.
 pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {

@@ -478,7 +478,20 @@ fn is_data_of_secrets(lower: &str) -> bool {
             || parts(stem).any(|part| names("words of secrets").contains(&part))
     };
     let mut endings = names("endings of data").iter();
-    endings.find_map(|it| lower.strip_suffix(it)).is_some_and(is_about)
+    endings.find_map(|it| lower.strip_suffix(it)).is_some_and(is_about) || is_key_alone(lower)
+}
+
+/// Returns `true` for a file that holds nothing but a key or a token: `.openai_api_key`, `stripe_key.txt`. A lone `tokens.txt` may be
+/// about any, and a public key is no secret.
+fn is_key_alone(lower: &str) -> bool {
+    let endings = names("endings of lone keys");
+    let stem = endings.iter().find_map(|it| lower.strip_suffix(it)).unwrap_or(lower);
+    let stem = stem.trim_start_matches('.');
+    let words: Vec<&str> = parts(stem).collect();
+    let is_one = !stem.contains('.') && words.iter().any(|it| names("words of keys").contains(it));
+    is_one
+        && (words.len() > 1 || lower.starts_with('.'))
+        && !words.iter().any(|it| it.starts_with("pub"))
 }
 
 /// Whether a file defines the build of the workspace, and with it the code that a build runs.

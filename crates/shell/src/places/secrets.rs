@@ -11,10 +11,18 @@ use crate::names::lists::{lower, names};
 /// use countersign_shell::secrets::is_secret;
 /// use std::path::Path;
 ///
-/// for path in [".env", "web/.env.local", "home/.ssh/config", "client_secret_1.json", "server.key.bak"] {
+/// for path in [
+///     ".env",
+///     "web/.env.local",
+///     "home/.ssh/config",
+///     "client_secret_1.json",
+///     "server.key.bak",
+///     ".openai_api_key",
+///     "stripe_key.txt",
+/// ] {
 ///     assert!(is_secret(Path::new(path)), "{path}");
 /// }
-/// for path in [".env.example", "src/secrets.py", "secretary.json"] {
+/// for path in [".env.example", "src/secrets.py", "secretary.json", "tokens.txt", "public_key.txt", "src/key.rs"] {
 ///     assert!(!is_secret(Path::new(path)), "{path}");
 /// }
 /// ```
