@@ -451,12 +451,16 @@ fn a_link_that_leads_out_is_no_plain_file() {
         "diff -q docs . | head",
         "for f in *.md; do diff . \"$f\"; done",
         "gofmt -d .",
+        "zdiff . docs",
+        "zdiff docs *.md",
         "find docs -name k -type f -exec diff . {} \\;",
         "find docs -type f -print0 | xargs -0 -n1 diff .",
     ] {
         place.is_allowed(text, false, "the link may be read");
     }
     place.is_allowed("diff docs docs", true, "there is none below it");
+    place.is_allowed("diff <(git show HEAD:a) <(sort b)", true, "two pipes");
+    place.is_allowed("diff <(git show HEAD:notes) docs/key", true, "a pipe and a file");
     place.is_allowed("diff docs/key docs/key", true, "two files");
 }
 
@@ -505,6 +509,59 @@ fn a_pattern_of_git_that_begins_at_the_top_leads_out() {
     }
 }
 
+/// C1: where one entry describes several programs, a letter with a value may be a flag, and what follows it is judged as that.
+#[test]
+fn a_letter_that_is_a_flag_of_another_program_hides_nothing() {
+    let place = Place::new();
+    place.write("src/shop/a", "1");
+    place.write("outside", "1");
+    for text in ["diff -U3 a a", "sdiff -s a a", "objdump -d a", "readelf -x .text a", "nm -C a"] {
+        place.is_allowed(text, true, "described for each of them");
+    }
+    for text in [
+        "sdiff -so b a a",
+        "sdiff -Wo b a a",
+        "sdiff -s ../../outside a",
+        "diff -S ../../outside a a",
+        "objdump -xS a",
+        "objdump --source a",
+        "objdump -x ../../outside",
+        "objdump -dW a",
+        "readelf -aw a",
+        "readelf -eP a",
+        "findmnt -iF a",
+        "findmnt -F ../../outside",
+        "scc -co b src",
+    ] {
+        place.is_allowed(text, false, "another program reads it otherwise");
+    }
+}
+
+/// C1: a program finds its settings by their names, and shows what stands in a file outside that a link or the settings name.
+#[test]
+#[cfg(unix)]
+fn settings_that_lead_outside_are_asked_about() {
+    let place = Place::new();
+    place.write("src/shop/web/a.c", "1");
+    place.write("outside", "1");
+    let texts = ["rg x", "clang-format --dry-run web/a.c", "cd web && rg x"];
+    texts.iter().for_each(|text| place.is_allowed(text, true, "no settings"));
+    for name in [".ignore", ".clang-format", "ruff.toml", "package.json"] {
+        let link = place.root.join(name);
+        std::os::unix::fs::symlink(place.home.join("outside"), &link).unwrap();
+        texts.iter().for_each(|text| place.is_allowed(text, false, name));
+        place.is_allowed("cat web/a.c | wc -l", true, "it has no settings");
+        fs::remove_file(&link).unwrap();
+    }
+    place.is_allowed("npm ls", true, "no settings");
+    for line in ["userconfig=${HOME}/.netrc", "logs-dir = /x", "  cache=/x"] {
+        place.write("src/shop/.npmrc", line);
+        place.is_allowed("npm ls", false, line);
+    }
+    place.write("src/shop/.npmrc", "fund=false\n");
+    place.is_allowed("npm ls", true, "settings that name no file");
+}
+
 /// C1: a word by which a program loads a file is a file that is there, and nothing that leads to another one.
 #[test]
 fn a_script_that_is_checked_is_a_file_that_is_there() {
@@ -513,6 +570,7 @@ fn a_script_that_is_checked_is_a_file_that_is_there() {
     place.write("src/shop/x.js", "1");
     place.is_allowed("node --check x.js", true, "a file");
     place.is_allowed("cd web && node -c index.js", true, "a file");
+    place.is_allowed("for f in web/*.js; do node --check \"$f\"; done", true, "files");
     for text in [
         "node --check x",
         "node --check web",
@@ -521,6 +579,7 @@ fn a_script_that_is_checked_is_a_file_that_is_there() {
         "node --check missing.js",
         "node --check \"$f\"",
         "for d in */; do node --check \"$d\"; done",
+        "for d in w*; do node --check \"$d\"; done",
         "find . -exec node --check {} \\;",
         "find web -print0 | xargs -0 node --check",
     ] {

@@ -28,7 +28,11 @@ const SENDERS: &[&str] = &[
     "gh-pages",
     "ghp-import",
     "gsutil",
+    "http",
+    "https",
     "lftp",
+    "mail",
+    "mutt",
     "nc",
     "netlify",
     "psql",
@@ -36,11 +40,13 @@ const SENDERS: &[&str] = &[
     "rsync",
     "s3cmd",
     "scp",
+    "sendmail",
     "sftp",
     "ssh",
     "surge",
     "vercel",
     "wget",
+    "xh",
 ];
 
 /// Programs that apply what lies below a folder which they are given, or send it. What they read in the folder that they work in is on
@@ -192,8 +198,11 @@ pub(super) fn sent_folders(
         return Some(());
     }
     // What git prints changes with each commit.
-    let prints_history = |it: &Part| it.program_name() == "git";
-    if sends && (names_unknown(part) || part.is_fed() && view.parts().iter().any(prints_history)) {
+    let prints = |it: &Part| {
+        it.program_name() == "git"
+            && GitWords::of(it).sub.is_some_and(|sub| PRINTING.contains(&sub))
+    };
+    if sends && (names_unknown(part) || view.parts().iter().any(prints)) {
         return None;
     }
     // A file that another command has packed is sent, too: `tar cf x.tar out && curl -T x.tar URL`.
@@ -215,6 +224,10 @@ pub(super) fn sent_folders(
     files.extend(below);
     swept.incomplete.is_none().then_some(())
 }
+
+/// Commands of git that print what is in the history, or changed.
+const PRINTING: &[&str] =
+    &["archive", "blame", "bundle", "cat-file", "diff", "format-patch", "grep", "log", "show"];
 
 /// Options of `git push` without a value.
 const OF_PUSH: &[&str] = &[

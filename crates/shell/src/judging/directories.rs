@@ -23,7 +23,7 @@ use crate::names::lists::names;
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{
-    is_one_word, is_path_to_all, lead_out, names_are_words, tracked_are_words,
+    is_one_word, is_path_to_all, lead_out, names_are_words, settings_outside, tracked_are_words,
 };
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
@@ -396,6 +396,14 @@ impl Simple<'_> {
         name: &str,
         matched: &Matched<'_, '_>,
     ) {
+        let workspace = &judging.settings.workspace;
+        if !matched.entry.is(ProgramMark::Harmless)
+            && let Some(settings) = settings_outside(workspace, &self.here)
+        {
+            self.ask(format!(
+                "`{settings}` names a file outside, which `{name}` may take for settings, and show"
+            ));
+        }
         if matched.follows && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
@@ -532,7 +540,8 @@ impl Simple<'_> {
 
     /// The folders below which a command looks for files.
     fn searched(&self, workspace: &Workspace, matched: &Matched<'_, '_>) -> Vec<PathBuf> {
-        let named = matched.operands.iter().filter(|one| is_searched(one));
+        let is_pipe = |one: &Argument<'_, '_>| one.word.kind == WordKind::Process;
+        let named = matched.operands.iter().filter(|one| is_searched(one) && !is_pipe(one));
         // To git, `'k*'` is a pattern of any files of the repository.
         if matched.entry.is(ProgramMark::Repository) {
             return self.here.iter().cloned().chain([workspace.root().to_owned()]).collect();
@@ -556,7 +565,7 @@ impl Simple<'_> {
             bases.push(workspace.root().to_owned());
             bases.extend_from_slice(&self.here);
         }
-        if named.clone().next().is_none() {
+        if !matched.operands.iter().any(is_searched) {
             bases.extend_from_slice(&self.here);
         }
         bases

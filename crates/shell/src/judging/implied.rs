@@ -8,8 +8,11 @@
 //! | `node --check x` | `x.js`, or the file that `x/package.json` names, where there is no file `x` |
 //! | `sqlite3 a.db 'select b from c'` | the views of `a.db`, which may run programs, and its virtual tables, which may be other files |
 
+use std::path::PathBuf;
+
 use super::scripts;
-use crate::syntax::commands::Word;
+use crate::places::paths::Workspace;
+use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Argument, Does, Kind, Matched, Script};
 
 /// The endings that programs which unpack add to a name, and take away from it.
@@ -19,7 +22,18 @@ const PACKED: &[&str] = &[
 ];
 
 /// Programs that compare a file with the one by its name in a folder.
-const PAIRED: &[&str] = &["colordiff", "delta", "diff", "difft", "gdiff", "icdiff", "sdiff"];
+const PAIRED: &[&str] = &[
+    "bzdiff",
+    "colordiff",
+    "delta",
+    "diff",
+    "difft",
+    "gdiff",
+    "icdiff",
+    "sdiff",
+    "xzdiff",
+    "zdiff",
+];
 
 /// The files that a program which unpacks may read for a word.
 pub(super) fn packed(word: &Word) -> impl Iterator<Item = Word> + '_ {
@@ -39,7 +53,8 @@ pub(super) fn compared(
     if !PAIRED.contains(&program) {
         return Vec::new();
     }
-    let paths = matched.operands.iter().filter(|one| *one.kind == Kind::Read);
+    let is_path = |kind: &Kind| matches!(kind, Kind::Read | Kind::Packed);
+    let paths = matched.operands.iter().filter(|one| is_path(one.kind));
     let paths: Vec<&Word> = paths.map(|one| &*one.word).collect();
     let [first, second] = paths.as_slice() else { return Vec::new() };
     let both = [(*first, *second), (*second, *first)];
@@ -90,4 +105,15 @@ pub(super) fn loaded<'m>(
     let loads = LOADERS.contains(&program) && *matched.does != Does::Builds;
     let read = matched.operands.iter().filter(move |one| loads && *one.kind == Kind::Read);
     read.map(|one| &*one.word)
+}
+
+impl Word {
+    /// Returns `true` if a word stands for a file that is there, in each directory, or a pattern for nothing but files.
+    pub(super) fn is_file(&self, workspace: &Workspace, here: &[PathBuf]) -> bool {
+        match self.kind {
+            WordKind::Literal => workspace.is_file((&self.text, false), here),
+            WordKind::Glob => workspace.is_file((&self.text, true), here),
+            _ => false,
+        }
+    }
 }

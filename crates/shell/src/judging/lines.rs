@@ -91,7 +91,7 @@ impl Lines {
 
 /// Returns `true` for an operand below which a command looks for files.
 pub(super) fn is_searched(one: &Argument<'_, '_>) -> bool {
-    matches!(one.kind, Kind::Read | Kind::List | Kind::Revision) && !one.late
+    matches!(one.kind, Kind::Read | Kind::List | Kind::Revision | Kind::Packed) && !one.late
 }
 
 /// Returns `true` if no path below the folders that a command searches is taken for anything but a path.

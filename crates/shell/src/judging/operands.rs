@@ -58,8 +58,7 @@ impl Simple<'_> {
         let any = |word: &Word, it| workspace.any_place(&word.text, &self.here, it);
         let compared = compared(name, matched, |word| any(word, Path::is_dir));
         let runs_views = queried(matched).any(|word| any(word, is_tracked));
-        let unknown = loaded(name, matched)
-            .find(|word| !word.literal().is_some_and(|it| workspace.is_file(it, &self.here)));
+        let unknown = loaded(name, matched).find(|word| !word.is_file(workspace, &self.here));
         if let Some(word) = unknown {
             self.ask(format!(
                 "`{}` is no file that is there, so that `{name}` may load another",

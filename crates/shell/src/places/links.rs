@@ -12,8 +12,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::files::bounded_text;
 use super::index::tracked;
 use super::paths::{PathClass, Workspace};
+use super::registries::MAX_CONFIGURATION;
 
 /// How many entries of folders are looked at for one text.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
@@ -31,6 +33,54 @@ pub(crate) fn names_are_words(
     left: &Cell<usize>,
 ) -> bool {
     !any_below(workspace, open, left, |name| !name.to_str().is_some_and(is_one_word))
+}
+
+/// How many entries of a folder are looked at for settings.
+const MAX_SETTINGS: usize = 1000;
+
+/// Beginnings of the lines of `.npmrc` that name another file, of which npm shows lines, or a folder that it writes to.
+const OF_NPM: &[&str] =
+    &["userconfig", "globalconfig", "logs-dir", "prefix", "cache", "cafile", "certfile", "keyfile"];
+
+/// Endings of settings that programs find by their names, beside those that begin with a dot.
+const SETTINGS: &[&str] = &[
+    ".cfg",
+    ".conf",
+    ".config",
+    ".ini",
+    ".json",
+    ".jsonc",
+    ".properties",
+    ".toml",
+    ".yaml",
+    ".yml",
+    "ignore",
+    "rc",
+];
+
+/// The settings in one of these directories or above it in the workspace that are a link to a file outside, or name one: programs
+/// find them by their names, and show lines of them.
+pub(crate) fn settings_outside(workspace: &Workspace, here: &[PathBuf]) -> Option<String> {
+    if !workspace.looks() {
+        return None;
+    }
+    let inside = |at: &&Path| at.starts_with(workspace.root());
+    let mut folders = here.iter().flat_map(|at| at.ancestors().take_while(inside));
+    folders.find_map(|folder| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SETTINGS);
+        let linked = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let names = linked.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut settings = names.filter(|name| {
+            let is_one = name.starts_with('.') || SETTINGS.iter().any(|it| name.ends_with(it));
+            let leads_to = || fs::canonicalize(folder.join(name));
+            is_one && leads_to().is_ok_and(|it| it.is_file() && !it.starts_with(workspace.root()))
+        });
+        settings.next().or_else(|| {
+            let text = bounded_text(&folder.join(".npmrc"), MAX_CONFIGURATION).ok()??;
+            let names_file = |line: &str| OF_NPM.iter().any(|it| line.trim_start().starts_with(it));
+            text.lines().any(names_file).then(|| ".npmrc".to_owned())
+        })
+    })
 }
 
 /// The same for the names that git tracks in the repository of a folder, as far as these are there.

@@ -402,6 +402,10 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                     // Where the option is a flag to the program, after all, this is the next option.
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
+                if name.len() == 2 && self.entry.may_have_flag() && !value.text.contains("://") {
+                    let word = Cow::Borrowed(value);
+                    self.operands.push(Argument { kind: &Kind::Read, word, late: false });
+                }
                 self.take(name, kind, place, Cow::Borrowed(value), self.had_operand)?;
                 return Ok(rest);
             }
@@ -510,6 +514,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         let text = word.text.as_str();
         let unknown = || Unmatched::Option(text.to_owned());
         let parser = self.entry.parser;
+        let is_letter = |c: char| c.is_ascii_alphabetic();
         let words = parser == OptionParser::Words;
         if may_be_long(self.entry, text)
             || parser == OptionParser::OneDash && text.chars().count() > 2
@@ -526,6 +531,13 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 return Err(unknown());
             }
             match choice {
+                // To another program of the entry they may be flags: `-so` of `sdiff` writes.
+                OptionForm::Value(..) | OptionForm::Optional(_) | OptionForm::Last(_)
+                    if self.entry.may_have_flag()
+                        && text.get(end..).is_some_and(|rest| rest.contains(is_letter)) =>
+                {
+                    return Err(unknown());
+                }
                 OptionForm::Value(kind, place) if end < text.len() => {
                     // `-o:FILE` is a way of some compilers.
                     let colon = matches!(kind, Kind::Output | Kind::Write | Kind::Read)

@@ -231,6 +231,9 @@ pub(crate) struct ProgramEntry {
     /// `true` if the operands are those of a group, which describes many programs: what it calls an input may be none of
     /// one of them.
     pub(super) shares_operands: bool,
+    /// `true` if it describes several programs, so that an option with a value may be a flag of one of them, and the value an
+    /// operand: `sdiff -s a b`, `diff -s`.
+    pub(super) shares_options: bool,
     /// Options that make the output paths below the operands.
     pub(super) paths: Vec<String>,
     /// Options with which the output still consists of whole paths, or whole lines of the input.
@@ -345,6 +348,12 @@ impl ProgramEntry {
         let sub = || self.subs.get(words.first()?);
         matches!(self.options.get(word), Some(OptionForm::Flag))
             || sub().is_some_and(|sub| sub.is_flag(words.get(1..).unwrap_or_default(), word))
+    }
+
+    /// Returns `true` if an option that has a value here may be a flag of another program of the entry. A build runs the code of the
+    /// workspace, however it reads its words.
+    pub(super) fn may_have_flag(&self) -> bool {
+        self.shares_options && self.does != Does::Builds
     }
 
     /// Returns `true` if an option makes the program print the names of files.

@@ -22,7 +22,7 @@
 //! Two mistakes that would let something in are errors of the file: a flag such as `-errors`, which as letters would
 //! allow `-o`, and `--*` for a program that is not harmless.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
@@ -43,6 +43,7 @@ pub(super) fn read(file: &str, text: &str, entries: &mut Entries) -> Result<(), 
         groups: HashMap::new(),
         names: Vec::new(),
         adds: false,
+        is_copy: false,
         entry: ProgramEntry::default(),
         text: String::new(),
     };
@@ -64,6 +65,8 @@ struct Reader<'a> {
     names: Vec<Vec<String>>,
     /// `true` if the current section adds to entries that are there.
     adds: bool,
+    /// `true` if the current entry has options of another one, by `like`.
+    is_copy: bool,
     entry: ProgramEntry,
     /// The lines of the current entry, for its digest.
     text: String,
@@ -118,10 +121,7 @@ impl Reader<'_> {
             "lines" => self.entry.lines.extend(options(value)),
             "nul" => self.entry.nul.extend(options(value)),
             "letters" => value.clone_into(&mut self.entry.letters),
-            "marks" => self
-                .entry
-                .marks
-                .extend(value.split_whitespace().map(mark).collect::<Result<Vec<_>, _>>()?),
+            "marks" => value.split_whitespace().try_for_each(|word| self.mark(word))?,
             "like" => self.like(value)?,
             "safe" => self.entry.examples.push((true, value.to_owned())),
             "unsafe" => self.entry.examples.push((false, value.to_owned())),
@@ -155,7 +155,9 @@ impl Reader<'_> {
         self.names = names;
         // Another name in a list changes nothing for those that are there.
         self.text = if adds { String::new() } else { format!("[{header}]\n") };
-        self.entry = ProgramEntry { described: true, ..ProgramEntry::default() };
+        let shares_options = !are_one_program(&self.names);
+        self.entry = ProgramEntry { described: true, shares_options, ..ProgramEntry::default() };
+        self.is_copy = false;
         Ok(())
     }
 
@@ -180,6 +182,14 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn mark(&mut self, word: &str) -> Result<(), String> {
+        match word {
+            "aliases" => self.entry.shares_options = false,
+            word => self.entry.marks.push(mark(word)?),
+        }
+        Ok(())
+    }
+
     fn operands(&mut self, value: &str) -> Result<(), String> {
         self.entry.shares_operands = false;
         self.entry.operands = value.split_whitespace().map(slot).collect::<Result<_, _>>()?;
@@ -193,6 +203,8 @@ impl Reader<'_> {
             None => find(self.entries, &name)
                 .ok_or_else(|| format!("`{value}` is not in front of this"))?,
         };
+        self.is_copy = true;
+        self.entry.shares_options |= other.shares_options;
         self.entry.options.extend(other.options);
         self.entry.beginnings.extend(other.beginnings);
         self.entry.marks.extend(other.marks);
@@ -245,7 +257,13 @@ impl Reader<'_> {
             (_, choice) => choice,
         };
         match name.strip_suffix('*') {
-            Some(beginning) => self.entry.beginnings.push((beginning.to_owned(), choice)),
+            Some(beginning) => {
+                // What another entry describes is refused as well.
+                if self.is_copy && choice == OptionForm::Refused {
+                    self.entry.options.retain(|known, _| !known.starts_with(beginning));
+                }
+                self.entry.beginnings.push((beginning.to_owned(), choice));
+            }
             None => {
                 self.entry.options.insert(name.to_owned(), choice);
             }
@@ -503,6 +521,14 @@ fn parser(value: &str) -> Result<OptionParser, String> {
         "words" => OptionParser::Words,
         _ => return Err(format!("`{value}` is not a parser of options")),
     })
+}
+
+/// Returns `true` for the names of one program, as the tools of GNU have them elsewhere: `sort`, `gsort`.
+fn are_one_program(names: &[Vec<String>]) -> bool {
+    let programs: BTreeSet<&str> =
+        names.iter().filter_map(|name| name.first()).map(String::as_str).collect();
+    let plain = |name: &str| name.strip_prefix('g').is_some_and(|rest| programs.contains(rest));
+    programs.iter().filter(|name| !plain(name)).count() < 2
 }
 
 fn mark(word: &str) -> Result<ProgramMark, String> {
