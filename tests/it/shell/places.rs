@@ -557,8 +557,9 @@ fn settings_that_lead_outside_are_asked_about() {
     for line in ["userconfig=${HOME}/.netrc", "logs-dir = /x", "  cache=/x"] {
         place.write("src/shop/.npmrc", line);
         place.is_allowed("npm ls", false, line);
+        place.is_allowed("rg x", true, "it reads no such settings");
     }
-    place.write("src/shop/.npmrc", "fund=false\n");
+    place.write("src/shop/.npmrc", "fund=false\ncache-max=9\n");
     place.is_allowed("npm ls", true, "settings that name no file");
 }
 

@@ -398,10 +398,10 @@ impl Simple<'_> {
     ) {
         let workspace = &judging.settings.workspace;
         if !matched.entry.is(ProgramMark::Harmless)
-            && let Some(settings) = settings_outside(workspace, &self.here)
+            && let Some(settings) = settings_outside(workspace, name, &self.here)
         {
             self.ask(format!(
-                "`{settings}` names a file outside, which `{name}` may take for settings, and show"
+                "`{settings}` leads to a file outside, which `{name}` may take for settings, and show"
             ));
         }
         if matched.follows && self.has_links_out(judging, matched) {

@@ -38,9 +38,12 @@ pub(crate) fn names_are_words(
 /// How many entries of a folder are looked at for settings.
 const MAX_SETTINGS: usize = 1000;
 
-/// Beginnings of the lines of `.npmrc` that name another file, of which npm shows lines, or a folder that it writes to.
-const OF_NPM: &[&str] =
-    &["userconfig", "globalconfig", "logs-dir", "prefix", "cache", "cafile", "certfile", "keyfile"];
+/// Programs that read `.npmrc`.
+const NPM: &[&str] = &["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
+
+/// Its keys that name another file, of which npm shows lines, or a folder that it writes to.
+const KEYS_OF_NPM: &[&str] =
+    &["cache", "cafile", "certfile", "globalconfig", "keyfile", "logs-dir", "prefix", "userconfig"];
 
 /// Endings of settings that programs find by their names, beside those that begin with a dot.
 const SETTINGS: &[&str] = &[
@@ -58,9 +61,13 @@ const SETTINGS: &[&str] = &[
     "rc",
 ];
 
-/// The settings in one of these directories or above it in the workspace that are a link to a file outside, or name one: programs
-/// find them by their names, and show lines of them.
-pub(crate) fn settings_outside(workspace: &Workspace, here: &[PathBuf]) -> Option<String> {
+/// The settings in one of these directories or above it in the workspace that are a link to a file outside, or name one for this
+/// program: programs find them by their names, and show lines of them.
+pub(crate) fn settings_outside(
+    workspace: &Workspace,
+    program: &str,
+    here: &[PathBuf],
+) -> Option<String> {
     if !workspace.looks() {
         return None;
     }
@@ -72,14 +79,19 @@ pub(crate) fn settings_outside(workspace: &Workspace, here: &[PathBuf]) -> Optio
         let names = linked.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut settings = names.filter(|name| {
             let is_one = name.starts_with('.') || SETTINGS.iter().any(|it| name.ends_with(it));
-            let leads_to = || fs::canonicalize(folder.join(name));
-            is_one && leads_to().is_ok_and(|it| it.is_file() && !it.starts_with(workspace.root()))
+            let is_outside = |found: PathBuf| {
+                let place = workspace.place(&found);
+                found.is_file() && matches!(place, PathClass::Outside | PathClass::Secret)
+            };
+            is_one && fs::canonicalize(folder.join(name)).is_ok_and(is_outside)
         });
-        settings.next().or_else(|| {
+        let of_npm = || {
             let text = bounded_text(&folder.join(".npmrc"), MAX_CONFIGURATION).ok()??;
-            let names_file = |line: &str| OF_NPM.iter().any(|it| line.trim_start().starts_with(it));
-            text.lines().any(names_file).then(|| ".npmrc".to_owned())
-        })
+            let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+            let names_file = text.lines().any(|line| KEYS_OF_NPM.contains(&&*key(line)));
+            names_file.then(|| ".npmrc".to_owned())
+        };
+        settings.next().or_else(|| NPM.contains(&program).then(of_npm).flatten())
     })
 }
 
