@@ -121,7 +121,7 @@ pub(crate) fn repeated(questions: &[Question]) -> impl Iterator<Item = &str> {
 
 /// Renews a lease while a future runs, every third of the lease's length by tokio's clock.
 ///
-/// That leaves two chances to renew before the lease ends, so one lost connection is no lost claim.
+/// Two chances to renew are left before the lease ends, so one lost connection is no lost claim.
 ///
 /// We poll the renewal together with the future and not before it. In SQLite one connection runs one transaction at a
 /// time: a body that is in the middle of one of its own transactions holds what the renewal waits for. If we awaited

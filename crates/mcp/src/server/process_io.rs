@@ -3,8 +3,8 @@
 //! Tokio reads stdin and writes stdout on threads of a pool, as either may be a file or a terminal, for which nothing can
 //! wait but a thread. Each message then wakes two threads. A pipe can be waited for without one.
 //!
-//! Whether a descriptor blocks is a flag of the open file, which other processes may share: the shell that started
-//! this one, or a stderr that is the same pipe. So we never set the flag on what we were given. We open a pipe again,
+//! A flag of the open file says whether a descriptor blocks, and other processes may share that file: the
+//! shell that started this one, or a stderr that is the same pipe. So we never set the flag on what we were given. We open a pipe again,
 //! through `/proc`, and set the flag on that end only. A socket, which Node gives its children, cannot be opened
 //! again. We read and write it on tokio's threads, as anything else.
 

@@ -197,7 +197,7 @@ pub(super) fn sent_folders(
     if !applies && !sends && !takes_all {
         return Some(());
     }
-    // What git prints changes with each commit.
+    // The output of git changes with each commit.
     let prints = |it: &Part| {
         it.program_name() == "git"
             && GitWords::of(it).sub.is_some_and(|sub| PRINTING.contains(&sub))

@@ -8,7 +8,7 @@
 //! | `node --check x` | `x.js`, or the file that `x/package.json` names, where there is no file `x` |
 //! | `sqlite3 a.db 'select b from c'` | the views of `a.db`, which may run programs, and its virtual tables, which may be other files |
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::scripts;
 use crate::places::paths::Workspace;
@@ -107,13 +107,16 @@ pub(super) fn loaded<'m>(
     read.map(|one| &*one.word)
 }
 
-impl Word {
-    /// Returns `true` if a word stands for a file that is there, in each directory, or a pattern for nothing but files.
-    pub(super) fn is_file(&self, workspace: &Workspace, here: &[PathBuf]) -> bool {
-        match self.kind {
-            WordKind::Literal => workspace.is_file((&self.text, false), here),
-            WordKind::Glob => workspace.is_file((&self.text, true), here),
-            _ => false,
+/// Returns `true` if a word stands for a file that is there, in each of these directories, or a pattern for nothing but files. Where
+/// none is looked at, each does.
+pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> bool {
+    let is_there = |from: &PathBuf| match word.kind {
+        WordKind::Glob => {
+            let found = workspace.matches(&word.text, from);
+            found.is_some_and(|found| found.iter().all(|it| it.is_file()))
         }
-    }
+        _ => workspace.any_place(&word.text, std::slice::from_ref(from), Path::is_file),
+    };
+    matches!(word.kind, WordKind::Literal | WordKind::Glob)
+        && (!workspace.looks() || here.iter().all(is_there))
 }

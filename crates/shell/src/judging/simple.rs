@@ -435,18 +435,15 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        if Self::prints_more(matched) {
+        let prints_more = Self::prints_more(matched);
+        if prints_more {
             left.lines = Lines::Unknown;
         }
         let reads = matched
             .operands
             .iter()
             .any(|one| matches!(one.kind, Kind::Read | Kind::Packed | Kind::Local));
-        if matched.inner.is_empty()
-            && self.reasons.is_empty()
-            && self.inside
-            && !Self::prints_more(matched)
-        {
+        if matched.inner.is_empty() && self.reasons.is_empty() && self.inside && !prints_more {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
             left.lines = self.lines(judging, matched, filters);
         }

@@ -282,18 +282,6 @@ impl Workspace {
         let mut found = here.iter().filter_map(|directory| self.places(text, directory)).flatten();
         self.looks() && found.any(|place| is_one(&place))
     }
-
-    /// Returns `true` if a path stands for a file that is there, in each of these directories, or a pattern for nothing but files.
-    /// Where none is looked at, each does.
-    pub(crate) fn is_file(&self, (text, is_pattern): (&str, bool), here: &[PathBuf]) -> bool {
-        let is_one = |from: &PathBuf| match is_pattern {
-            true => {
-                self.matches(text, from).is_some_and(|found| found.iter().all(|it| it.is_file()))
-            }
-            false => self.any_place(text, std::slice::from_ref(from), Path::is_file),
-        };
-        !self.looks() || here.iter().all(is_one)
-    }
 }
 
 /// How many files are looked at for one pattern.

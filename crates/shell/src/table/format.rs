@@ -258,7 +258,7 @@ impl Reader<'_> {
         };
         match name.strip_suffix('*') {
             Some(beginning) => {
-                // What another entry describes is refused as well.
+                // The pattern refuses options of the other entry as well.
                 if self.is_copy && choice == OptionForm::Refused {
                     self.entry.options.retain(|known, _| !known.starts_with(beginning));
                 }

@@ -169,7 +169,7 @@ async fn chosen(name: &str, parts: &ServerParts) -> Result<ChosenTools, CommandE
     let open: Vec<_> =
         parts.tools().iter().filter(|it| it.standing() != ToolStanding::Accepted).collect();
     let itself = parts.itself().await;
-    // What the server writes to stderr waits until the person has decided: none of its lines stands between ours.
+    // The server's lines on stderr wait until the person has decided, so that none stands between ours.
     let _held = io::stderr().lock();
     let mut text = format!("The MCP server `{}`\n", show::escape_name(name));
     for (part, told) in &itself {

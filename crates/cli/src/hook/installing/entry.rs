@@ -13,7 +13,7 @@ use crate::hook::clients::files::HookEntry;
 use crate::hook::clients::spec::EntryForm;
 use countersign_shell::{Commands, Dialect};
 
-/// What the switch for all hooks of a client said before we added our entries. Adding them switches it on: otherwise the
+/// The state of a client's switch for all hooks before we added our entries. Adding them switches the hooks on: otherwise the
 /// client would read the entries and never call them. The entries themselves say what the switch said, for their removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SwitchBefore {
@@ -23,7 +23,7 @@ pub(super) enum SwitchBefore {
 }
 
 impl SwitchBefore {
-    /// What entries that are in these settings say.
+    /// The state that the entries in these settings name.
     pub(super) fn said(settings: &Value, client: Client) -> Self {
         let said = find(settings, client).and_then(|it| it.value.get("description")?.as_str());
         let known = [Self::Off, Self::Unset].into_iter();
