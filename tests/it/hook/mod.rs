@@ -4,6 +4,7 @@ mod attacks;
 mod clients;
 mod counting;
 mod granting;
+mod kept_shell;
 mod people;
 mod presets;
 mod protected;

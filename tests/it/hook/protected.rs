@@ -20,6 +20,7 @@ use crate::support::one_row_of;
 struct World {
     _dir: tempfile::TempDir,
     root: PathBuf,
+    notes: PathBuf,
     runtime: Runtime,
     hooks: Vec<(Client, Hook)>,
 }
@@ -42,10 +43,11 @@ impl World {
             .text("mine.toml", EVERYTHING)
             .load()
             .unwrap();
-        let hook = |client| Hook::new(client).layered(rules.clone().into_layer());
+        let notes = base.join("notes");
+        let hook = |client| Hook::new(client).layered(rules.clone().into_layer()).noting_in(&notes);
         let hooks = Client::ALL.into_iter().map(|client| (client, hook(client))).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { _dir: dir, root, runtime, hooks }
+        Self { _dir: dir, root, notes, runtime, hooks }
     }
 
     /// The reasons against a call; nothing if it is allowed.
@@ -58,6 +60,8 @@ impl World {
         let store = async { Ok(Ledger::new(MemoryStore::new())) };
         let until = Instant::now() + Duration::from_millis(1);
         let reply = self.runtime.block_on(hook.answer(payload.as_bytes(), until, store));
+        // The next call is one of a session of its own.
+        let _ = fs::remove_dir_all(&self.notes);
         reply.is_denial().then(|| reply.stderr().to_owned())
     }
 

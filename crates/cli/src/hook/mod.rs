@@ -57,6 +57,7 @@ use countersign::decision::Question;
 use countersign::error::{BoxError, with_causes};
 use countersign::ledger::Ledger;
 use countersign::tools::{ToolLayer, ToolService, Tools, ToolsExt as _};
+use serde_json::{Map, Value};
 
 use asking::allowed::AllowedCalls;
 use asking::asked::{Asking, AskingEnd};
@@ -69,6 +70,7 @@ pub use installing::{
 };
 pub use judging::edits::EditedFiles;
 pub use judging::environment::Environment;
+use judging::kept_shell::{left_in, says_where};
 use judging::stack::{CallStack, ID, StackRuling, SuspendedCount};
 use judging::vocabulary::{self, Normal, ToolNames};
 pub use payload::HookPayload;
@@ -513,6 +515,7 @@ impl Hook {
         let mut normal = vocabulary::normal(call, &self.names);
         normal.doubts.extend(self.doubts.iter().cloned());
         self.judge_other_ways(call, &mut normal).await?;
+        self.judge_where_left(call, &mut normal).await?;
         let (environment, home) = (&self.environment, self.home.as_deref());
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
@@ -528,6 +531,7 @@ impl Hook {
                 _ if uncounted => continue,
                 Ok(StackRuling::Allow(args)) => {
                     let args = normal.restore(call, &args)?;
+                    self.note_where_left(call, args.as_ref())?;
                     if let Some(allowed) = &self.allowed {
                         allowed.note(call, args.as_ref().unwrap_or(&call.args));
                     }
@@ -547,8 +551,12 @@ impl Hook {
             let asking =
                 Asking { ledger, stack, principal, inbox, until, uncounted, in_client, edits };
             match asking.answered(*pending).await? {
-                AskingEnd::InClient(reply) => return Ok(reply),
+                AskingEnd::InClient(reply) => {
+                    self.note_where_left(call, None)?;
+                    return Ok(reply);
+                }
                 AskingEnd::Run(args) => {
+                    self.note_where_left(call, args.as_ref())?;
                     if let Some(notes) = self.allowed.as_ref().filter(|_| args.is_none()) {
                         notes.note_written(call, normal.command(), false);
                     }
@@ -566,24 +574,87 @@ impl Hook {
     /// is that no rule allows a tool of a server that the client does not have.
     async fn judge_other_ways(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
         for way in std::mem::take(&mut normal.ways) {
-            let other = normal.by(&way);
-            let (outer, environment) = (self.stack.as_ref(), &self.environment);
-            let home = self.home.as_deref();
-            let stack = CallStack { outer, call, normal: &other, environment, home, run: "" };
             // A limit counts the call as what it is.
-            if let StackRuling::Ask(pending) =
-                stack.decide(Some(&SuspendedCount::default())).await?
-            {
-                let asked = pending.requests();
-                let of_rules = |question: &&Question| question.key() != "default";
-                let questions = asked.questions(ID).iter();
-                if self.stack.is_some() {
-                    let counted = questions.filter(|it| way.is_configured || of_rules(it));
-                    normal.doubt_as(&way, counted);
-                }
+            let asked = self.questions_about(call, &normal.by(&way)).await?;
+            let of_rules = |question: &&Question| question.key() != "default";
+            if self.stack.is_some() {
+                let counted = asked.iter().filter(|it| way.is_configured || of_rules(it));
+                normal.doubt_as(&way, counted);
             }
         }
         Ok(())
+    }
+
+    /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about in
+    /// the directory of the call as well is asked once.
+    async fn judge_where_left(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
+        let (true, Some(command)) = (self.client.spec().tools.keeps_shell, normal.command()) else {
+            return Ok(());
+        };
+        let notes = self.allowed.as_ref().filter(|_| call.session.is_some());
+        let Some(notes) = notes else {
+            if !left_in(call, &[], command).is_empty() {
+                let why = "it leaves the shell in another directory, which cannot be noted";
+                normal.doubt("directory", why);
+            }
+            return Ok(());
+        };
+        // It runs in the same directory, wherever it begins.
+        if says_where(command) {
+            return Ok(());
+        }
+        let mut here = None;
+        for directory in notes.directories_left(call) {
+            let Some(directory) = directory.known() else {
+                let why = "an earlier command may have left the shell in a directory that is not known: begin with \
+                           `cd /the/directory &&`";
+                normal.doubt("directory", why);
+                continue;
+            };
+            let there = HookCall { directory: directory.to_owned(), ..call.clone() };
+            let other = vocabulary::normal(&there, &self.names);
+            let asked = self.questions_about(&there, &other).await?;
+            if asked.is_empty() {
+                continue;
+            }
+            let here = match &here {
+                Some(here) => here,
+                None => here.insert(self.questions_about(call, normal).await?),
+            };
+            let is_new = |it: &&Question| here.iter().all(|one| one.reason() != it.reason());
+            normal.doubt_in(directory, asked.iter().filter(is_new));
+        }
+        Ok(())
+    }
+
+    /// The questions of the layers about a call that does not count. The error is the reason of a denial.
+    async fn questions_about(
+        &self,
+        call: &HookCall,
+        normal: &Normal,
+    ) -> Result<Vec<Question>, String> {
+        let (outer, environment) = (self.stack.as_ref(), &self.environment);
+        let home = self.home.as_deref();
+        let stack = CallStack { outer, call, normal, environment, home, run: "" };
+        match stack.decide(Some(&SuspendedCount::default())).await? {
+            StackRuling::Ask(pending) => Ok(pending.requests().questions(ID).to_vec()),
+            StackRuling::Allow(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Notes where the command of a call that may run leaves the client's shell: with these arguments in the client's names, if
+    /// they are others than those of the call.
+    fn note_where_left(
+        &self,
+        call: &HookCall,
+        changed: Option<&Map<String, Value>>,
+    ) -> Result<(), String> {
+        let (true, Some(notes)) = (self.client.spec().tools.keeps_shell, &self.allowed) else {
+            return Ok(());
+        };
+        let args = changed.unwrap_or(&call.args).clone();
+        let normal = vocabulary::normal(&HookCall { args, ..call.clone() }, &self.names);
+        normal.command().map_or(Ok(()), |command| notes.note_directories(call, command))
     }
 
     /// The ledger with the session of the call, in which grants hold.

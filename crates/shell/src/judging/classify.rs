@@ -368,12 +368,12 @@ impl Classifier {
             hands_on: false,
             scripts_left: Cell::new(MAX_SCRIPTS),
         };
-        judging.list(commands, &[self.settings.workspace.start().to_owned()]);
+        let after = judging.list(commands, &[self.settings.workspace.start().to_owned()]);
         if commands.pipelines().is_empty() {
             // The text is empty or has only comments, so nothing runs.
-            return Judgement::default();
+            return Judgement { left_in: after.directories, ..Judgement::default() };
         }
         ask_about_changes(&mut judging.parts);
-        Judgement { parts: judging.parts, refused: None }
+        Judgement { parts: judging.parts, refused: None, left_in: after.directories }
     }
 }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::syntax::commands::Word;
-use crate::syntax::commands::{Assignment, Redirection};
+use crate::syntax::commands::{Assignment, Redirection, Word, may_change_directory};
 use countersign::decision::ToolDecision;
 
 /// One effect of a command.
@@ -327,6 +326,13 @@ impl Part {
         &self.reasons
     }
 
+    /// Returns `true` if the command may change the shell's directory to one that is not known: a `cd` whose target the shell
+    /// expands, or a builtin that runs a text or takes the directory from a list of its own.
+    fn may_go_anywhere(&self) -> bool {
+        may_change_directory(&self.words)
+            && self.reasons.iter().any(|reason| !reason.is_about_reach())
+    }
+
     /// The strictest decision of its reasons; ALLOW without one.
     #[must_use]
     pub fn decision(&self) -> ToolDecision {
@@ -339,6 +345,8 @@ impl Part {
 pub struct Judgement {
     pub(crate) parts: Vec<Part>,
     pub(crate) refused: Option<String>,
+    /// The directories behind the last command.
+    pub(super) left_in: Vec<PathBuf>,
 }
 
 impl Judgement {
@@ -353,6 +361,26 @@ impl Judgement {
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// The directories that the text may leave the shell in, the one that it begins in among them. `None` where one of them
+    /// is known only when the text runs.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    /// use std::path::{Path, PathBuf};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer).with_search_path(SearchPath::unchecked());
+    /// let after = |text: &str| classifier.judge(text, Dialect::Bash).directories_after().map(<[PathBuf]>::to_vec);
+    ///
+    /// assert_eq!(after("cd docs && ls").unwrap(), [Path::new("/w"), Path::new("/w/docs")]);
+    /// assert_eq!(after("(cd docs && ls)").unwrap(), [Path::new("/w")]);
+    /// assert_eq!(after("cd $x && ls"), None);
+    /// ```
+    #[must_use]
+    pub fn directories_after(&self) -> Option<&[PathBuf]> {
+        let is_known = self.refused.is_none() && !self.parts.iter().any(Part::may_go_anywhere);
+        is_known.then_some(&self.left_in)
     }
 
     /// Why the text, or the rest of it, could not be parsed.

@@ -271,12 +271,37 @@ impl SimpleCommand {
         self.words.iter().map(Word::literal).collect()
     }
 
+    /// Returns `true` if the command may change the directory of the shell that runs it, now or later: a `cd`, a builtin that runs
+    /// a text, or a program whose name the shell expands.
+    ///
+    /// ```
+    /// use countersign_shell::{Commands, Dialect};
+    ///
+    /// let first = |text: &str| Commands::parse(text, Dialect::Bash).unwrap().simple_commands().next().cloned().unwrap();
+    /// assert!(["cd docs", "eval \"$(cat x)\"", "$c docs"].iter().all(|text| first(text).may_change_directory()));
+    /// assert!(!first("ls docs").may_change_directory());
+    /// ```
+    #[must_use]
+    pub fn may_change_directory(&self) -> bool {
+        may_change_directory(&self.words)
+    }
+
     /// The byte range of the command in the text.
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 }
+
+/// Returns `true` if a command with these words may change the directory of its shell.
+pub(crate) fn may_change_directory(words: &[Word]) -> bool {
+    let program = words.first().map(Word::literal);
+    program.is_some_and(|program| program.is_none_or(|name| MOVERS.contains(&name)))
+}
+
+/// The builtins by which a text may change the directory of the shell that runs it, or of later texts (`alias`, `trap`).
+const MOVERS: &[&str] =
+    &[".", "alias", "builtin", "cd", "command", "eval", "popd", "pushd", "source", "trap"];
 
 /// An assignment before a command, `NAME=value`.
 ///

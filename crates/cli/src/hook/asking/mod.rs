@@ -5,6 +5,7 @@ pub(super) mod allowed;
 pub(super) mod asked;
 pub(super) mod ending;
 mod in_client;
+pub(super) mod kept_shell;
 pub(super) mod key;
 mod reasons;
 pub(super) mod unapproved;

@@ -29,6 +29,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
         shell_directory: None,
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: false,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

@@ -38,6 +38,7 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
         shell_directory: Some("workdir"),
         for_people: &["justification"],
         types_unasked: true,
+        keeps_shell: false,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

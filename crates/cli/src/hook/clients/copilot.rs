@@ -45,6 +45,7 @@ pub(super) static COPILOT: ClientSpec = ClientSpec {
         shell_directory: None,
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: true,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

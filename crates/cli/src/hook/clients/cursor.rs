@@ -39,6 +39,7 @@ pub(super) static CURSOR: ClientSpec = ClientSpec {
         shell_directory: Some("working_directory"),
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: true,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

@@ -43,6 +43,7 @@ pub(super) static GEMINI: ClientSpec = ClientSpec {
         shell_directory: Some("dir_path"),
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: false,
         changes: ChangeForm::Merge,
         fetches_prompt: true,
     },

@@ -43,6 +43,7 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
         shell_directory: Some("workdir"),
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: false,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

@@ -33,6 +33,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
         shell_directory: Some("directory"),
         for_people: &["description"],
         types_unasked: false,
+        keeps_shell: false,
         // It documents `updatedInput`, and runs the call with its own arguments.
         changes: ChangeForm::Ignore,
         fetches_prompt: false,

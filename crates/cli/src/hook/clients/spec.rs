@@ -80,6 +80,8 @@ pub(crate) struct ToolForm {
     pub(crate) for_people: &'static [&'static str],
     /// `true` if the client types into a command that runs without showing that to a hook.
     pub(crate) types_unasked: bool,
+    /// `true` if a command may run in the shell of an earlier one, whose directory the payload does not follow.
+    pub(crate) keeps_shell: bool,
     pub(crate) changes: ChangeForm,
     /// `true` if the tool that fetches takes the addresses in its prompt, and one beside them only by a setting of its own.
     pub(crate) fetches_prompt: bool,

@@ -46,6 +46,7 @@ pub(super) static VSCODE: ClientSpec = ClientSpec {
         shell_directory: None,
         for_people: &[],
         types_unasked: false,
+        keeps_shell: true,
         changes: ChangeForm::Replace,
         fetches_prompt: false,
     },

@@ -6,6 +6,7 @@ mod change;
 pub(super) mod edits;
 pub(super) mod environment;
 mod file_text;
+pub(super) mod kept_shell;
 mod other_ways;
 mod patterns;
 mod prompts;

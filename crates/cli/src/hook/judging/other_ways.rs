@@ -1,4 +1,7 @@
-//! The questions that rules ask about a call as one of another server's tools, whose name it may have, too.
+//! The questions that rules ask about a call as what it may be, too: a tool of another server with the same name, or a command
+//! in another directory.
+
+use std::path::Path;
 
 use countersign::Decision;
 use countersign::decision::Question;
@@ -11,23 +14,48 @@ use super::vocabulary::{McpWay, Normal};
 const DEMANDS: [&str; 2] = [metadata::EVERY_TIME, metadata::APPROVAL_POLICY];
 
 impl Normal {
-    /// Takes over the questions about the call as that tool, as questions about the call itself. A question with a demand
-    /// stays one of its own: an approval by anyone else must not cover it.
+    /// Takes over the questions about the call as that tool, as questions about the call itself.
     pub(crate) fn doubt_as<'a>(
         &mut self,
         way: &McpWay,
-        questions: impl Iterator<Item = &'a Question>,
+        questions: impl Iterator<Item = &'a Question> + Clone,
     ) {
         let shown = way.shown();
+        let titles = questions.clone().filter_map(|it| it.metadata().get(metadata::TITLE));
+        self.titles.extend(titles.filter_map(Value::as_str).map(str::to_owned));
         let may_be = |why: &str| format!("it may be `{}`: {why}", shown.escape_debug());
+        self.take_over("mcp-name", &shown, may_be, questions);
+    }
+
+    /// Takes over the questions about the command in another directory, in which the client's shell may be.
+    pub(crate) fn doubt_in<'a>(
+        &mut self,
+        directory: &Path,
+        questions: impl Iterator<Item = &'a Question>,
+    ) {
+        let directory = directory.to_string_lossy();
+        let shown = directory.escape_debug();
+        let there = |why: &str| {
+            format!("an earlier command may have left the shell in `{shown}`, and there: {why}")
+        };
+        self.take_over("directory", &directory, there, questions);
+    }
+
+    /// Takes over questions with other words. A question with a demand stays one of its own: an approval by anyone else must
+    /// not cover it.
+    fn take_over<'a>(
+        &mut self,
+        key: &'static str,
+        subject: &str,
+        worded: impl Fn(&str) -> String,
+        questions: impl Iterator<Item = &'a Question>,
+    ) {
         let mut reasons = Vec::new();
         for question in questions {
-            let mut asked = Decision::ask(may_be(question.reason()))
-                .with_key(format!("mcp-name {shown} {}", question.key()));
+            let mut asked = Decision::ask(worded(question.reason()))
+                .with_key(format!("{key} {subject} {}", question.key()));
             let people = question.people();
             let told = question.metadata();
-            let title = told.get(metadata::TITLE).and_then(Value::as_str);
-            self.titles.extend(title.map(str::to_owned));
             let demands: Vec<_> =
                 DEMANDS.into_iter().filter_map(|key| Some((key, told.get(key)?))).collect();
             if people.is_none() && demands.is_empty() {
@@ -43,7 +71,7 @@ impl Normal {
             self.demands.push(asked);
         }
         if !reasons.is_empty() {
-            self.doubt("mcp-name", may_be(&reasons.join("; ")));
+            self.doubt(key, worded(&reasons.join("; ")));
         }
     }
 

@@ -80,10 +80,7 @@ pub(crate) fn has_terminal(args: &Args) -> bool {
 /// Returns `true` if a command works in another directory than it begins in, or cannot be read.
 pub(crate) fn changes_directory(command: &str) -> bool {
     let Ok(commands) = Commands::parse(command, Dialect::Bash) else { return true };
-    commands.simple_commands().any(|command| {
-        let first = command.words().first().map(|word| word.literal().unwrap_or(UNKNOWN));
-        matches!(first, Some("cd" | "pushd" | "popd" | "builtin" | "command" | UNKNOWN))
-    })
+    commands.simple_commands().any(SimpleCommand::may_change_directory)
 }
 
 /// A word whose text only the shell knows, such as `$c`.

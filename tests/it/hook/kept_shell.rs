@@ -1,0 +1,137 @@
+//! Clients that run all commands of a session in one shell, and do not tell the hook where that shell is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use countersign::ledger::{Ledger, MemoryStore};
+use countersign::{Decision, ToolMiddlewareExt as _, decide_fn};
+use countersign_cli::hook::{Client, Hook};
+use countersign_rules::Rules;
+use countersign_shell::Preset;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A project with a folder in which `notes` is a link to a file outside.
+struct Project {
+    folder: TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("shop");
+        fs::create_dir_all(root.join("docs/old")).unwrap();
+        fs::write(root.join("notes"), "buy milk\n").unwrap();
+        fs::write(root.with_file_name("password"), "hunter2\n").unwrap();
+        std::os::unix::fs::symlink("../../password", root.join("docs/notes")).unwrap();
+        Self { folder }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("shop")
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("state")
+    }
+
+    fn hook(&self, client: Client) -> Hook {
+        let rules = Rules::builder().root(self.root()).home("/home/user").preset(Preset::Reader);
+        Hook::new(client).layered(rules.load().unwrap().into_layer())
+    }
+
+    /// What the hook says about a command of a session; empty if the command may run.
+    fn said(hook: &Hook, payload: &Value) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let store = async { Ok(Ledger::new(MemoryStore::new())) };
+        let payload = payload.to_string();
+        let reply = runtime.block_on(hook.answer(payload.as_bytes(), Instant::now(), store));
+        if reply.is_denial() { reply.stderr().to_owned() } else { String::new() }
+    }
+
+    fn copilot(&self, session: &str, command: &str) -> String {
+        let hook = self.hook(Client::Copilot).noting_in(self.notes());
+        Self::said(&hook, &of_copilot(&self.root(), session, command))
+    }
+}
+
+fn of_copilot(directory: &Path, session: &str, command: &str) -> Value {
+    json!({
+        "hookName": "preToolUse", "sessionId": session, "cwd": directory, "toolName": "bash",
+        "toolArgs": {"command": command, "description": "look"},
+    })
+}
+
+/// P2: "Where a client runs the commands of a session in one shell, a command is judged in each directory in which an earlier
+/// one may have left that shell, too."
+#[test]
+fn a_command_is_judged_where_an_earlier_one_may_have_left_the_shell() {
+    let project = Project::new();
+    assert_eq!(project.copilot("s1", "cat notes"), "");
+    assert_eq!(project.copilot("s1", "cd docs && ls"), "");
+    let asked = project.copilot("s1", "cat notes");
+    let docs = project.root().join("docs");
+    let reason = format!("an earlier command may have left the shell in `{}`", docs.display());
+    assert!(asked.contains(&reason) && asked.contains("outside of the workspace"), "{asked}");
+
+    let elsewhere = format!("cd {} && cat notes", project.root().display());
+    assert_eq!(project.copilot("s1", &elsewhere), "", "the text says where it runs");
+    assert_eq!(project.copilot("s1", "ls && echo done"), "", "harmless in both");
+    assert_eq!(project.copilot("s2", "cat notes"), "", "another session has another shell");
+}
+
+/// P2: "Where a client runs the commands of a session in one shell, a command is judged in each directory in which an earlier
+/// one may have left that shell, too."
+#[test]
+fn directories_are_followed_from_command_to_command() {
+    let project = Project::new();
+    assert_eq!(project.copilot("s", "cd docs"), "");
+    assert_eq!(project.copilot("s", "cd old"), "", "from `docs`, as there is no such folder here");
+    assert!(project.copilot("s", "cat ../notes").contains("outside of the workspace"));
+    assert_eq!(project.copilot("t", "(cd docs && ls)"), "");
+    assert_eq!(project.copilot("t", "cat notes"), "", "a subshell leaves the shell where it was");
+}
+
+/// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about."
+#[test]
+fn a_directory_that_is_not_known_is_none_of_the_workspace() {
+    let project = Project::new();
+    let all = Hook::new(Client::Copilot).layered(decide_fn(|_, _| Decision::allow()));
+    let payload = of_copilot(&project.root(), "s", "cd \"$(cat notes)\"");
+    assert_eq!(Project::said(&all.noting_in(project.notes()), &payload), "");
+
+    let asked = project.copilot("s", "cat notes");
+    assert!(
+        asked.contains("in a directory that is not known: begin with `cd /the/directory &&`"),
+        "{asked}"
+    );
+    let elsewhere = format!("cd {} && cat notes", project.root().display());
+    assert_eq!(project.copilot("s", &elsewhere), "", "what the question advises");
+}
+
+/// P2: "Without a place to note that directory, a command that changes it is asked about."
+#[test]
+fn without_a_place_for_notes_a_command_that_moves_the_shell_is_asked_about() {
+    let project = Project::new();
+    let hook = project.hook(Client::Copilot);
+    let payload = |command| of_copilot(&project.root(), "s", command);
+    assert!(Project::said(&hook, &payload("cd docs && ls")).contains("cannot be noted"));
+    assert_eq!(Project::said(&hook, &payload("(cd docs && ls); cat notes")), "");
+}
+
+/// P2: "A client that starts a shell for each command, or says where its shell is, is judged by its payload alone."
+#[test]
+fn a_client_that_starts_a_shell_for_each_command_is_judged_by_its_payload() {
+    let project = Project::new();
+    let hook = project.hook(Client::Codex).noting_in(project.notes());
+    let payload = |command: &str| {
+        json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": project.root(), "tool_use_id": "c",
+            "tool_name": "Bash", "tool_input": {"command": command},
+        })
+    };
+    for command in ["cd docs && ls", "cat notes"] {
+        assert_eq!(Project::said(&hook, &payload(command)), "");
+    }
+}
