@@ -90,7 +90,7 @@ fn a_file_that_may_hold_secrets_is_asked_about_whatever_reads_it() {
     for preset in [Preset::Developer, Preset::Reader] {
         let layer = rules_of(preset).into_layer();
         let hook = Hook::new(Client::Claude).layered(layer).unknown_by_name(true);
-        for file in &files {
+        for file in files.iter().step_by(one_row_of()) {
             for place in [format!("{ROOT}/{file}"), format!("{ROOT}/a/{file}")] {
                 let read = json!({"file_path": place});
                 assert_eq!(decided(&hook, "Read", &read), ToolDecision::Ask, "{preset:?} {place}");
@@ -168,7 +168,7 @@ fn no_program_of_the_table_rewrites_a_protected_file_unasked() {
         rules.explain(&call).decision() == ToolDecision::Allow
     };
     let (mut wrong, mut tried) = (Vec::new(), 0);
-    for beginning in beginnings() {
+    for beginning in beginnings().into_iter().step_by(one_row_of()) {
         let rewrites = |word: &str| ["fmt", "format", "fix", "write"].contains(&word);
         let says_so = beginning.split(' ').any(rewrites);
         let forms: &[&str] =
@@ -186,7 +186,7 @@ fn no_program_of_the_table_rewrites_a_protected_file_unasked() {
             }
         }
     }
-    assert!(tried > 5_000, "{tried}");
+    assert!(tried > 5_000 / one_row_of(), "{tried}");
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
 }
 

@@ -61,6 +61,7 @@ use serde_json::{Map, Value};
 
 use asking::allowed::AllowedCalls;
 use asking::asked::{Asking, AskingEnd};
+use asking::kept_shell::{directories_left, note_directories};
 use asking::unapproved::Reporting;
 use asking::{ending, key};
 pub use clients::Client;
@@ -530,12 +531,7 @@ impl Hook {
                 Ok(StackRuling::Ask(pending)) => pending,
                 _ if uncounted => continue,
                 Ok(StackRuling::Allow(args)) => {
-                    let args = normal.restore(call, &args)?;
-                    self.note_where_left(call, args.as_ref())?;
-                    if let Some(allowed) = &self.allowed {
-                        allowed.note(call, args.as_ref().unwrap_or(&call.args));
-                    }
-                    return Ok(HookReply::allow(self.client, args, self.explicit));
+                    return self.unasked(call, normal.restore(call, &args)?);
                 }
                 Err(denial) => return Err(denial),
             };
@@ -567,6 +563,19 @@ impl Hook {
                 AskingEnd::Again { .. } => {}
             }
         }
+    }
+
+    /// The reply to a call that runs unasked, with these arguments in the client's names if they have changed.
+    fn unasked(
+        &self,
+        call: &HookCall,
+        changed: Option<Map<String, Value>>,
+    ) -> Result<HookReply, String> {
+        self.note_where_left(call, changed.as_ref())?;
+        if let Some(allowed) = &self.allowed {
+            allowed.note(call, changed.as_ref().unwrap_or(&call.args));
+        }
+        Ok(HookReply::allow(self.client, changed, self.explicit))
     }
 
     /// Decides a call also as each tool of another server that its name may be the name of. A denial of one of them is the
@@ -604,7 +613,7 @@ impl Hook {
             return Ok(());
         }
         let mut here = None;
-        for directory in notes.directories_left(call) {
+        for directory in directories_left(notes, call) {
             let Some(directory) = directory.known() else {
                 let why = "an earlier command may have left the shell in a directory that is not known: begin with \
                            `cd /the/directory &&`";
@@ -654,7 +663,7 @@ impl Hook {
         };
         let args = changed.unwrap_or(&call.args).clone();
         let normal = vocabulary::normal(&HookCall { args, ..call.clone() }, &self.names);
-        normal.command().map_or(Ok(()), |command| notes.note_directories(call, command))
+        normal.command().map_or(Ok(()), |command| note_directories(notes, call, command))
     }
 
     /// The ledger with the session of the call, in which grants hold.

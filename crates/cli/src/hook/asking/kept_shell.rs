@@ -26,44 +26,44 @@ const MAX_NOTE: u64 = 1 << 13;
 /// The beginning of the names of notes about directories.
 const NOTE: &str = "directory-";
 
-impl AllowedCalls {
-    /// Notes the directories in which a command that may run leaves the shell. The error is the reason of a denial.
-    pub(crate) fn note_directories(&self, call: &HookCall, command: &str) -> Result<(), String> {
-        let Some(folder) = self.folder_of(call) else { return Ok(()) };
-        for directory in left_in(call, &self.directories_left(call), command) {
-            let text = directory.text();
-            let note = folder.join(format!("{NOTE}{}", digest(json!([text]))));
-            private::write(&note, text).map_err(|error| {
-                format!(
-                    "it cannot be noted in which directory the command leaves the shell: {error}"
-                )
-            })?;
-        }
-        Ok(())
+/// Notes the directories in which a command that may run leaves the shell. The error is the reason of a denial.
+pub(crate) fn note_directories(
+    notes: &AllowedCalls,
+    call: &HookCall,
+    command: &str,
+) -> Result<(), String> {
+    let Some(folder) = folder_of(notes, call) else { return Ok(()) };
+    for directory in left_in(call, &directories_left(notes, call), command) {
+        let text = directory.text();
+        let note = folder.join(format!("{NOTE}{}", digest(json!([text]))));
+        private::write(&note, text).map_err(|error| {
+            format!("it cannot be noted in which directory the command leaves the shell: {error}")
+        })?;
     }
+    Ok(())
+}
 
-    /// The directories in which earlier commands of the session may have left the shell, beside that of the call.
-    pub(crate) fn directories_left(&self, call: &HookCall) -> Vec<ShellDirectory> {
-        let entries = self.folder_of(call).and_then(|folder| fs::read_dir(folder).ok());
-        let notes = entries.into_iter().flatten().flatten().filter(|entry| {
-            let name = entry.file_name();
-            name.to_str().is_some_and(|it| it.starts_with(NOTE) && !it.contains('.'))
-        });
-        let directories = notes.map(|note| {
-            let text = bounded_text(&note.path(), MAX_NOTE).ok().flatten();
-            ShellDirectory::of_text(&text.unwrap_or_default())
-        });
-        // A `cd` to what is no directory fails.
-        let elsewhere =
-            |it: &ShellDirectory| it.known().is_none_or(|it| it != call.directory && it.is_dir());
-        let mut found: Vec<_> = directories.filter(elsewhere).take(MAX_DIRECTORIES + 1).collect();
-        found.sort();
-        if found.len() > MAX_DIRECTORIES { vec![ShellDirectory::Unknown] } else { found }
-    }
+/// The directories in which earlier commands of the session may have left the shell, beside that of the call.
+pub(crate) fn directories_left(notes: &AllowedCalls, call: &HookCall) -> Vec<ShellDirectory> {
+    let entries = folder_of(notes, call).and_then(|folder| fs::read_dir(folder).ok());
+    let files = entries.into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|it| it.starts_with(NOTE) && !it.contains('.'))
+    });
+    let directories = files.map(|note| {
+        let text = bounded_text(&note.path(), MAX_NOTE).ok().flatten();
+        ShellDirectory::of_text(&text.unwrap_or_default())
+    });
+    // A `cd` to what is no directory fails.
+    let elsewhere =
+        |it: &ShellDirectory| it.known().is_none_or(|it| it != call.directory && it.is_dir());
+    let mut found: Vec<_> = directories.filter(elsewhere).take(MAX_DIRECTORIES + 1).collect();
+    found.sort();
+    if found.len() > MAX_DIRECTORIES { vec![ShellDirectory::Unknown] } else { found }
+}
 
-    /// The folder with the notes of the call's session.
-    fn folder_of(&self, call: &HookCall) -> Option<PathBuf> {
-        let session = call.session.as_deref()?;
-        Some(self.folder().join(key::run(call.client, session)))
-    }
+/// The folder with the notes of the call's session.
+fn folder_of(notes: &AllowedCalls, call: &HookCall) -> Option<PathBuf> {
+    let session = call.session.as_deref()?;
+    Some(notes.folder().join(key::run(call.client, session)))
 }
