@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
 
@@ -250,7 +251,7 @@ fn names_from_the_index_are_words_where_it_has_no_other_ones() {
     let place = Place::new();
     place.write("src/shop/web/a.ts", "a");
     let git = |args: &[&str]| {
-        let mut git = std::process::Command::new("git");
+        let mut git = Command::new("git");
         let run = git.args(args).current_dir(&place.root).output().unwrap();
         assert!(run.status.success(), "{run:?}");
     };
@@ -295,7 +296,7 @@ fn other_words_among_printed_paths_are_no_paths() {
     place.write("home/notes", "KEY");
     place.write("src/shop/x/a", "KEY");
     let run = |args: &[&str]| {
-        let mut git = std::process::Command::new("git");
+        let mut git = Command::new("git");
         assert!(git.args(args).current_dir(&place.root).output().unwrap().status.success());
     };
     run(&["init", "-q"]);
@@ -538,8 +539,8 @@ fn a_letter_that_is_a_flag_of_another_program_hides_nothing() {
 }
 
 /// C1: a program finds its settings by their names, and shows what stands in a file outside that a link or the settings name.
-#[test]
 #[cfg(unix)]
+#[test]
 fn settings_that_lead_outside_are_asked_about() {
     let place = Place::new();
     place.write("src/shop/web/a.c", "1");
@@ -554,13 +555,70 @@ fn settings_that_lead_outside_are_asked_about() {
         fs::remove_file(&link).unwrap();
     }
     place.is_allowed("npm ls", true, "no settings");
-    for line in ["userconfig=${HOME}/.netrc", "logs-dir = /x", "  cache=/x"] {
+    for line in [
+        "userconfig=${HOME}/.netrc",
+        "logs-dir = /x",
+        "  cache=/x",
+        "\"userconfig\"=/x",
+        "'cache'=/x",
+        "${X?}userconfig=/x",
+        "no-such-key=1",
+        "//registry.npmjs.org/:certfile=/x",
+    ] {
         place.write("src/shop/.npmrc", line);
         place.is_allowed("npm ls", false, line);
         place.is_allowed("rg x", true, "it reads no such settings");
     }
-    place.write("src/shop/.npmrc", "fund=false\ncache-max=9\n");
+    let harmless = "; ours\nfund=false\ncache-max=9\n\n//npm.example/:_authToken=${NPM_TOKEN}\n";
+    place.write("src/shop/.npmrc", harmless);
     place.is_allowed("npm ls", true, "settings that name no file");
+}
+
+/// C1: "A program that may follow a link which git tracks, and which leads outside, is asked about": for settings deep in a folder that
+/// it goes through, and for files that it formats there.
+#[cfg(unix)]
+#[test]
+fn a_tracked_link_that_leads_outside_is_asked_about_where_a_program_may_follow_it() {
+    let place = Place::new();
+    place.write("outside", "1");
+    place.write("src/shop/docs/a.sql", "1");
+    let git = |words: &[&str]| {
+        let done = Command::new("git").arg("-C").arg(&place.root).args(words).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+    };
+    git(&["init", "-q", "."]);
+    let formatters = [
+        "sqlfmt --check --diff docs",
+        "clang-format --dry-run docs/a.c",
+        "exiftool docs",
+        "terraform fmt -check -diff docs",
+    ];
+    let searches = ["rg x docs", "git status"];
+    let readers = [
+        "cat docs/a.sql",
+        "ls docs",
+        "cd docs && grep -n x a.sql | sort",
+        "timeout 5 wc -l docs/a.sql",
+    ];
+    let all = |texts: &[&str], allowed: bool, why: &str| {
+        texts.iter().for_each(|text| place.is_allowed(text, allowed, why));
+    };
+    for (name, asks_searches) in [("docs/n.sql", false), ("docs/.ignore", true), ("docs/_x", true)]
+    {
+        let link = place.root.join(name);
+        std::os::unix::fs::symlink(place.home.join("outside"), &link).unwrap();
+        git(&["add", "-f", name]);
+        all(&formatters, false, name);
+        all(&searches, !asks_searches, name);
+        all(&readers, true, "it reads what its words name");
+        git(&["rm", "-q", "--cached", name]);
+        fs::remove_file(&link).unwrap();
+        all(&formatters[..2], true, "there is no link any more");
+    }
+    let inside = place.root.join("docs/n.sql");
+    std::os::unix::fs::symlink("a.sql", &inside).unwrap();
+    git(&["add", "docs/n.sql"]);
+    all(&formatters[..2], true, "it leads to a file of the workspace");
 }
 
 /// C1: a word by which a program loads a file is a file that is there, and nothing that leads to another one.

@@ -63,10 +63,23 @@ impl Session {
         self
     }
 
-    /// Presses keys once they decide.
+    /// Presses keys once they decide. On a machine that is busy, the program may begin to wait later than this process, and
+    /// say that it has ignored them: then they are pressed again.
     fn press(&self, keys: &str) -> &Self {
-        armed();
-        self.send(keys)
+        let says_ignored = || self.text().contains("Ignored");
+        let without_times = || self.text().replace(|c: char| c.is_ascii_digit(), "");
+        loop {
+            armed();
+            let (said, screen) = (says_ignored(), without_times());
+            self.send(keys);
+            let pressed = Instant::now();
+            while without_times() == screen && pressed.elapsed() < Duration::from_secs(2) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            if said || !says_ignored() {
+                return self;
+            }
+        }
     }
 }
 

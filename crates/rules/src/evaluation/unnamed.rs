@@ -34,6 +34,8 @@ const SENDERS: &[&str] = &[
     "mail",
     "mutt",
     "nc",
+    "ncat",
+    "netcat",
     "netlify",
     "psql",
     "rclone",
@@ -42,6 +44,7 @@ const SENDERS: &[&str] = &[
     "scp",
     "sendmail",
     "sftp",
+    "socat",
     "ssh",
     "surge",
     "vercel",
@@ -88,8 +91,14 @@ const OF_GIT: &[&str] = &["git", "gh", "glab", "hub", "jj", "tea"];
 
 /// Returns `true` if a command sends the files that it is given.
 pub(super) fn is_sender(part: &Part) -> bool {
-    SENDERS.contains(&part.program_name())
+    let name = part.program_name();
+    let posts = || words(part).iter().any(|word| POSTING.contains(word));
+    SENDERS.contains(&name) || ["gh", "glab"].contains(&name) && posts()
 }
+
+/// Commands of `gh` and `glab` that send a text or a file, beside those that only ask.
+const POSTING: &[&str] =
+    &["api", "close", "comment", "create", "edit", "merge", "note", "review", "update", "upload"];
 
 /// Returns `true` if a command publishes or applies the folder that it works in: `npm publish`, `terraform apply`. What git and its
 /// like send is in the history, and a folder of `kustomize` may name others: `kubectl apply -k base` reads `../other`, too.
@@ -200,7 +209,7 @@ pub(super) fn sent_folders(
     // The output of git changes with each commit.
     let prints = |it: &Part| {
         it.program_name() == "git"
-            && GitWords::of(it).sub.is_some_and(|sub| PRINTING.contains(&sub))
+            && GitWords::of(it).sub.is_none_or(|sub| !WITHOUT_HISTORY.contains(&sub))
     };
     if sends && (names_unknown(part) || view.parts().iter().any(prints)) {
         return None;
@@ -225,9 +234,24 @@ pub(super) fn sent_folders(
     swept.incomplete.is_none().then_some(())
 }
 
-/// Commands of git that print what is in the history, or changed.
-const PRINTING: &[&str] =
-    &["archive", "blame", "bundle", "cat-file", "diff", "format-patch", "grep", "log", "show"];
+/// Commands of git that print nothing of the history, and nothing that changed.
+const WITHOUT_HISTORY: &[&str] = &[
+    "add",
+    "check-ignore",
+    "commit",
+    "config",
+    "fetch",
+    "ls-files",
+    "pull",
+    "push",
+    "remote",
+    "restore",
+    "rev-parse",
+    "status",
+    "switch",
+    "var",
+    "version",
+];
 
 /// Options of `git push` without a value.
 const OF_PUSH: &[&str] = &[

@@ -362,6 +362,7 @@ impl Classifier {
             bindings: Vec::new(),
             fed: false,
             git_runs: OnceCell::new(),
+            links_out: OnceCell::new(),
             activated: Vec::new(),
             visited: Vec::new(),
             entries_left: Cell::new(MAX_ENTRIES),

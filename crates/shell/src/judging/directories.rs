@@ -24,6 +24,7 @@ use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{
     is_one_word, is_path_to_all, lead_out, names_are_words, settings_outside, tracked_are_words,
+    tracked_link_out,
 };
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
@@ -32,7 +33,7 @@ use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{
-    Argument, Kind, Matched, ProgramEntry, ProgramMark, may_be_option, prints_path,
+    Argument, Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option, prints_path,
 };
 
 impl Simple<'_> {
@@ -397,12 +398,13 @@ impl Simple<'_> {
         matched: &Matched<'_, '_>,
     ) {
         let workspace = &judging.settings.workspace;
-        if !matched.entry.is(ProgramMark::Harmless)
-            && let Some(settings) = settings_outside(workspace, name, &self.here)
-        {
-            self.ask(format!(
-                "`{settings}` leads to a file outside, which `{name}` may take for settings, and show"
-            ));
+        let (entry, links) = (matched.entry, &judging.links_out);
+        if !entry.is(ProgramMark::Harmless) && !entry.is(ProgramMark::Builtin) {
+            // The program that it runs is judged by itself, and a build reads what it likes.
+            let looks = matched.inner.is_empty() && *matched.does != Does::Builds;
+            let reason = settings_outside(workspace, name, &self.here)
+                .or_else(|| looks.then(|| tracked_link_out(workspace, name, links)).flatten());
+            reason.into_iter().for_each(|reason| self.ask_about_reach(reason));
         }
         if matched.follows && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));

@@ -107,6 +107,17 @@ pub(super) fn loaded<'m>(
     read.map(|one| &*one.word)
 }
 
+/// Why to ask about a program that may load another file than the one of this word.
+pub(super) fn loads_another(program: &str, word: &Word) -> String {
+    let text = &word.text;
+    match word.found {
+        true => {
+            format!("a path that `{program}` is given may be no file, so that it may load another")
+        }
+        false => format!("`{text}` is no file that is there, so that `{program}` may load another"),
+    }
+}
+
 /// Returns `true` if a word stands for a file that is there, in each of these directories, or a pattern for nothing but files. Where
 /// none is looked at, each does.
 pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> bool {

@@ -22,7 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{compared, is_file, loaded, packed, path_of, queried};
+use super::implied::{compared, is_file, loaded, loads_another, packed, path_of, queried};
 use super::judgement::Effect;
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
@@ -60,10 +60,7 @@ impl Simple<'_> {
         let runs_views = queried(matched).any(|word| any(word, is_tracked));
         let unknown = loaded(name, matched).find(|word| !is_file(word, workspace, &self.here));
         if let Some(word) = unknown {
-            self.ask(format!(
-                "`{}` is no file that is there, so that `{name}` may load another",
-                word.text
-            ));
+            self.ask(loads_another(name, word));
         }
         for word in compared {
             self.path(judging, &word, &Kind::Read);

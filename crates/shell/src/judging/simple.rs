@@ -553,6 +553,8 @@ pub(crate) struct Judging<'a> {
     pub(super) fed: bool,
     /// Whether reading the workspace's repository may run programs, once it was looked at.
     pub(super) git_runs: OnceCell<bool>,
+    /// The links that git tracks and that lead out of the workspace, once they were looked for.
+    pub(super) links_out: OnceCell<Vec<PathBuf>>,
     /// The folders of programs that the text has put in front of the search path, by `source venv/bin/activate`.
     pub(super) activated: Vec<PathBuf>,
     /// The directories that a `cd` of the text has changed to, for `cd -`.

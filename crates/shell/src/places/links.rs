@@ -6,16 +6,17 @@
 //! one text, a person is asked. `xargs` splits the paths that it reads at blanks and quotes, so that the names are looked at for
 //! these in the same way.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::bounded_text;
-use super::index::tracked;
+use super::index::{tracked, tracked_links};
 use super::paths::{PathClass, Workspace};
 use super::registries::MAX_CONFIGURATION;
+use crate::names::lists::names;
 
 /// How many entries of folders are looked at for one text.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
@@ -41,9 +42,101 @@ const MAX_SETTINGS: usize = 1000;
 /// Programs that read `.npmrc`.
 const NPM: &[&str] = &["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
-/// Its keys that name another file, of which npm shows lines, or a folder that it writes to.
-const KEYS_OF_NPM: &[&str] =
-    &["cache", "cafile", "certfile", "globalconfig", "keyfile", "logs-dir", "prefix", "userconfig"];
+/// Its keys that name no file, program or folder, and beside them those of registries and their accounts, which are looked at as
+/// hosts.
+const KEYS_OF_NPM: &[&str] = &[
+    "access",
+    "also",
+    "always-auth",
+    "audit",
+    "audit-level",
+    "auto-install-peers",
+    "before",
+    "bin-links",
+    "cache-max",
+    "cache-min",
+    "color",
+    "dedupe-peer-dependents",
+    "depth",
+    "engine-strict",
+    "fetch-retries",
+    "fetch-timeout",
+    "force",
+    "foreground-scripts",
+    "fund",
+    "heading",
+    "hoist",
+    "ignore-scripts",
+    "ignore-workspace-root-check",
+    "include",
+    "init-license",
+    "init-version",
+    "install-strategy",
+    "json",
+    "legacy-peer-deps",
+    "link-workspace-packages",
+    "loglevel",
+    "lockfile",
+    "long",
+    "message",
+    "maxsockets",
+    "node-linker",
+    "offline",
+    "omit",
+    "optional",
+    "package-lock",
+    "package-lock-only",
+    "parseable",
+    "prefer-dedupe",
+    "prefer-frozen-lockfile",
+    "prefer-offline",
+    "prefer-online",
+    "prefer-workspace-packages",
+    "production",
+    "progress",
+    "provenance",
+    "proxy",
+    "resolution-mode",
+    "save",
+    "save-dev",
+    "save-exact",
+    "save-optional",
+    "save-peer",
+    "save-prefix",
+    "save-prod",
+    "save-workspace-protocol",
+    "shamefully-hoist",
+    "shared-workspace-lockfile",
+    "sign-git-commit",
+    "sign-git-tag",
+    "strict-peer-dependencies",
+    "strict-peer-deps",
+    "strict-ssl",
+    "tag",
+    "tag-version-prefix",
+    "timing",
+    "unicode",
+    "update-notifier",
+    "workspaces",
+    "workspaces-update",
+    "yes",
+];
+
+/// Returns `true` if each line of an `.npmrc` sets what names no other file. npm takes quotes off a key, and puts variables into it.
+fn names_no_file(npmrc: &str) -> bool {
+    let lines = npmrc.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])).all(|line| {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let is_account = key.starts_with("//") && !key.contains(['$', '"', '\'']);
+        let ends = |end: &str| key.ends_with(end);
+        KEYS_OF_NPM.contains(&key)
+            || key == "registry"
+            || key.starts_with('@') && ends(":registry")
+            || is_account && !ends("file")
+            || ["public-hoist-pattern[]", "hoist-pattern[]", "onlyBuiltDependencies[]"]
+                .contains(&key)
+    })
+}
 
 /// Endings of settings that programs find by their names, beside those that begin with a dot.
 const SETTINGS: &[&str] = &[
@@ -61,14 +154,56 @@ const SETTINGS: &[&str] = &[
     "rc",
 ];
 
-/// The settings in one of these directories or above it in the workspace that are a link to a file outside, or name one for this
-/// program: programs find them by their names, and show lines of them.
+/// Returns `true` for a name by which programs find settings.
+fn is_settings(name: &str) -> bool {
+    name.starts_with(['.', '_']) || SETTINGS.iter().any(|it| name.ends_with(it))
+}
+
+/// Returns `true` if a link leads to something outside of the workspace, or to a secret.
+fn leads_out(workspace: &Workspace, link: &Path) -> bool {
+    let is_out =
+        |found: PathBuf| matches!(workspace.place(&found), PathClass::Outside | PathClass::Secret);
+    fs::canonicalize(link).is_ok_and(is_out)
+}
+
+/// Why to ask about a link of the workspace that git tracks and that leads outside, if a program may follow it without its words saying
+/// so: in a folder that it goes through, or as its settings. Other people have put it there.
+///
+/// | program | may follow |
+/// |---|---|
+/// | `cat`, `grep`, `sed` (`programs without settings`) | none: what they do with links below a folder stands in the table |
+/// | `rg`, `git` (`programs with settings`) | one that is called as settings are: `.ignore`, `_x`, `x.toml` |
+/// | any other, such as a formatter | each |
+pub(crate) fn tracked_link_out(
+    workspace: &Workspace,
+    program: &str,
+    links: &OnceCell<Vec<PathBuf>>,
+) -> Option<String> {
+    if !workspace.looks() || names("programs without settings").contains(&program) {
+        return None;
+    }
+    let links = links.get_or_init(|| {
+        let all = tracked_links(workspace.root()).into_iter();
+        all.filter(|it| it.starts_with(workspace.root()) && leads_out(workspace, it)).collect()
+    });
+    let only_settings = names("programs with settings").contains(&program);
+    let is_one = |link: &&PathBuf| {
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
+        !only_settings || is_settings(&name)
+    };
+    let link = links.iter().find(is_one)?;
+    let link = link.strip_prefix(workspace.root()).unwrap_or(link).display();
+    Some(format!("`{link}` leads to a file outside, and `{program}` may follow it"))
+}
+
+/// Why to ask about settings in one of these directories or above it in the workspace: they are a link to a file outside, or name one
+/// for this program. Programs find them by their names, and show lines of them.
 pub(crate) fn settings_outside(
     workspace: &Workspace,
     program: &str,
     here: &[PathBuf],
 ) -> Option<String> {
-    if !workspace.looks() {
+    if !workspace.looks() || names("programs without settings").contains(&program) {
         return None;
     }
     let inside = |at: &&Path| at.starts_with(workspace.root());
@@ -77,21 +212,16 @@ pub(crate) fn settings_outside(
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SETTINGS);
         let linked = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         let names = linked.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut settings = names.filter(|name| {
-            let is_one = name.starts_with('.') || SETTINGS.iter().any(|it| name.ends_with(it));
-            let is_outside = |found: PathBuf| {
-                let place = workspace.place(&found);
-                found.is_file() && matches!(place, PathClass::Outside | PathClass::Secret)
-            };
-            is_one && fs::canonicalize(folder.join(name)).is_ok_and(is_outside)
-        });
+        let mut settings =
+            names.filter(|name| is_settings(name) && leads_out(workspace, &folder.join(name)));
         let of_npm = || {
             let text = bounded_text(&folder.join(".npmrc"), MAX_CONFIGURATION).ok()??;
-            let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
-            let names_file = text.lines().any(|line| KEYS_OF_NPM.contains(&&*key(line)));
-            names_file.then(|| ".npmrc".to_owned())
+            (!names_no_file(&text)).then(|| ".npmrc".to_owned())
         };
-        settings.next().or_else(|| NPM.contains(&program).then(of_npm).flatten())
+        let found = settings.next().or_else(|| NPM.contains(&program).then(of_npm).flatten())?;
+        Some(format!(
+            "`{found}` leads to a file outside, which `{program}` may take for settings, and show"
+        ))
     })
 }
 

@@ -402,7 +402,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                     // Where the option is a flag to the program, after all, this is the next option.
                     return Err(Unmatched::MayBeOption(value.text.clone()));
                 }
-                if name.len() == 2 && self.entry.may_have_flag() && !value.text.contains("://") {
+                if self.entry.may_have_flag() && !value.text.contains("://") {
                     let word = Cow::Borrowed(value);
                     self.operands.push(Argument { kind: &Kind::Read, word, late: false });
                 }
