@@ -41,7 +41,7 @@ impl Project {
         Hook::new(client).layered(rules.load().unwrap().into_layer())
     }
 
-    /// What the hook says about a command of a session; empty if the command may run.
+    /// Returns the hook's answer to a command of a session; nothing if the command may run.
     fn said(hook: &Hook, payload: &Value) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let store = async { Ok(Ledger::new(MemoryStore::new())) };

@@ -30,6 +30,13 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
+    /// Runs git at the root.
+    #[track_caller]
+    fn git(&self, words: &[&str]) {
+        let done = Command::new("git").args(words).current_dir(&self.root).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+    }
+
     fn judged(&self, preset: Preset, text: &str) -> String {
         let workspace = Workspace::new(&self.root).with_home(&self.home);
         let classifier =
@@ -250,11 +257,7 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
 fn names_from_the_index_are_words_where_it_has_no_other_ones() {
     let place = Place::new();
     place.write("src/shop/web/a.ts", "a");
-    let git = |args: &[&str]| {
-        let mut git = Command::new("git");
-        let run = git.args(args).current_dir(&place.root).output().unwrap();
-        assert!(run.status.success(), "{run:?}");
-    };
+    let git = |words: &[&str]| place.git(words);
     git(&["init", "-q"]);
     git(&["add", "web"]);
     let texts = [
@@ -295,10 +298,7 @@ fn other_words_among_printed_paths_are_no_paths() {
     let place = Place::new();
     place.write("home/notes", "KEY");
     place.write("src/shop/x/a", "KEY");
-    let run = |args: &[&str]| {
-        let mut git = Command::new("git");
-        assert!(git.args(args).current_dir(&place.root).output().unwrap().status.success());
-    };
+    let run = |words: &[&str]| place.git(words);
     run(&["init", "-q"]);
     run(&["add", "x"]);
     for text in [
@@ -582,10 +582,7 @@ fn a_tracked_link_that_leads_outside_is_asked_about_where_a_program_may_follow_i
     let place = Place::new();
     place.write("outside", "1");
     place.write("src/shop/docs/a.sql", "1");
-    let git = |words: &[&str]| {
-        let done = Command::new("git").arg("-C").arg(&place.root).args(words).output().unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-    };
+    let git = |words: &[&str]| place.git(words);
     git(&["init", "-q", "."]);
     let formatters = [
         "sqlfmt --check --diff docs",
