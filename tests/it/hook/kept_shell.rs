@@ -77,6 +77,12 @@ fn a_command_is_judged_where_an_earlier_one_may_have_left_the_shell() {
 
     let elsewhere = format!("cd {} && cat notes", project.root().display());
     assert_eq!(project.copilot("s1", &elsewhere), "", "the text says where it runs");
+    for fails in ["! cd /none && cat notes", "! cd /none && true && cat notes"] {
+        assert!(
+            project.copilot("s1", fails).contains(&reason),
+            "it runs although `cd` fails: {fails}"
+        );
+    }
     assert_eq!(project.copilot("s1", "ls && echo done"), "", "harmless in both");
     assert_eq!(project.copilot("s2", "cat notes"), "", "another session has another shell");
 }
@@ -91,6 +97,74 @@ fn directories_are_followed_from_command_to_command() {
     assert!(project.copilot("s", "cat ../notes").contains("outside of the workspace"));
     assert_eq!(project.copilot("t", "(cd docs && ls)"), "");
     assert_eq!(project.copilot("t", "cat notes"), "", "a subshell leaves the shell where it was");
+}
+
+/// P2: "A question about a command in one of these directories is none about it in another."
+#[test]
+fn a_question_with_the_same_reason_is_one_for_each_directory() {
+    let project = Project::new();
+    for makefile in ["Makefile", "docs/Makefile"] {
+        fs::write(project.root().join(makefile), "all:\n\trm -f x\n").unwrap();
+    }
+    let here = project.copilot("s", "make");
+    assert!(here.contains("make") && !here.contains("and there"), "{here}");
+    assert_eq!(project.copilot("s", "cd docs"), "");
+    let both = project.copilot("s", "make");
+    let docs = format!("left the shell in `{}`, and there:", project.root().join("docs").display());
+    assert!(both.contains(&docs), "{both}");
+}
+
+/// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about": a folder that is there no more
+/// has another name, and a word that is a folder is a `cd` to zsh.
+#[test]
+fn a_folder_with_another_name_is_a_directory_that_is_not_known() {
+    let unknown = "in a directory that is not known";
+    let project = Project::new();
+    assert_eq!(project.copilot("s", "cd docs"), "");
+    fs::rename(project.root().join("docs"), project.root().join("d2")).unwrap();
+    assert!(project.copilot("s", "cat notes").contains(unknown));
+
+    let all = Hook::new(Client::Vscode).layered(decide_fn(|_, _| Decision::allow()));
+    let all = all.noting_in(project.notes());
+    for (session, moves) in [("t", "chdir d2"), ("u", "d2"), ("v", "..")] {
+        let project_of = |command: &str| {
+            json!({
+                "hook_event_name": "PreToolUse", "sessionId": session, "cwd": project.root(), "tool_use_id": "c",
+                "tool_name": "run_in_terminal", "tool_input": {"command": command, "explanation": "go"},
+            })
+        };
+        assert_eq!(Project::said(&all, &project_of(moves)), "");
+        let hook = project.hook(Client::Vscode).noting_in(project.notes());
+        let asked = Project::said(&hook, &project_of("cat notes"));
+        assert!(asked.contains(unknown), "{moves}: {asked}");
+    }
+}
+
+/// P2: "Where a client runs the commands of a session in one shell, a command is judged in each directory in which an earlier
+/// one may have left that shell, too": also if the folder is made by a command that has not run yet.
+#[test]
+fn a_folder_that_is_made_later_is_judged_as_it_is_then() {
+    let project = Project::new();
+    let all = Hook::new(Client::Copilot).layered(decide_fn(|_, _| Decision::allow()));
+    let all = all.noting_in(project.notes());
+    let run = |session, command| {
+        Project::said(&all, &of_copilot(&project.root(), session, command));
+    };
+    run("s", "mkdir new; cd new");
+    let unknown = "in a directory that is not known";
+    assert!(project.copilot("s", "cat notes").contains(unknown), "it is made right now");
+    run("t", "cd new && ls");
+    assert_eq!(
+        project.copilot("t", "cat notes"),
+        "",
+        "that `cd` fails, if no command makes the folder"
+    );
+
+    fs::create_dir(project.root().join("new")).unwrap();
+    std::os::unix::fs::symlink("../../password", project.root().join("new/notes")).unwrap();
+    for session in ["s", "t"] {
+        assert!(project.copilot(session, "cat notes").contains("outside of the workspace"));
+    }
 }
 
 /// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about."

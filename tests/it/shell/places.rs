@@ -564,6 +564,8 @@ fn settings_that_lead_outside_are_asked_about() {
         "${X?}userconfig=/x",
         "no-such-key=1",
         "//registry.npmjs.org/:certfile=/x",
+        "color=false\ruserconfig=/x",
+        &"# long\n".repeat(20_000),
     ] {
         place.write("src/shop/.npmrc", line);
         place.is_allowed("npm ls", false, line);

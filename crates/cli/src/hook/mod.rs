@@ -594,8 +594,8 @@ impl Hook {
         Ok(())
     }
 
-    /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about in
-    /// the directory of the call as well is asked once.
+    /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about
+    /// there is asked about for that directory: an approval of `make` here is none of `make` there.
     async fn judge_where_left(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
         let (true, Some(command)) = (self.client.spec().tools.keeps_shell, normal.command()) else {
             return Ok(());
@@ -612,7 +612,6 @@ impl Hook {
         if says_where(command) {
             return Ok(());
         }
-        let mut here = None;
         for directory in directories_left(notes, call) {
             let Some(directory) = directory.known() else {
                 let why = "an earlier command may have left the shell in a directory that is not known: begin with \
@@ -623,15 +622,7 @@ impl Hook {
             let there = HookCall { directory: directory.to_owned(), ..call.clone() };
             let other = vocabulary::normal(&there, &self.names);
             let asked = self.questions_about(&there, &other).await?;
-            if asked.is_empty() {
-                continue;
-            }
-            let here = match &here {
-                Some(here) => here,
-                None => here.insert(self.questions_about(call, normal).await?),
-            };
-            let is_new = |it: &&Question| here.iter().all(|one| one.reason() != it.reason());
-            normal.doubt_in(directory, asked.iter().filter(is_new));
+            normal.doubt_in(directory, asked.iter());
         }
         Ok(())
     }

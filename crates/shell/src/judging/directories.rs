@@ -19,7 +19,7 @@ use super::lines::{
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{fits, is_glob};
-use crate::names::lists::names;
+use crate::names::lists::{is_named, names};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{
@@ -399,7 +399,11 @@ impl Simple<'_> {
     ) {
         let workspace = &judging.settings.workspace;
         let (entry, links) = (matched.entry, &judging.links_out);
-        if !entry.is(ProgramMark::Harmless) && !entry.is(ProgramMark::Builtin) {
+        let has_settings = workspace.looks()
+            && !entry.is(ProgramMark::Harmless)
+            && !entry.is(ProgramMark::Builtin)
+            && !is_named("programs without settings", name);
+        if has_settings {
             // The program that it runs is judged by itself, and a build reads what it likes.
             let looks = matched.inner.is_empty() && *matched.does != Does::Builds;
             let reason = settings_outside(workspace, name, &self.here)

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use super::files::bounded_text;
 use super::index::{tracked, tracked_links};
 use super::paths::{PathClass, Workspace};
-use super::registries::MAX_CONFIGURATION;
-use crate::names::lists::names;
+use super::registries::{MAX_CONFIGURATION, lines_of_settings};
+use crate::names::lists::is_named;
 
 /// How many entries of folders are looked at for one text.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
@@ -42,99 +42,16 @@ const MAX_SETTINGS: usize = 1000;
 /// Programs that read `.npmrc`.
 const NPM: &[&str] = &["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
-/// Its keys that name no file, program or folder, and beside them those of registries and their accounts, which are looked at as
-/// hosts.
-const KEYS_OF_NPM: &[&str] = &[
-    "access",
-    "also",
-    "always-auth",
-    "audit",
-    "audit-level",
-    "auto-install-peers",
-    "before",
-    "bin-links",
-    "cache-max",
-    "cache-min",
-    "color",
-    "dedupe-peer-dependents",
-    "depth",
-    "engine-strict",
-    "fetch-retries",
-    "fetch-timeout",
-    "force",
-    "foreground-scripts",
-    "fund",
-    "heading",
-    "hoist",
-    "ignore-scripts",
-    "ignore-workspace-root-check",
-    "include",
-    "init-license",
-    "init-version",
-    "install-strategy",
-    "json",
-    "legacy-peer-deps",
-    "link-workspace-packages",
-    "loglevel",
-    "lockfile",
-    "long",
-    "message",
-    "maxsockets",
-    "node-linker",
-    "offline",
-    "omit",
-    "optional",
-    "package-lock",
-    "package-lock-only",
-    "parseable",
-    "prefer-dedupe",
-    "prefer-frozen-lockfile",
-    "prefer-offline",
-    "prefer-online",
-    "prefer-workspace-packages",
-    "production",
-    "progress",
-    "provenance",
-    "proxy",
-    "resolution-mode",
-    "save",
-    "save-dev",
-    "save-exact",
-    "save-optional",
-    "save-peer",
-    "save-prefix",
-    "save-prod",
-    "save-workspace-protocol",
-    "shamefully-hoist",
-    "shared-workspace-lockfile",
-    "sign-git-commit",
-    "sign-git-tag",
-    "strict-peer-dependencies",
-    "strict-peer-deps",
-    "strict-ssl",
-    "tag",
-    "tag-version-prefix",
-    "timing",
-    "unicode",
-    "update-notifier",
-    "workspaces",
-    "workspaces-update",
-    "yes",
-];
-
-/// Returns `true` if each line of an `.npmrc` sets what names no other file. npm takes quotes off a key, and puts variables into it.
-fn names_no_file(npmrc: &str) -> bool {
-    let lines = npmrc.lines().map(str::trim);
-    lines.filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])).all(|line| {
-        let key = line.split('=').next().unwrap_or_default().trim();
+/// The first key of an `.npmrc` that may name another file. npm takes quotes off a key, and puts variables into it.
+fn key_of_a_file(npmrc: &str) -> Option<&str> {
+    let lines = lines_of_settings(npmrc).filter(|line| !line.is_empty());
+    let mut keys = lines.map(|line| line.split('=').next().unwrap_or_default().trim());
+    keys.find(|key| {
         let is_account = key.starts_with("//") && !key.contains(['$', '"', '\'']);
-        let ends = |end: &str| key.ends_with(end);
-        KEYS_OF_NPM.contains(&key)
-            || key == "registry"
-            || key.starts_with('@') && ends(":registry")
-            || is_account && !ends("file")
-            || ["public-hoist-pattern[]", "hoist-pattern[]", "onlyBuiltDependencies[]"]
-                .contains(&key)
+        let is_harmless = is_named("npm settings", key)
+            || key.starts_with('@') && key.ends_with(":registry")
+            || is_account && !key.ends_with("file");
+        !is_harmless
     })
 }
 
@@ -179,14 +96,11 @@ pub(crate) fn tracked_link_out(
     program: &str,
     links: &OnceCell<Vec<PathBuf>>,
 ) -> Option<String> {
-    if !workspace.looks() || names("programs without settings").contains(&program) {
-        return None;
-    }
     let links = links.get_or_init(|| {
         let all = tracked_links(workspace.root()).into_iter();
         all.filter(|it| it.starts_with(workspace.root()) && leads_out(workspace, it)).collect()
     });
-    let only_settings = names("programs with settings").contains(&program);
+    let only_settings = is_named("programs with settings", program);
     let is_one = |link: &&PathBuf| {
         let name = link.file_name().unwrap_or_default().to_string_lossy();
         !only_settings || is_settings(&name)
@@ -203,9 +117,6 @@ pub(crate) fn settings_outside(
     program: &str,
     here: &[PathBuf],
 ) -> Option<String> {
-    if !workspace.looks() || names("programs without settings").contains(&program) {
-        return None;
-    }
     let inside = |at: &&Path| at.starts_with(workspace.root());
     let mut folders = here.iter().flat_map(|at| at.ancestors().take_while(inside));
     folders.find_map(|folder| {
@@ -214,15 +125,23 @@ pub(crate) fn settings_outside(
         let names = linked.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut settings =
             names.filter(|name| is_settings(name) && leads_out(workspace, &folder.join(name)));
-        let of_npm = || {
-            let text = bounded_text(&folder.join(".npmrc"), MAX_CONFIGURATION).ok()??;
-            (!names_no_file(&text)).then(|| ".npmrc".to_owned())
-        };
-        let found = settings.next().or_else(|| NPM.contains(&program).then(of_npm).flatten())?;
-        Some(format!(
-            "`{found}` leads to a file outside, which `{program}` may take for settings, and show"
-        ))
+        let linked = settings.next().map(|found| {
+            format!(
+                "`{found}` leads to a file outside, which `{program}` may take for settings, and show"
+            )
+        });
+        linked.or_else(|| NPM.contains(&program).then(|| npmrc_outside(folder)).flatten())
     })
+}
+
+/// Why to ask about the `.npmrc` of a folder, if it may name a file that npm reads.
+fn npmrc_outside(folder: &Path) -> Option<String> {
+    let Ok(text) = bounded_text(&folder.join(".npmrc"), MAX_CONFIGURATION) else {
+        return Some("`.npmrc` cannot be read, and may name a file outside".to_owned());
+    };
+    let text = text?;
+    let key = key_of_a_file(&text)?;
+    Some(format!("`.npmrc` sets `{}`, which may name a file outside", key.escape_debug()))
 }
 
 /// The same for the names that git tracks in the repository of a folder, as far as these are there.

@@ -34,14 +34,19 @@ pub(crate) fn names_host(
     })
 }
 
+/// The lines of a file of settings without blanks around them, and without comments. npm, Python and readers of YAML end a line at a
+/// `\r` alone, too.
+pub(super) fn lines_of_settings(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['\n', '\r']).map(str::trim).filter(|line| !line.starts_with(['#', ';']))
+}
+
 /// Returns whether a file of configuration names a host, and the first URL that stands there or behind.
 fn host_in(text: &str) -> Option<Option<String>> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     let names = |line: &&str| {
         let lower = line.to_ascii_lowercase();
         HOST_KEYS.iter().any(|key| lower.contains(key))
     };
-    let mut named = lines.skip_while(|line| !names(line)).peekable();
+    let mut named = lines_of_settings(text).skip_while(|line| !names(line)).peekable();
     named.peek()?;
     let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',');
     let url = named.find_map(|line| {

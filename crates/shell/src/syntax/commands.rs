@@ -301,7 +301,7 @@ pub(crate) fn may_change_directory(words: &[Word]) -> bool {
 
 /// The builtins by which a text may change the directory of the shell that runs it, or of later texts (`alias`, `trap`).
 const MOVERS: &[&str] =
-    &[".", "alias", "builtin", "cd", "command", "eval", "popd", "pushd", "source", "trap"];
+    &[".", "alias", "builtin", "cd", "chdir", "command", "eval", "popd", "pushd", "source", "trap"];
 
 /// An assignment before a command, `NAME=value`.
 ///

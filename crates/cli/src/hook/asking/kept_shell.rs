@@ -34,9 +34,9 @@ pub(crate) fn note_directories(
 ) -> Result<(), String> {
     let Some(folder) = folder_of(notes, call) else { return Ok(()) };
     for directory in left_in(call, &directories_left(notes, call), command) {
-        let text = directory.text();
+        let text = json!(directory).to_string();
         let note = folder.join(format!("{NOTE}{}", digest(json!([text]))));
-        private::write(&note, text).map_err(|error| {
+        private::write(&note, &text).map_err(|error| {
             format!("it cannot be noted in which directory the command leaves the shell: {error}")
         })?;
     }
@@ -51,14 +51,17 @@ pub(crate) fn directories_left(notes: &AllowedCalls, call: &HookCall) -> Vec<She
         name.to_str().is_some_and(|it| it.starts_with(NOTE) && !it.contains('.'))
     });
     let directories = files.map(|note| {
-        let text = bounded_text(&note.path(), MAX_NOTE).ok().flatten();
-        ShellDirectory::of_text(&text.unwrap_or_default())
+        let text = bounded_text(&note.path(), MAX_NOTE).ok().flatten().unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or(ShellDirectory::Unknown)
     });
-    // A `cd` to what is no directory fails.
-    let elsewhere =
-        |it: &ShellDirectory| it.known().is_none_or(|it| it != call.directory && it.is_dir());
-    let mut found: Vec<_> = directories.filter(elsewhere).take(MAX_DIRECTORIES + 1).collect();
+    let elsewhere = |it: &ShellDirectory| it.known() != Some(&*call.directory);
+    let mut found: Vec<_> = directories
+        .filter_map(ShellDirectory::now)
+        .filter(elsewhere)
+        .take(MAX_DIRECTORIES + 1)
+        .collect();
     found.sort();
+    found.dedup();
     if found.len() > MAX_DIRECTORIES { vec![ShellDirectory::Unknown] } else { found }
 }
 

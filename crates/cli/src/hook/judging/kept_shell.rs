@@ -13,43 +13,52 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::shells;
 use crate::hook::payload::HookCall;
 use countersign_shell::{
-    Classifier, Commands, Dialect, Join, Preset, SearchPath, Stage, Workspace,
+    Classifier, Commands, Dialect, Effect, Join, Judgement, Part, Preset, SearchPath,
+    SimpleCommand, Stage, Workspace,
 };
 
 /// A directory that the client's shell may be in.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum ShellDirectory {
     /// No command says which one it is.
     Unknown,
     Known(PathBuf),
+    /// One that was not there, and that the command does not make: as long as it is not there, the shell is in none of that name.
+    Missing(PathBuf),
 }
 
 impl ShellDirectory {
-    /// The directory of a note. One that is no text, or was not read whole, is not known.
-    pub(crate) fn of_text(text: &str) -> Self {
-        if text.is_empty() { Self::Unknown } else { Self::Known(text.into()) }
+    /// Where the shell may be now. A known directory that is there no more has another name.
+    pub(crate) fn now(self) -> Option<Self> {
+        match self {
+            Self::Known(path) if !path.is_dir() => Some(Self::Unknown),
+            Self::Missing(path) if !path.is_dir() => None,
+            directory => Some(directory),
+        }
     }
 
-    /// The text of its note.
-    pub(crate) fn text(&self) -> &str {
-        self.known().and_then(Path::to_str).unwrap_or_default()
-    }
-
+    /// Its path.
     pub(crate) fn known(&self) -> Option<&Path> {
         match self {
-            Self::Known(directory) => Some(directory),
+            Self::Known(path) | Self::Missing(path) => Some(path),
             Self::Unknown => None,
         }
     }
 }
 
-/// Returns `true` if a command runs where it says, wherever it begins: `cd /w && make`. Where that `cd` fails, nothing runs.
+/// Returns `true` if a command runs where it says, wherever it begins: `cd /w && make`. Where that `cd` fails, nothing runs. So
+/// `! cd /w && make` does not say where it runs.
 pub(crate) fn says_where(command: &str) -> bool {
     let Ok(commands) = Commands::parse(command, Dialect::Bash) else { return false };
     let [first, others @ ..] = commands.pipelines() else { return true };
+    if first.is_negated() {
+        return false;
+    }
     let [Stage::Simple(first)] = first.stages() else { return false };
     let goes = matches!(first.argv().as_deref(), Some(["cd", path]) if path.starts_with('/'));
     let is_alone = first.redirections().is_empty() && first.assignments().is_empty();
@@ -63,26 +72,54 @@ pub(crate) fn left_in(
     already: &[ShellDirectory],
     command: &str,
 ) -> Vec<ShellDirectory> {
+    let starts = already.iter().filter_map(ShellDirectory::known).chain([call.directory.as_path()]);
+    if is_folder(command, starts.clone()) {
+        return vec![ShellDirectory::Unknown];
+    }
     // Most commands stay where they are, and are not judged here.
     if !shells::changes_directory(command) {
         return Vec::new();
     }
-    let starts = already.iter().filter_map(ShellDirectory::known).chain([call.directory.as_path()]);
     let mut found = Vec::new();
     for start in starts {
         let classifier = Classifier::new(Workspace::new(start), Preset::Developer)
             .with_search_path(SearchPath::unchecked());
-        match classifier.judge(command, Dialect::Bash).directories_after() {
-            Some(after) => {
-                found.extend(
-                    after.iter().map(|it| ShellDirectory::of_text(it.to_str().unwrap_or_default())),
-                );
-            }
-            None => found.push(ShellDirectory::Unknown),
-        }
+        let judgement = classifier.judge(command, Dialect::Bash);
+        let Some(after) = judgement.directories_after() else {
+            found.push(ShellDirectory::Unknown);
+            continue;
+        };
+        let makes = makes_before_it_moves(&judgement);
+        found.extend(after.iter().map(|path| match makes || path.is_dir() {
+            true => ShellDirectory::Known(path.clone()),
+            false => ShellDirectory::Missing(path.clone()),
+        }));
     }
     found.sort();
     found.dedup();
     found.retain(|it| it.known() != Some(&*call.directory) && !already.contains(it));
     found
+}
+
+/// Returns `true` if a command does more than read before it changes the directory, and so may make that directory.
+fn makes_before_it_moves(judgement: &Judgement) -> bool {
+    let moves =
+        |part: &Part| part.effects().iter().any(|it| matches!(it, Effect::ChangesDirectory(_)));
+    let reads = |it: &Effect| {
+        matches!(it, Effect::Reads(_) | Effect::Lists(_) | Effect::ChangesDirectory(_))
+    };
+    let parts = judgement.parts();
+    let last = parts.iter().rposition(moves).unwrap_or(parts.len());
+    parts.iter().take(last).any(|part| !part.effects().iter().all(reads))
+}
+
+/// Returns `true` if a word alone is a folder in one of these directories. zsh goes there, if it is set up so.
+fn is_folder<'a>(command: &str, mut starts: impl Iterator<Item = &'a Path>) -> bool {
+    let Ok(commands) = Commands::parse(command, Dialect::Bash) else { return false };
+    let alone = |it: &SimpleCommand| match it.argv().as_deref() {
+        Some([word]) => Some((*word).to_owned()),
+        _ => None,
+    };
+    let words: Vec<_> = commands.simple_commands().filter_map(alone).collect();
+    starts.any(|start| words.iter().any(|word| start.join(word).is_dir()))
 }
