@@ -99,6 +99,9 @@ def otherwise(what, request):
         answer(request, result={"tools": [], "nextCursor": str(time.time_ns())})
     elif what == "a number":
         answer(request, result={"tools": 7})
+    elif what == "its list after eleven seconds":
+        time.sleep(11)
+        answer(request, result={"tools": [write]})
     elif what == "another id":
         answer({"id": 4711}, result={"content": [], "tools": []})
     else:

@@ -64,8 +64,8 @@ async fn a_server_that_cannot_be_used_is_said_in_one_line() {
 async fn a_list_of_tools_that_cannot_be_read_is_said_in_one_line() {
     // The first two are found by their answers, the others by a time that runs out.
     for (what, limit, expected) in [
-        ("the same cursor", "30", "does not end"),
-        ("other cursors", "30", "does not end"),
+        ("the same cursor", "300", "does not end"),
+        ("other cursors", "300", "does not end"),
         ("a number", "2", "could not list its tools"),
         ("exit", "2", "could not list its tools"),
     ] {
@@ -81,6 +81,20 @@ async fn a_list_of_tools_that_cannot_be_read_is_said_in_one_line() {
         says(&text, "files", "did not run");
         assert!(desk.runs().is_empty());
     }
+}
+
+// "A server has the time of `--start-timeout` for its start, and again for its list": more than the ten seconds that a turn
+// gives other toolsets.
+#[tokio::test]
+async fn a_server_has_its_start_timeout_for_its_list() {
+    let desk = Desk::new();
+    let slow = instead(&desk, "tools/list", "its list after eleven seconds");
+    let command = desk.guard_of("ann", &["--name", "files", "--wait", "1"], &slow);
+    let mut client = Client::earlier(command, ERA, json!({})).await;
+    let (text, error) = told(&client.call("write", json!({"n": 1})).await);
+    assert!(error);
+    says(&text, "", "waits for an approval");
+    assert!(desk.runs().is_empty());
 }
 
 // "A schema that cannot be read: the tool is not offered, and the log says why."

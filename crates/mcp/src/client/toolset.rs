@@ -193,6 +193,16 @@ impl McpToolset {
         }
     }
 
+    /// The time within which the tools are listed, or an error says why they are not: the start of the server and its list have
+    /// the start timeout each.
+    pub(crate) fn listing_within(&self) -> Duration {
+        self.connection
+            .launch
+            .start_timeout
+            .saturating_mul(2)
+            .saturating_add(Duration::from_secs(1))
+    }
+
     fn latest(&self) -> Option<Listing> {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

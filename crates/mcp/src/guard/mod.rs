@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -233,7 +234,7 @@ impl Guard {
         let tools = match self.observes {
             true => {
                 let judged = layers(Tools::from(Unexecuted(toolset.clone())));
-                toolset.clone().layered(Observer(judged).into_layer())
+                toolset.clone().layered(Observer(judged, toolset.listing_within()).into_layer())
             }
             false => {
                 let tools = match &pins {
@@ -288,12 +289,12 @@ impl Toolset for Unexecuted {
     }
 }
 
-/// Logs the decision that the layers would have made, and allows every call.
-struct Observer(Tools);
+/// Logs the decision that the layers would have made, and allows every call. The time is that for the list of tools.
+struct Observer(Tools, Duration);
 
 impl ToolMiddleware for Observer {
     async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        let turn = Turn::new(self.0.clone());
+        let turn = Turn::new(self.0.clone()).describing_within(self.1);
         let asked = vec![ToolCall::new("observed", call.name(), call.args().to_value())];
         let (decision, reason) = match turn.run(asked).await {
             Ok(report) => match report

@@ -25,7 +25,6 @@ use crate::client::toolset::{COMPLETE, SUBSCRIBE};
 use crate::downstream::{Downstream, Raw, lock};
 use countersign::call::ToolCall;
 use countersign::outcome::Outcome;
-use countersign::turn::Turn;
 
 impl Requests {
     /// Judges a request as a call, and runs it if no layer asks or denies; `None` where one does.
@@ -36,7 +35,7 @@ impl Requests {
             return Ok(None);
         }
         let downstream = Downstream::new(None, None);
-        let turn = Turn::new(shared.tools.clone()).deps(Arc::clone(&downstream));
+        let turn = shared.turn().deps(Arc::clone(&downstream));
         let report = match turn.run(vec![ToolCall::new("beside", tool, args)]).await {
             Ok(report) => report,
             Err(error) => {

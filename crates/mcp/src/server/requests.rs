@@ -47,7 +47,6 @@ use crate::downstream::lock;
 use crate::reading::refusal_of;
 use countersign::call::ToolDefinition;
 use countersign::origin::ReadRecord;
-use countersign::turn::Turn;
 
 /// The person that a request of HTTP acts for, as `authorize` has found out.
 #[derive(Clone)]
@@ -195,7 +194,7 @@ impl Requests {
     }
 
     async fn definitions(&self) -> Result<Vec<ToolDefinition>, ErrorData> {
-        Turn::new(self.shared.tools.clone()).definitions().await.map_err(|error| {
+        self.shared.turn().definitions().await.map_err(|error| {
             tracing::error!(target: "countersign::mcp", server = self.shared.name, %error, "the tools cannot be listed");
             ErrorData::internal_error("the tools cannot be listed", None)
         })

@@ -47,7 +47,7 @@ use countersign::deferred::Answer;
 use countersign::error::BoxError;
 use countersign::ledger::{Approver, Ask, AskRecord, AskState, Presented, Surface};
 use countersign::outcome::Outcome;
-use countersign::turn::{Turn, TurnError, TurnReport};
+use countersign::turn::{TurnError, TurnReport};
 
 /// The time for which a claimed call may run after its client has given up, so that its outcome is recorded.
 ///
@@ -279,10 +279,9 @@ impl Shared {
             returned: request.state.is_some(),
             beat: wants_progress.then_some(to),
         };
-        let turn = Turn::new(self.tools.clone())
-            .deps(Arc::clone(&downstream))
-            .deps(self.repeated(Arc::clone(&key), joins))
-            .deferred_tool_handler(handler);
+        let repeated = self.repeated(Arc::clone(&key), joins);
+        let turn = self.turn().deps(Arc::clone(&downstream)).deps(repeated);
+        let turn = turn.deferred_tool_handler(handler);
         let turn = match (&client.reads, &self.labels) {
             (Some(record), Some(labels)) => {
                 let labels = Arc::clone(labels);

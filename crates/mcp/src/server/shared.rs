@@ -141,13 +141,23 @@ pub(crate) struct ToolIdentity {
 }
 
 impl Shared {
+    /// A turn over the tools. An upstream server has limits of its own for its start and its list, and their errors say more than
+    /// that of the turn.
+    pub(crate) fn turn(&self) -> Turn {
+        let turn = Turn::new(self.tools.clone());
+        match &self.upstream {
+            Some(upstream) => turn.describing_within(upstream.toolset.listing_within()),
+            None => turn,
+        }
+    }
+
     /// The digest of a tool's source and schema; empty for an unknown tool.
     pub(crate) async fn identity(&self, tool: &str) -> Result<String, BoxError> {
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
         let known = match known.filter(|(at, _)| at.elapsed() < FRESH) {
             Some((_, known)) => known,
             None => {
-                let definitions = Turn::new(self.tools.clone()).definitions().await?;
+                let definitions = self.turn().definitions().await?;
                 let known: HashMap<_, _> = definitions.iter().map(identity).collect();
                 let known = Arc::new(known);
                 let mut write = self.identities.write().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +176,7 @@ impl Shared {
             return None;
         }
         // A server that cannot be reached is said by the call.
-        let definitions = Turn::new(self.tools.clone()).definitions().await.ok()?;
+        let definitions = self.turn().definitions().await.ok()?;
         let mut names: Vec<_> = definitions
             .iter()
             .map(ToolDefinition::name)
