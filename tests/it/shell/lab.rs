@@ -646,6 +646,60 @@ fn every_program_whose_forms_are_described_is_in_the_table() {
     assert_eq!(unknown, [""; 0]);
 }
 
+/// C1: "The help of a sub-command is allowed where the program is known to do nothing else", and not where another word stands in
+/// front of it, which the program may pass on.
+#[test]
+fn the_help_of_a_sub_command_is_none_of_its_use() {
+    let judge = |text: &str| classifier(Preset::Developer).judge(text, Dialect::Bash).decision();
+    for text in
+        ["git push --help", "gh pr create --help", "docker run -h", "cargo publish --help 2>&1"]
+    {
+        assert_eq!(judge(text), Allow, "{text}");
+    }
+    for text in [
+        "gh pr create --title --help",
+        "docker run ubuntu --help",
+        "docker compose run web --help",
+        "git push -- --help",
+        "git push --help origin",
+        "git \"$x\" --help",
+        "gh extension-of-mine --help",
+        "npm run deploy --help",
+        "yarn deploy --help",
+        "adb reboot --help",
+        "git frob -h",
+    ] {
+        assert_eq!(judge(text), Ask, "{text}");
+    }
+    let with = |table: &str, text: &str| {
+        let programs = countersign_shell::Programs::built_in().with(table).unwrap();
+        let reader = classifier(Preset::Reader).with_programs(programs);
+        reader.judge(text, Dialect::Bash).decision()
+    };
+    let known = "[frob]\nflags: -v\n[frob show]\noperands: read...\n[frob drop]\ndoes: asks drops";
+    assert_eq!(with(known, "frob show --help"), Allow);
+    assert_eq!(with(known, "frob drop --help"), Ask, "it may not look at its options");
+    assert_eq!(with(known, "frob show -h"), Ask, "a letter may be another option");
+    assert_eq!(with(&format!("{known}\n[+frob]\nhelps: drop/"), "frob drop all -h"), Allow);
+    let builds = format!("{known}\n[frob make]\ndoes: builds");
+    assert_eq!(with(&builds, "frob show --help"), Ask, "it may load the project before");
+}
+
+/// C1: "The help of a sub-command is allowed where the program is known to do nothing else": `git log --help` starts the viewer that
+/// the settings name, as `git help log` does.
+#[test]
+fn a_page_of_git_is_shown_by_what_the_settings_name() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[(".git/HEAD", "ref: refs/heads/main\n"), (".git/config", "[core]\n")]);
+    let judge = || {
+        let reader = real(folder.path(), Preset::Reader);
+        ["git help log", "git log --help"].map(|it| reader.judge(it, Dialect::Bash).decision())
+    };
+    assert_eq!(judge(), [Allow, Allow]);
+    write(folder.path(), &[(".git/config", "[man \"x\"]\n\tcmd = ./x\n")]);
+    assert_eq!(judge(), [Ask, Ask]);
+}
+
 #[test]
 fn an_entry_that_says_nothing_about_a_form_does_not_allow_it() {
     let judge = |table: &str, text: &str| {

@@ -22,6 +22,7 @@ use super::dashes::{checks, is_no_operand, may_be_long, with_other_dash};
 use super::entry::{
     Always, Does, Kind, OptionForm, OptionParser, ProgramEntry, ProgramMark, Script, ValuePlace,
 };
+use super::helping::asked_help;
 use super::matched::{Argument, Matched, prints_path};
 use super::unmatched::Unmatched;
 use super::words::{
@@ -51,19 +52,16 @@ pub(crate) fn matched<'t, 'w>(
         always: Always::default(),
     };
     reading.always.add(entry);
-    let help = match args {
-        [only] if !entry.is(ProgramMark::NoHelp) => {
-            let option = only.literal().filter(|text| matches!(*text, "--help" | "--version"));
-            // It is known what this form does, and nothing else is done then.
-            if option.is_some_and(|option| entry.forms.help.iter().any(|(it, _)| it == option)) {
-                reading.always = Always::default();
-            }
-            option.and_then(|option| entry.helps(option))
-        }
-        _ => None,
-    };
+    let help = asked_help(entry, args);
+    // It is known what this form does, and nothing else is done then.
+    if help.is_some_and(|help| help.is_said) {
+        reading.always = Always::default();
+    }
     let does = match help {
-        Some(does) => does,
+        Some(help) => {
+            reading.entry = help.entry;
+            help.does
+        }
         None => {
             let read = reading.all(args).and_then(|()| reading.check_needs(installed));
             let does = read.and_then(|()| reading.does());

@@ -260,6 +260,8 @@ pub(crate) struct Forms {
     pub(super) stdin: bool,
     /// The effects of `--help` and `--version`, where they are known.
     pub(super) help: Vec<(String, Does)>,
+    /// Sub-commands that only print their help for `--help` or `-h` behind them. One that ends in `/` has sub-commands of its own.
+    pub(super) helps: Vec<String>,
     /// A service that it also talks to, whatever else it does.
     pub(super) talks: Option<String>,
     /// Files of the workspace in which a host may stand that it talks to.

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A section `[+grep|sed]` adds to entries in front of it what these programs do in the forms that name nothing: `bare`,
-//! `stdin`, `help`, `talks`, `registry` and `marks`.
+//! `stdin`, `help`, `helps`, `talks`, `registry` and `marks`.
 //!
 //! A group (`[@name]`) has no program: entries take it over by `like: @name`. Every entry has examples, and a test
 //! judges all of them, so a change of one line shows what else it changes.
@@ -100,6 +100,7 @@ impl Reader<'_> {
             "stdin" if value == "text" => self.entry.forms.stdin = true,
             "stdin" => return Err(format!("`{value}` is not what a program takes its input for")),
             "help" => self.help(value)?,
+            "helps" => self.entry.forms.helps.extend(options(value)),
             "checks" => self.checks(value)?,
             "scripts" => self.entry.forms.scripts = Some(options(value).collect()),
             "talks" => self.entry.forms.talks = Some(value.to_owned()),
@@ -379,7 +380,8 @@ impl Reader<'_> {
 }
 
 /// The keys of a section that adds to entries.
-const FORMS: &[&str] = &["bare", "stdin", "help", "talks", "registry", "marks", "safe", "unsafe"];
+const FORMS: &[&str] =
+    &["bare", "stdin", "help", "helps", "talks", "registry", "marks", "safe", "unsafe"];
 
 /// The effects of a form that names nothing.
 fn form(value: &str) -> Result<Does, String> {
@@ -399,12 +401,13 @@ fn add(entry: &mut ProgramEntry, subs: &[String], added: &ProgramEntry, digest: 
         }
         return found;
     }
-    let Forms { bare, stdin, help, talks, registry, .. } = added.forms.clone();
+    let Forms { bare, stdin, help, helps, talks, registry, .. } = added.forms.clone();
     let forms = &mut entry.forms;
     forms.bare = bare.or(forms.bare.take());
     forms.talks = talks.or(forms.talks.take());
     forms.stdin |= stdin;
     forms.help.splice(0..0, help);
+    forms.helps.extend(helps);
     forms.registry.extend(registry);
     entry.marks.extend(&added.marks);
     entry.extend_digest(digest);

@@ -8,6 +8,7 @@ mod dashes;
 mod described;
 mod entry;
 mod format;
+mod helping;
 mod matched;
 mod sections;
 mod unmatched;
