@@ -146,11 +146,7 @@ impl Writer {
     /// of those that the table of programs has as examples. The rules themselves decide.
     fn allows_some(&self, conditions: &str, runs: &str) -> bool {
         let Some(rules) = tried(conditions) else { return false };
-        let begins = |command: &&str| {
-            command.strip_prefix(runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        };
-        let examples = self.program_examples().iter();
-        let examples = examples.map(|it| it.command.as_str()).filter(begins);
+        let examples = uses(self.program_examples(), runs);
         std::iter::once(runs).chain(examples).any(|command| is_allowed(&rules, command))
     }
 
@@ -176,13 +172,23 @@ fn tried(conditions: &str) -> Option<Rules> {
 /// example of the table of programs. The rules decide about each.
 pub(crate) fn may_allow(words: &[&str], rules: &Rules) -> bool {
     let runs = words.join(" ");
-    let examples = Programs::built_in().examples();
-    let begins = |command: &&str| {
-        command.strip_prefix(&*runs).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    };
-    let examples = examples.iter().map(|it| it.command.as_str()).filter(begins);
     let own = [runs.clone(), format!("{runs} x"), format!("{runs} ls")];
-    own.iter().map(String::as_str).chain(examples).any(|command| is_allowed(rules, command))
+    let examples = Programs::built_in().examples();
+    own.iter()
+        .map(String::as_str)
+        .chain(uses(&examples, &runs))
+        .any(|command| is_allowed(rules, command))
+}
+
+/// The examples of the table of programs that begin with these words, but for those that only show their help.
+fn uses<'e>(examples: &'e [ProgramExample], runs: &str) -> impl Iterator<Item = &'e str> {
+    let is_use = move |command: &&str| {
+        let rest = command.strip_prefix(runs);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            && !command.ends_with(" --help")
+            && !command.ends_with(" -h")
+    };
+    examples.iter().map(|it| it.command.as_str()).filter(is_use)
 }
 
 /// A file with one rule that allows what begins with these words, in a workspace where every program is installed.
