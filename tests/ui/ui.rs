@@ -1,4 +1,4 @@
-//! Programs that must not compile.
+//! Programs that must not compile, and what the compiler says about them.
 
 /// The permit is the proof that a call was allowed: private constructor, not `Clone`. A call's id, name and pass have no
 /// public setter.
