@@ -356,3 +356,21 @@ fn parts_have_the_values_of_variables() {
     let argv: Vec<_> = judgement.parts().iter().map(|part| part.argv().join(" ")).collect();
     assert_eq!(argv, ["for c in status push", "git status origin", "git push origin"]);
 }
+
+/// `cd -` goes to the directory before, and in zsh `cd +1` and `cd -2` go to earlier ones.
+#[test]
+fn a_directory_of_the_stack_is_known_only_when_the_text_runs() {
+    for text in [
+        "cd docs && cd -",
+        "cd docs && cd +1 && cat a",
+        "cd docs && cd -- +1 && cat a",
+        "cd ... && cat a",
+    ] {
+        let judged = classifier(Preset::Developer).judge(text, Dialect::Bash).to_string();
+        assert!(judged.contains("known only when it runs"), "{text}: {judged}");
+    }
+    for text in ["cd docs && cd -2 && cat a", "grep -rn x ...", "ls ...."] {
+        let judged = classifier(Preset::Developer).judge(text, Dialect::Bash);
+        assert_eq!(judged.decision(), ToolDecision::Ask, "{text}");
+    }
+}

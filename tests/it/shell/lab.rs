@@ -85,6 +85,7 @@ jest --version
 webpack --version
 turbo --version
 poetry --version
+pdm --version
 cargo --version
 cargo --help
 cargo --list
@@ -223,7 +224,6 @@ coverage --version
 pylint --version
 isort --version
 nox --version
-pdm --version
 hatch --version
 uv --version
 pre-commit --version
@@ -667,6 +667,7 @@ fn the_help_of_a_sub_command_is_none_of_its_use() {
         "npm run deploy --help",
         "yarn deploy --help",
         "adb reboot --help",
+        "npm exec tsc --help",
         "git frob -h",
     ] {
         assert_eq!(judge(text), Ask, "{text}");
@@ -681,6 +682,15 @@ fn the_help_of_a_sub_command_is_none_of_its_use() {
     assert_eq!(with(known, "frob drop --help"), Ask, "it may not look at its options");
     assert_eq!(with(known, "frob show -h"), Ask, "a letter may be another option");
     assert_eq!(with(&format!("{known}\n[+frob]\nhelps: drop/"), "frob drop all -h"), Allow);
+    let script = format!(
+        "{known}\n[+frob]\nhelp: reads\n[frob run]\n[frob run x]\ndoes: builds\noperands: text"
+    );
+    assert_eq!(
+        with(&script, "frob run --help"),
+        Ask,
+        "nothing is known of `run`: it may be a script"
+    );
+    assert_eq!(with(&script, "frob run x --help"), Ask, "it is a build");
     let builds = format!("{known}\n[frob make]\ndoes: builds");
     assert_eq!(with(&builds, "frob show --help"), Ask, "it may load the project before");
 }

@@ -569,11 +569,16 @@ fn settings_that_lead_outside_are_asked_about() {
     ] {
         place.write("src/shop/.npmrc", line);
         place.is_allowed("npm ls", false, line);
+        place.is_allowed("npm ls --help", false, line);
+        place.is_allowed("npm --help", false, line);
         place.is_allowed("rg x", true, "it reads no such settings");
     }
     let harmless = "; ours\nfund=false\ncache-max=9\n\n//npm.example/:_authToken=${NPM_TOKEN}\n";
     place.write("src/shop/.npmrc", harmless);
     place.is_allowed("npm ls", true, "settings that name no file");
+    place.is_allowed("ctags --version", true, "no settings");
+    place.write("src/shop/.ctags.d/a.ctags", "--exclude=@/etc/passwd");
+    place.is_allowed("ctags --version", false, "options that may name a file");
 }
 
 /// C1: "A program that may follow a link which git tracks, and which leads outside, is asked about": for settings deep in a folder that
@@ -721,6 +726,86 @@ fn a_file_of_options_is_asked_about_wherever_it_stands() {
         place.is_allowed(text, false, "any file of options");
     }
     place.is_allowed("grep -rn @media web", true, "no file is called so");
+}
+
+/// C1: "with the values that the text gives its variables": what is quoted is no pattern then either.
+#[test]
+fn a_quoted_word_is_no_pattern_with_its_values_either() {
+    let place = Place::new();
+    let why = |text: &str| place.judged(Preset::Developer, text);
+    let quoted = why("for p in 1 2; do curl -s \"https://api.example/x?page=$p\"; done");
+    assert_eq!(
+        quoted,
+        why("curl -s 'https://api.example/x?page=1'; curl -s 'https://api.example/x?page=2'")
+    );
+    let open = why("for p in 1 2; do curl -s https://api.example/x?page=$p; done");
+    assert!(open.contains("may match what is taken for an address"), "{open}");
+}
+
+/// C1: "A loop over the paths that a command finds is judged as `xargs` with them": where one asks, so does the other.
+#[cfg(unix)]
+#[test]
+fn a_loop_over_found_paths_is_judged_as_xargs_with_them() {
+    let place = Place::new();
+    place.write("src/shop/web/a.ts", "a");
+    let finds =
+        ["find . -name '*.ts' -type f", "find web", "rg -l foo web", "grep -rl foo web", "ls web"];
+    let uses = ["head -3", "cat", "grep -n foo", "sed -n 1,5p", "wc -l", "git log --oneline -3 --"];
+    let other = ["rm", "sed -i s/a/b/", "tee", "sh", "node", "curl -s", "git -C", "sed", "xargs"];
+    let forms = |find: &str, used: &str| {
+        [
+            format!("{find} | xargs -n1 {used}"),
+            format!("for f in $({find}); do {used} \"$f\"; done"),
+            format!("{find} | while read -r f; do {used} \"$f\"; done"),
+        ]
+    };
+    let judged = |text: &String| place.judged(Preset::Developer, text) == "allow";
+    let mut allowed = 0;
+    let mut judge_all = |about: &str| {
+        for find in finds {
+            for used in uses.iter().chain(&other) {
+                let [by_xargs, loops @ ..] = forms(find, used);
+                for text in loops {
+                    allowed += usize::from(judged(&text));
+                    assert!(!judged(&text) || judged(&by_xargs), "{about}: {text}");
+                }
+            }
+        }
+        std::mem::take(&mut allowed)
+    };
+    assert!(judge_all("plain names") > 30);
+    std::os::unix::fs::symlink(place.home.join(".netrc"), place.root.join("web/b.ts")).unwrap();
+    place.write(".netrc", "password hunter2");
+    let with_link = judge_all("a link that leads out");
+    place.write("src/shop/web/c d.ts", "a");
+    assert!(judge_all("a name with a blank") <= with_link);
+    fs::remove_file(place.root.join("web/c d.ts")).unwrap();
+    fs::remove_file(place.root.join("web/b.ts")).unwrap();
+
+    let find = "find web -type f";
+    for text in [
+        "for f in $(FIND); do head -3 $f; done",
+        "for f in $(FIND); do echo \"== $f\"; head -3 \"$f\"; done",
+        "FIND | while IFS= read -r f; do head -3 \"$f\"; done",
+    ] {
+        place.is_allowed(&text.replace("FIND", find), true, "plain names");
+    }
+    for text in [
+        "for f in \"$(FIND)\"; do cat \"$f\"; done",
+        "for f in x$(FIND); do cat \"$f\"; done",
+        "for f in $(FIND); do cat \"../$f\"; done",
+        "for f in $(FIND); do (cd /etc && cat \"$f\"); done",
+        "for f in $(FIND); do cd web; cat \"$f\"; done",
+        "FIND | while read -r f; do pushd web; cat \"$f\"; done",
+        "FIND | while IFS=a read -r f; do cat \"$f\"; done",
+        "FIND | while read -r f g; do cat \"$f\"; done",
+        "FIND | while read -r f; do touch x > \"$f\"; done",
+        "FIND | while read -r f; do ln -sf /etc/passwd web/a.ts; cat \"$f\"; done",
+        "for f in $(FIND | sed s/a/b/); do cat \"$f\"; done",
+        "for f in $(find / -type f); do cat \"$f\"; done",
+    ] {
+        place.is_allowed(&text.replace("FIND", find), false, "something else");
+    }
 }
 
 /// C1: "Paths that are split at blanks": without `-print0` where no name below the folders is split, or may be an option.

@@ -9,7 +9,8 @@
 //! |---|---|---|
 //! | `for f in a.rs` | `a.rs` | judged as `cat a.rs` |
 //! | `for f in *.rs` | the pattern, which stands for each of its files | judged as `cat *.rs` |
-//! | `find … \| while read -r f` | a part of a path in the workspace | asked; allowed for `wc`, which shows no content |
+//! | `for f in $(find src)`, `find src \| while read -r f` | a path in the workspace, where no name there has a blank | judged as `find src \| xargs cat` |
+//! | the same where a name may have one | a part of a path in the workspace | asked; allowed for `wc`, which shows no content |
 //! | `for f in $(cmd)`, `read f` | text | asked |
 //!
 //! # What is not followed
@@ -32,8 +33,13 @@ use crate::syntax::commands::Word;
 pub(crate) enum Value {
     /// One word of the text. Unless it is `plain`, a shell may make other words from it where it is not quoted.
     Word { word: Word, plain: bool },
-    /// A path in the workspace, or a part of one. It is plain if no program takes the whole of it for an option.
-    Line { is_plain: bool },
+    /// A path in the workspace, or a part of one.
+    Line {
+        /// `true` if no program takes the whole of it for anything but a path.
+        is_plain: bool,
+        /// `true` if it is the whole path, no shell makes other words of it, and it is none of a link that leads out.
+        is_whole: bool,
+    },
     /// Anything but a secret of the environment.
     Text,
 }

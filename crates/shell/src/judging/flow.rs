@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value, is_free_name};
 use super::judgement::{Effect, Part, Reason, ReasonKind};
-use super::lines::Lines;
+use super::lines::{Lines, is_found};
 use super::simple::{Judging, Simple};
 use super::values::{redirections_with_values, with_values};
 use crate::names::globs::is_glob;
@@ -49,7 +49,7 @@ impl Judging<'_> {
             (CompoundKind::Group | CompoundKind::If, lists) => self.one_after_another(lists, here),
             (CompoundKind::For { variable, words }, [body]) => {
                 self.header(compound, variable, words, here);
-                let values = self.values_of(words, here);
+                let values = self.values_of(words, here, body);
                 self.rounds(compound, variable, values, body, here)
             }
             (CompoundKind::Case { word, .. }, lists) => {
@@ -59,8 +59,16 @@ impl Judging<'_> {
                 }
                 self.one_after_another(lists, here)
             }
-            (CompoundKind::While, [condition, body]) if let Some(read) = read_of(condition) => {
-                self.reading(compound, &read, &input.read(), body, here)
+            (CompoundKind::While, [condition, body])
+                if let Some((read, is_split)) = read_of(condition) =>
+            {
+                let value = match input.read() {
+                    Value::Line { is_plain, .. } if is_split || moves(body) => {
+                        Value::Line { is_plain, is_whole: false }
+                    }
+                    value => value,
+                };
+                self.reading(compound, &read, &value, body, here)
             }
             (_, lists) => {
                 let ends = self.one_after_another(lists, here);
@@ -226,8 +234,12 @@ impl Judging<'_> {
     /// Judges words that are only texts, with the commands in them. Returns what the last of these commands prints.
     fn texts(&mut self, words: &[Word], here: &[PathBuf]) -> Lines {
         let mut ended = Lines::Unknown;
-        for commands in words.iter().flat_map(|word| &word.substitutions) {
+        for (word, commands) in
+            words.iter().flat_map(|word| word.substitutions.iter().map(move |it| (word, it)))
+        {
+            let before = std::mem::replace(&mut self.hands_on, is_found(word));
             ended = self.list(commands, here).lines;
+            self.hands_on = before;
         }
         let mut header = Simple::of_words(words, &[], here, Lines::Unknown);
         words.iter().for_each(|word| header.text(word));
@@ -236,7 +248,7 @@ impl Judging<'_> {
     }
 
     /// The values that the words after `in` stand for.
-    fn values_of(&mut self, words: &[Word], here: &[PathBuf]) -> Vec<Value> {
+    fn values_of(&mut self, words: &[Word], here: &[PathBuf], body: &Commands) -> Vec<Value> {
         let given: Vec<Word> =
             words.iter().map(|word| with_values(&mut self.bindings, word)).collect();
         let known = given
@@ -256,7 +268,10 @@ impl Judging<'_> {
         match given.as_slice() {
             // Split at blanks, a path becomes parts of one, of which each may be an option.
             [only] if only.text == "$(…)" => match ended.read() {
-                Value::Line { .. } => vec![Value::Line { is_plain: false }],
+                whole @ Value::Line { is_whole: true, .. } if is_found(only) && !moves(body) => {
+                    vec![whole]
+                }
+                Value::Line { .. } => vec![Value::Line { is_plain: false, is_whole: false }],
                 other => vec![other],
             },
             _ => vec![Value::Text],
@@ -285,8 +300,13 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
     }
 }
 
-/// The names in a condition `[IFS=…] read [-r] name…`.
-fn read_of(condition: &Commands) -> Option<Vec<String>> {
+/// Returns `true` if a command of the body of a loop may change the directory, from which a path of its variable begins.
+fn moves(body: &Commands) -> bool {
+    body.simple_commands().any(SimpleCommand::may_change_directory)
+}
+
+/// The names in a condition `[IFS=…] read [-r] name…`, and `true` if it may take a character off the end of a line.
+fn read_of(condition: &Commands) -> Option<(Vec<String>, bool)> {
     let [pipeline] = condition.pipelines.as_slice() else { return None };
     let ([Stage::Simple(command)], false) = (pipeline.stages.as_slice(), pipeline.negated) else {
         return None;
@@ -301,7 +321,8 @@ fn read_of(condition: &Commands) -> Option<Vec<String>> {
     let words = words?;
     let (&"read", ["-r", names @ ..] | names) = words.split_first()? else { return None };
     let known = known && redirections.is_empty() && !names.is_empty() && names.len() <= 8;
-    known.then(|| names.iter().map(|name| (*name).to_owned()).collect())
+    let is_split = assignments.iter().any(|it| it.value.literal() != Some(""));
+    known.then(|| (names.iter().map(|name| (*name).to_owned()).collect(), is_split))
 }
 
 /// Returns `true` if a shell leaves the text of a variable as it is where it is not quoted.

@@ -1,4 +1,4 @@
-//! Files that a program reads though its words name others.
+//! Files that a program reads, and folders that it works in, though its words name others or none.
 //!
 //! | command | reads |
 //! |---|---|
@@ -6,14 +6,17 @@
 //! | `zdiff notes.gz` | `notes`, too |
 //! | `diff folder a/notes` | `folder/notes` |
 //! | `node --check x` | `x.js`, or the file that `x/package.json` names, where there is no file `x` |
+//! | `cd -`, `cd ...` | – (it goes to a folder of the shell before, or to one that an alias names) |
 //! | `sqlite3 a.db 'select b from c'` | the views of `a.db`, which may run programs, and its virtual tables, which may be other files |
 
 use std::path::{Path, PathBuf};
 
 use super::scripts;
+use crate::names::lists::is_named;
+use crate::places::links::settings_outside;
 use crate::places::paths::Workspace;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Argument, Does, Kind, Matched, Script};
+use crate::table::{Argument, Does, Kind, Matched, ProgramEntry, ProgramMark, Script};
 
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
@@ -130,4 +133,30 @@ pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> b
     };
     matches!(word.kind, WordKind::Literal | WordKind::Glob)
         && (!workspace.looks() || here.iter().all(is_there))
+}
+
+/// Returns `true` for a directory in which a shell was before: `cd -`, and to zsh `cd -2` and `cd +1`; and for an alias of one.
+pub(super) fn is_earlier(text: &str) -> bool {
+    let number = text.strip_prefix(['-', '+']);
+    is_dots(text) || number.is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// Returns `true` for `...`, which zsh is often set up to replace by `../..`.
+pub(super) fn is_dots(text: &str) -> bool {
+    text.len() > 2 && text.bytes().all(|it| it == b'.')
+}
+
+/// Why to ask about the settings that a program finds in the workspace and shows in each of its forms, also with `--help`: they
+/// name a file outside. `None` for a program that looks for no settings, and `Some(None)` where they name none.
+pub(super) fn settings(
+    workspace: &Workspace,
+    name: &str,
+    entry: &ProgramEntry,
+    here: &[PathBuf],
+) -> Option<Option<String>> {
+    let looks_for_some = workspace.looks()
+        && !entry.is(ProgramMark::Harmless)
+        && !entry.is(ProgramMark::Builtin)
+        && !is_named("programs without settings", name);
+    looks_for_some.then(|| settings_outside(workspace, name, here))
 }

@@ -61,7 +61,10 @@ impl Lines {
     /// The value of a variable that `read` gives one of the lines.
     pub(super) fn read(self) -> Value {
         match self {
-            Self::Paths(paths) if !paths.nul => Value::Line { is_plain: self.are_plain() },
+            Self::Paths(paths) if !paths.nul => {
+                let is_plain = self.are_plain();
+                Value::Line { is_plain, is_whole: is_plain && !paths.links }
+            }
             _ => Value::Text,
         }
     }
@@ -86,6 +89,16 @@ impl Lines {
             }
             _ => Self::Unknown,
         }
+    }
+}
+
+/// Returns `true` if enough is known of a path that was read from a line: where only its name and numbers about it are seen, or
+/// where it is the whole path.
+pub(super) fn is_known_line(word: &Word, kind: &Kind, hides_content: bool) -> bool {
+    match kind {
+        Kind::Read | Kind::List => word.line && hides_content || word.whole_line,
+        Kind::Revision => word.whole_line,
+        _ => false,
     }
 }
 

@@ -22,8 +22,9 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{compared, is_file, loaded, loads_another, packed, path_of, queried};
+use super::implied::{compared, is_dots, is_file, loaded, loads_another, packed, path_of, queried};
 use super::judgement::Effect;
+use super::lines::{FILES_CHANGED, is_known_line};
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
@@ -470,14 +471,16 @@ impl Simple<'_> {
                 }
             }
             // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
-            WordKind::Expansion
-                if word.line && self.hides_content && matches!(kind, Kind::Read | Kind::List) =>
-            {
+            WordKind::Expansion if is_known_line(word, kind, self.hides_content) => {
+                self.if_changed = word.whole_line.then_some(FILES_CHANGED).or(self.if_changed);
                 return;
             }
             WordKind::Expansion | WordKind::Process => {
                 return self.ask(format!("`{}` is known only when it runs", word.text));
             }
+        }
+        if is_dots(&word.text) {
+            return self.ask(format!("`{}` may be an alias of zsh for another folder", word.text));
         }
         if names_protocol(&word.text) {
             self.effects.push(Effect::Sends(word.text.clone()));

@@ -464,6 +464,9 @@ impl<'a> Simple<'a> {
         matched: &Matched<'_, '_>,
         formats: bool,
     ) {
+        if matched.help {
+            self.followed(judging, name, matched);
+        }
         let launches = matched.always.launches || *matched.does == Does::Builds;
         if formats || launches {
             self.writes_here(judging, name);
@@ -554,7 +557,7 @@ pub(crate) struct Judging<'a> {
     /// Whether reading the workspace's repository may run programs, once it was looked at.
     pub(super) git_runs: OnceCell<bool>,
     /// The links that git tracks and that lead out of the workspace, once they were looked for.
-    pub(super) links_out: OnceCell<Vec<PathBuf>>,
+    pub(super) links_out: OnceCell<Option<Vec<PathBuf>>>,
     /// The folders of programs that the text has put in front of the search path, by `source venv/bin/activate`.
     pub(super) activated: Vec<PathBuf>,
     /// The directories that a `cd` of the text has changed to, for `cd -`.

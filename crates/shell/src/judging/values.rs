@@ -68,8 +68,8 @@ fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Ve
     let (mut home, mut glob, mut split) = (false, false, false);
     for (literal, name) in parts {
         text.push_str(literal);
-        // It may be quoted, which is not known here.
-        split |= is_glob(literal);
+        // Where nothing is split, all of it is quoted. Otherwise this part may be, which is not known here.
+        split |= word.split && is_glob(literal);
         let Some((name, written)) = name else { continue };
         let bound = bindings.iter_mut().rfind(|binding| binding.name == name);
         let Some(binding) = bound else {
@@ -93,10 +93,11 @@ fn put_values(bindings: &mut [Binding], given: &mut Word, word: &Word, parts: Ve
                 }
             }
             value => {
-                let whole = word.text == written && !word.split;
-                if let Value::Line { is_plain } = value {
+                if let Value::Line { is_plain, is_whole } = value {
+                    let whole = word.text == written && (!word.split || *is_whole);
                     given.line |= whole;
                     given.no_option |= whole && *is_plain;
+                    given.whole_line |= whole && *is_whole;
                 }
                 known = false;
                 text.push_str(written);

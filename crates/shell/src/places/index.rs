@@ -84,15 +84,15 @@ pub(super) fn tracked(folder: &Path, passes: impl Fn(&str) -> bool) -> Option<Ve
     all_pass.then_some(found)
 }
 
-/// The links that the repository of a folder tracks, and those of the repositories within it. Nothing of an index that cannot be
-/// read.
-pub(super) fn tracked_links(folder: &Path) -> Vec<PathBuf> {
+/// The links that the repository of a folder tracks, and those of the repositories within it. `None` for an index that cannot be
+/// read, or is split over two files.
+pub(super) fn tracked_links(folder: &Path) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     let top = folder.ancestors().find(|at| may_be_repository(at));
     let mut open: Vec<(PathBuf, usize)> = top.map(|top| (top.to_owned(), 0)).into_iter().collect();
     while let Some((top, depth)) = open.pop() {
-        let index = git_folder(&top.join(".git")).map(|git| bounded(&git.join("index"), MAX_INDEX));
-        let Ok(Ok(Some(index))) = index else { continue };
+        let Ok(git) = git_folder(&top.join(".git")) else { continue };
+        let Some(index) = bounded(&git.join("index"), MAX_INDEX).ok()? else { continue };
         each(&index, |entry| {
             let Ok(name) = std::str::from_utf8(entry.name) else { return };
             match entry.mode & 0o170_000 {
@@ -100,9 +100,9 @@ pub(super) fn tracked_links(folder: &Path) -> Vec<PathBuf> {
                 0o160_000 if depth < MAX_WITHIN => open.push((top.join(name), depth + 1)),
                 _ => {}
             }
-        });
+        })?;
     }
-    found
+    Some(found)
 }
 
 /// How many levels of repositories within each other are looked at for links.

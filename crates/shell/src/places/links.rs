@@ -94,12 +94,19 @@ fn leads_out(workspace: &Workspace, link: &Path) -> bool {
 pub(crate) fn tracked_link_out(
     workspace: &Workspace,
     program: &str,
-    links: &OnceCell<Vec<PathBuf>>,
+    links: &OnceCell<Option<Vec<PathBuf>>>,
 ) -> Option<String> {
     let links = links.get_or_init(|| {
-        let all = tracked_links(workspace.root()).into_iter();
-        all.filter(|it| it.starts_with(workspace.root()) && leads_out(workspace, it)).collect()
+        let all = tracked_links(workspace.root())?.into_iter();
+        Some(
+            all.filter(|it| it.starts_with(workspace.root()) && leads_out(workspace, it)).collect(),
+        )
     });
+    let Some(links) = links else {
+        return Some(format!(
+            "the index of git cannot be read: a link that it tracks may lead outside, and `{program}` may follow it"
+        ));
+    };
     let only_settings = is_named("programs with settings", program);
     let is_one = |link: &&PathBuf| {
         let name = link.file_name().unwrap_or_default().to_string_lossy();
@@ -130,8 +137,20 @@ pub(crate) fn settings_outside(
                 "`{found}` leads to a file outside, which `{program}` may take for settings, and show"
             )
         });
-        linked.or_else(|| NPM.contains(&program).then(|| npmrc_outside(folder)).flatten())
+        linked
+            .or_else(|| NPM.contains(&program).then(|| npmrc_outside(folder)).flatten())
+            .or_else(|| CTAGS.contains(&program).then(|| ctags_outside(folder)).flatten())
     })
+}
+
+/// Programs that read options from `.ctags.d`, of which `--exclude=@FILE` reads a file.
+const CTAGS: &[&str] = &["ctags", "universal-ctags"];
+
+/// Why to ask about options of `ctags` in a folder.
+fn ctags_outside(folder: &Path) -> Option<String> {
+    let found =
+        [".ctags.d", "ctags.d", ".ctags"].into_iter().find(|it| folder.join(it).exists())?;
+    Some(format!("`{found}` has options of `ctags`, which may name a file outside"))
 }
 
 /// Why to ask about the `.npmrc` of a folder, if it may name a file that npm reads.

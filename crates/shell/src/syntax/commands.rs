@@ -278,8 +278,8 @@ impl SimpleCommand {
     /// use countersign_shell::{Commands, Dialect};
     ///
     /// let first = |text: &str| Commands::parse(text, Dialect::Bash).unwrap().simple_commands().next().cloned().unwrap();
-    /// assert!(["cd docs", "eval ls", "$c docs"].iter().all(|text| first(text).may_change_directory()));
-    /// assert!(!first("ls docs").may_change_directory());
+    /// assert!(["cd docs", "time -p cd docs", "eval ls", "$c docs"].iter().all(|text| first(text).may_change_directory()));
+    /// assert!(["ls docs", "time ls docs"].iter().all(|text| !first(text).may_change_directory()));
     /// ```
     #[must_use]
     pub fn may_change_directory(&self) -> bool {
@@ -293,15 +293,36 @@ impl SimpleCommand {
     }
 }
 
-/// Returns `true` if a command with these words may change the directory of its shell.
+/// Returns `true` if a command with these words may change the directory of its shell. To Bash and zsh `time` is no program, so
+/// that `time cd docs` does.
 pub(crate) fn may_change_directory(words: &[Word]) -> bool {
-    let program = words.first().map(Word::literal);
-    program.is_some_and(|program| program.is_none_or(|name| MOVERS.contains(&name)))
+    let mut rest = words.iter().map(Word::literal).peekable();
+    if rest.next_if_eq(&Some("time")).is_some() {
+        while rest.next_if(|it| it.is_some_and(|word| word.starts_with('-'))).is_some() {}
+    }
+    rest.next().is_some_and(|program| program.is_none_or(|name| MOVERS.contains(&name)))
 }
 
-/// The builtins by which a text may change the directory of the shell that runs it, or of later texts (`alias`, `trap`).
-const MOVERS: &[&str] =
-    &[".", "alias", "builtin", "cd", "chdir", "command", "eval", "popd", "pushd", "source", "trap"];
+/// The builtins and words of a shell by which a text may change the directory of the shell that runs it, or of later texts
+/// (`alias`, `trap`). `-`, `nocorrect`, `noglob` and `repeat` are words of zsh.
+const MOVERS: &[&str] = &[
+    "!",
+    "-",
+    ".",
+    "alias",
+    "builtin",
+    "cd",
+    "chdir",
+    "command",
+    "eval",
+    "nocorrect",
+    "noglob",
+    "popd",
+    "pushd",
+    "repeat",
+    "source",
+    "trap",
+];
 
 /// An assignment before a command, `NAME=value`.
 ///
@@ -605,6 +626,8 @@ pub struct Word {
     pub(crate) substitutions: Vec<Commands>,
     /// `true` if it is a path in the workspace that was read from a line, so that it may be a part of such a path.
     pub(crate) line: bool,
+    /// `true` if it is the whole of that path, and no link that leads out of the workspace.
+    pub(crate) whole_line: bool,
     /// `true` if it stands for a path that another program puts here.
     pub(crate) found: bool,
     /// `true` if no program takes it for an option: a line that begins with the name of a folder, or a pattern that matches no
@@ -695,6 +718,7 @@ impl Word {
             line: false,
             found: false,
             no_option: false,
+            whole_line: false,
             span: 0..0,
         }
     }

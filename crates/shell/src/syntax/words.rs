@@ -395,6 +395,7 @@ impl Lexer<'_> {
             line: false,
             found: false,
             no_option: false,
+            whole_line: false,
             span: word.start..self.at,
         };
         if braces.is_empty() {

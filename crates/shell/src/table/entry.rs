@@ -403,7 +403,7 @@ impl ProgramEntry {
     }
 
     /// Returns `true` if the entry has a name and nothing else.
-    fn says_nothing(&self) -> bool {
+    pub(super) fn says_nothing(&self) -> bool {
         self.operands.is_empty()
             && self.options.is_empty()
             && self.beginnings.is_empty()
@@ -428,7 +428,7 @@ impl ProgramEntry {
     }
 
     /// Returns `true` if the program, or one of its sub-commands, runs code of the workspace.
-    fn builds(&self) -> bool {
+    pub(super) fn builds(&self) -> bool {
         matches!(self.does, Does::Builds | Does::Formats)
             || self.subs.values().any(|sub| sub.builds())
     }

@@ -26,15 +26,19 @@ pub(super) struct AskedHelp<'t> {
 pub(super) fn asked_help<'t>(entry: &'t ProgramEntry, args: &[Word]) -> Option<AskedHelp<'t>> {
     let (option, words) = args.split_last()?;
     let words = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?;
+    let described = described(entry, &words);
     let option = match (option.literal()?, &*words) {
         _ if entry.is(ProgramMark::NoHelp) => return None,
         (option @ ("--help" | "--version"), []) => option,
-        ("--help", words) if has_help(entry, words) || is_described(entry, words) => "--help",
+        ("--help", words) if has_help(entry, words) || described.is_some() => "--help",
         ("-h", words) if has_help(entry, words) => "--help",
         _ => return None,
     };
     let is_said = entry.forms.help.iter().any(|(known, _)| known == option);
-    let does = entry.helps(option)?;
+    let does = match described {
+        Some(sub) if sub.builds() => &Does::Builds,
+        _ => entry.helps(option)?,
+    };
     let viewer = entry.subs.get("help").filter(|it| it.is(ProgramMark::Repository));
     let viewer = viewer.filter(|_| !words.is_empty());
     Some(AskedHelp { entry: viewer.map_or(entry, |it| it), does, is_said })
@@ -54,15 +58,14 @@ fn has_help(entry: &ProgramEntry, words: &[&str]) -> bool {
     })
 }
 
-/// Returns `true` for sub-commands that the table describes, and that start no other program.
-fn is_described(entry: &ProgramEntry, words: &[&str]) -> bool {
+/// The sub-command that words are, if the table describes it, and it starts no other program or script: `php artisan` does.
+fn described<'t>(entry: &'t ProgramEntry, words: &[&str]) -> Option<&'t ProgramEntry> {
     let mut sub = entry;
     for word in words {
-        let Some(next) = sub.subs.get(*word) else { return false };
-        sub = next;
+        sub = sub.subs.get(*word)?;
     }
-    let is_other = matches!(sub.does(), Does::Asks(_))
-        || sub.is(ProgramMark::NoHelp)
-        || sub.is(ProgramMark::Wraps);
-    sub.described && !is_other && !words.is_empty()
+    let marks = [ProgramMark::NoHelp, ProgramMark::Wraps, ProgramMark::Launcher];
+    let is_other = matches!(sub.does(), Does::Asks(_)) || marks.iter().any(|mark| sub.is(*mark));
+    let is_known = sub.described && !sub.says_nothing() && !is_other && !words.is_empty();
+    is_known.then_some(sub)
 }
