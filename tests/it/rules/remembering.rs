@@ -463,6 +463,9 @@ fn what_fetches_an_address_may_be_granted_for_its_host() {
         ),
         curl
     );
+    let filtered =
+        "curl -sSL -H 'Accept: application/json' https://api.example/b | awk '$4 <= 9 {print}'";
+    assert_eq!(place.class(filtered), curl, "the script sets no variable of the shell");
     assert_ne!(place.class("curl -sSL https://api.example/a"), curl);
     assert_ne!(
         place.class("curl -sSL -H 'Accept: application/json' https://other.example/a"),

@@ -63,8 +63,8 @@ impl CommandView {
             Ok(commands) => (commands, None),
             Err(refused) => (refused.read().clone(), Some(refused.to_string())),
         };
-        // The directory that a call names is judged like a `cd` in front of the text.
-        let prefixed = directory.map(|directory| (format!("cd {} && (", quoted(directory)), text));
+        // The directory that a call names is judged like a `cd` in front of the text, which may begin with `(`.
+        let prefixed = directory.map(|directory| (format!("cd {} && ( ", quoted(directory)), text));
         match prefixed {
             Some((prefix, text)) if refused.is_none() => {
                 let whole = format!("{prefix}{text}\n)");

@@ -9,7 +9,7 @@ use crate::calls::command::CommandView;
 use crate::matching::examined_call::ExaminedCall;
 use crate::readings::shells;
 use countersign::decision::GrantPattern;
-use countersign_shell::{Commands, CompoundKind, Part, Stage, Word};
+use countersign_shell::{Commands, CompoundKind, Part, Stage, Word, WordKind};
 
 /// Words of a shell that change how it reads what follows them.
 const CHANGES_SHELL: &[&str] = &[
@@ -142,8 +142,7 @@ fn changes_shell(view: &CommandView) -> bool {
         CHANGES_SHELL.contains(&name)
             || name == "set" && !only_stops(part)
             || name == "printf" && sets_variable()
-            // `: ${PATH:=docs}`
-            || part.words().iter().any(|it| it.text().contains('$') && it.text().contains('='))
+            || part.words().iter().any(assigns)
     };
     let sets = |command: &countersign_shell::SimpleCommand| {
         command.words().is_empty() && !command.assignments().is_empty()
@@ -151,6 +150,11 @@ fn changes_shell(view: &CommandView) -> bool {
     view.parts().iter().any(changes)
         || view.commands().simple_commands().any(sets)
         || has_loop(view.commands())
+}
+
+/// Whether a word may set a variable: `${PATH:=docs}`. In a quoted script such as that of `awk`, `$4 <= 9` is text.
+fn assigns(word: &Word) -> bool {
+    word.kind() != WordKind::Literal && word.text().contains('$') && word.text().contains('=')
 }
 
 /// Whether a text has a `for`, which sets a variable: `for PATH in docs`.
