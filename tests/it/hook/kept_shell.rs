@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use countersign::ledger::{Ledger, MemoryStore};
+use countersign::deferred::Answer;
+use countersign::ledger::{AskState, Ledger, MemoryStore};
 use countersign::{Decision, ToolMiddlewareExt as _, decide_fn};
 use countersign_cli::hook::{Client, Hook};
 use countersign_rules::Rules;
@@ -75,7 +76,9 @@ fn a_command_is_judged_where_an_earlier_one_may_have_left_the_shell() {
     let reason = format!("an earlier command may have left the shell in `{}`", docs.display());
     assert!(asked.contains(&reason) && asked.contains("outside of the workspace"), "{asked}");
 
-    let elsewhere = format!("cd {} && cat notes", project.root().display());
+    let advised = format!("cd {} &&", project.root().display());
+    assert!(asked.contains(&format!("begin with `{advised}`")), "{asked}");
+    let elsewhere = format!("{advised} cat notes");
     assert_eq!(project.copilot("s1", &elsewhere), "", "the text says where it runs");
     for fails in ["! cd /none && cat notes", "! cd /none && true && cat notes"] {
         assert!(
@@ -84,6 +87,13 @@ fn a_command_is_judged_where_an_earlier_one_may_have_left_the_shell() {
         );
     }
     assert_eq!(project.copilot("s1", "ls && echo done"), "", "harmless in both");
+    assert_eq!(project.copilot("s1", "(ls)"), "", "harmless in both");
+    for (session, moves) in
+        [("time", "time cd docs"), ("portable", "time -p cd docs"), ("command", "command cd docs")]
+    {
+        assert_eq!(project.copilot(session, moves), "");
+        assert!(project.copilot(session, "cat notes").contains(&reason), "{moves}");
+    }
     assert_eq!(project.copilot("s2", "cat notes"), "", "another session has another shell");
 }
 
@@ -99,6 +109,31 @@ fn directories_are_followed_from_command_to_command() {
     assert_eq!(project.copilot("t", "cat notes"), "", "a subshell leaves the shell where it was");
 }
 
+/// P2: "Where a client runs the commands of a session in one shell, a command is judged in each directory in which an earlier
+/// one may have left that shell, too": also in one that the call has named.
+#[test]
+fn a_directory_that_a_call_names_may_be_that_of_the_shell() {
+    let project = Project::new();
+    let hook = project.hook(Client::Cursor).noting_in(project.notes());
+    let said = |directory: &str, command: &str| {
+        let payload = json!({
+            "hook_event_name": "preToolUse", "conversation_id": "s", "workspace_roots": [project.root()],
+            "cwd": project.root(), "tool_name": "Shell", "tool_use_id": "c",
+            "tool_input": {"command": command, "working_directory": project.root().join(directory)},
+        });
+        Project::said(&hook, &payload)
+    };
+    assert_eq!(said("", "cat notes"), "");
+    assert_eq!(said("docs", "ls"), "");
+    assert_eq!(said("", "ls"), "");
+    let payload = json!({
+        "hook_event_name": "preToolUse", "conversation_id": "s", "workspace_roots": [project.root()],
+        "cwd": project.root(), "tool_name": "Shell", "tool_use_id": "c", "tool_input": {"command": "cat notes"},
+    });
+    let asked = Project::said(&hook, &payload);
+    assert!(asked.contains("may have left the shell"), "{asked}");
+}
+
 /// P2: "A question about a command in one of these directories is none about it in another."
 #[test]
 fn a_question_with_the_same_reason_is_one_for_each_directory() {
@@ -112,6 +147,45 @@ fn a_question_with_the_same_reason_is_one_for_each_directory() {
     let both = project.copilot("s", "make");
     let docs = format!("left the shell in `{}`, and there:", project.root().join("docs").display());
     assert!(both.contains(&docs), "{both}");
+}
+
+/// P2: "A question about a command in one of these directories is none about it in another", and it is bound to the files there.
+#[test]
+fn an_approval_in_a_kept_shell_is_for_its_directory_and_its_files() {
+    let project = Project::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ledger = Ledger::new(MemoryStore::new());
+    let hook = project.hook(Client::Copilot).noting_in(project.notes());
+    let said = |command: &str| {
+        let store = async { Ok(ledger.clone()) };
+        let payload = of_copilot(&project.root(), "s", command).to_string();
+        let reply = runtime.block_on(hook.answer(payload.as_bytes(), Instant::now(), store));
+        if reply.is_denial() { reply.stderr().to_owned() } else { String::new() }
+    };
+    let approve = || {
+        runtime.block_on(async {
+            let asked = ledger.list(Some(AskState::Pending), 1).await.unwrap().records.remove(0);
+            let yes = Answer::Approve { args: None };
+            ledger.decide(asked.ask.id(), &asked.fingerprint, "ann", yes).await.unwrap();
+        });
+    };
+    let script = project.root().join("docs/run.sh");
+    fs::write(&script, "ls\n").unwrap();
+    fs::write(project.root().join("run.sh"), "ls\n").unwrap();
+    assert_eq!(said("cd docs"), "");
+    assert!(said("sh run.sh").contains("waits for approval"));
+    approve();
+    fs::write(&script, "rm -rf old\n").unwrap();
+    assert!(said("sh run.sh").contains("waits for approval"), "another script is another call");
+    approve();
+    assert_eq!(said("sh run.sh"), "", "the one that was approved");
+
+    assert!(said("cat notes").contains("waits for approval"));
+    approve();
+    fs::rename(project.root().join("docs/notes"), project.root().join("docs/old/notes")).unwrap();
+    fs::write(project.root().join("docs/notes"), "buy tea\n").unwrap();
+    assert_eq!(said("cd docs/old"), "");
+    assert!(said("cat notes").contains("waits for approval"), "another directory is another call");
 }
 
 /// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about": a folder that is there no more

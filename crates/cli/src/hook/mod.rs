@@ -597,19 +597,20 @@ impl Hook {
     /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about
     /// there is asked about for that directory: an approval of `make` here is none of `make` there.
     async fn judge_where_left(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
-        let (true, Some(command)) = (self.client.spec().tools.keeps_shell, normal.command()) else {
+        let (true, Some(begins)) = (self.client.spec().tools.keeps_shell, normal.command_in())
+        else {
             return Ok(());
         };
         let notes = self.allowed.as_ref().filter(|_| call.session.is_some());
         let Some(notes) = notes else {
-            if !left_in(call, &[], command).is_empty() {
+            if !left_in(call, &[], begins).is_empty() {
                 let why = "it leaves the shell in another directory, which cannot be noted";
                 normal.doubt("directory", why);
             }
             return Ok(());
         };
         // It runs in the same directory, wherever it begins.
-        if says_where(command) {
+        if says_where(begins.1) {
             return Ok(());
         }
         for directory in directories_left(notes, call) {
@@ -622,7 +623,7 @@ impl Hook {
             let there = HookCall { directory: directory.to_owned(), ..call.clone() };
             let other = vocabulary::normal(&there, &self.names);
             let asked = self.questions_about(&there, &other).await?;
-            normal.doubt_in(directory, asked.iter());
+            normal.doubt_in(directory, &call.directory, asked.iter());
         }
         Ok(())
     }
@@ -654,7 +655,7 @@ impl Hook {
         };
         let args = changed.unwrap_or(&call.args).clone();
         let normal = vocabulary::normal(&HookCall { args, ..call.clone() }, &self.names);
-        normal.command().map_or(Ok(()), |command| note_directories(notes, call, command))
+        normal.command_in().map_or(Ok(()), |begins| note_directories(notes, call, begins))
     }
 
     /// The ledger with the session of the call, in which grants hold.

@@ -5,7 +5,7 @@
 //! denial: the command would run, and no later one would be judged where it runs.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -26,14 +26,14 @@ const MAX_NOTE: u64 = 1 << 13;
 /// The beginning of the names of notes about directories.
 const NOTE: &str = "directory-";
 
-/// Notes the directories in which a command that may run leaves the shell. The error is the reason of a denial.
+/// Notes the directories in which a call that may run leaves the shell: it begins in a directory, with a command. The error is the reason of a denial.
 pub(crate) fn note_directories(
     notes: &AllowedCalls,
     call: &HookCall,
-    command: &str,
+    begins: (&Path, &str),
 ) -> Result<(), String> {
     let Some(folder) = folder_of(notes, call) else { return Ok(()) };
-    for directory in left_in(call, &directories_left(notes, call), command) {
+    for directory in left_in(call, &directories_left(notes, call), begins) {
         let text = json!(directory).to_string();
         let note = folder.join(format!("{NOTE}{}", digest(json!([text]))));
         private::write(&note, &text).map_err(|error| {

@@ -65,22 +65,20 @@ pub(crate) fn says_where(command: &str) -> bool {
     goes && is_alone && others.iter().all(|it| it.join() == Join::And)
 }
 
-/// The directories in which a command may leave the shell, but for that of the call and those that the shell may be in
-/// already.
+/// The directories in which a call may leave the shell, but for that of the session and those that the shell may be in
+/// already. A directory that the call names is one of them.
 pub(crate) fn left_in(
     call: &HookCall,
     already: &[ShellDirectory],
-    command: &str,
+    (named, command): (&Path, &str),
 ) -> Vec<ShellDirectory> {
-    let starts = already.iter().filter_map(ShellDirectory::known).chain([call.directory.as_path()]);
+    let starts = already.iter().filter_map(ShellDirectory::known).chain([named]);
     if is_folder(command, starts.clone()) {
         return vec![ShellDirectory::Unknown];
     }
+    let mut found = vec![ShellDirectory::Known(named.to_owned())];
     // Most commands stay where they are, and are not judged here.
-    if !shells::changes_directory(command) {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
+    let starts = starts.filter(|_| shells::changes_directory(command));
     for start in starts {
         let classifier = Classifier::new(Workspace::new(start), Preset::Developer)
             .with_search_path(SearchPath::unchecked());

@@ -27,22 +27,29 @@ impl Normal {
         self.take_over("mcp-name", &shown, may_be, questions);
     }
 
-    /// Takes over the questions about the command in another directory, in which the client's shell may be.
+    /// Takes over the questions about the command in another directory, in which the client's shell may be. Those of the session
+    /// begin in `usual`.
     pub(crate) fn doubt_in<'a>(
         &mut self,
         directory: &Path,
+        usual: &Path,
         questions: impl Iterator<Item = &'a Question>,
     ) {
         let directory = directory.to_string_lossy();
         let shown = directory.escape_debug();
+        let usual = usual.to_string_lossy();
+        let usual = usual.escape_debug();
         let there = |why: &str| {
-            format!("an earlier command may have left the shell in `{shown}`, and there: {why}")
+            format!(
+                "an earlier command may have left the shell in `{shown}`, and there: {why}; if it is meant for `{usual}`, begin with \
+                 `cd {usual} &&`"
+            )
         };
         self.take_over("directory", &directory, there, questions);
     }
 
-    /// Takes over questions with other words. A question with a demand stays one of its own: an approval by anyone else must
-    /// not cover it.
+    /// Takes over questions with other words, each with what it is bound to: an approval is for this subject, and for the files that
+    /// were looked at. A question with a demand stays one of its own, as an approval by anyone else must not cover it.
     fn take_over<'a>(
         &mut self,
         key: &'static str,
@@ -50,28 +57,30 @@ impl Normal {
         worded: impl Fn(&str) -> String,
         questions: impl Iterator<Item = &'a Question>,
     ) {
-        let mut reasons = Vec::new();
-        for question in questions {
-            let mut asked = Decision::ask(worded(question.reason()))
-                .with_key(format!("{key} {subject} {}", question.key()));
-            let people = question.people();
+        let demands = |question: &Question| {
             let told = question.metadata();
-            let demands: Vec<_> =
-                DEMANDS.into_iter().filter_map(|key| Some((key, told.get(key)?))).collect();
-            if people.is_none() && demands.is_empty() {
-                reasons.push(question.reason());
-                continue;
-            }
-            if let Some(people) = people {
-                asked = asked.with_people(people);
-            }
-            for (key, value) in demands {
-                asked = asked.with_metadata(key, value.clone());
-            }
+            DEMANDS.into_iter().any(|it| told.get(it).is_some()) || question.people().is_some()
+        };
+        let (demanding, others): (Vec<_>, Vec<_>) = questions.partition(|it| demands(it));
+        let of = |questions: &[&Question]| {
+            let reasons: Vec<_> = questions.iter().map(|it| it.reason()).collect();
+            let keys: Vec<_> = questions.iter().map(|it| it.key()).collect();
+            let asked = Decision::ask(worded(&reasons.join("; ")))
+                .with_key(format!("{key} {subject} {}", keys.join(" ")));
+            let pins = questions.iter().flat_map(|it| it.pins());
+            pins.fold(asked, |asked, (name, digest)| asked.with_pin(name, digest))
+        };
+        for question in demanding {
+            let people = question.people().into_iter();
+            let asked = people.fold(of(&[question]), Decision::with_people);
+            let told =
+                DEMANDS.into_iter().filter_map(|it| Some((it, question.metadata().get(it)?)));
+            let asked =
+                told.fold(asked, |asked, (it, value)| asked.with_metadata(it, value.clone()));
             self.demands.push(asked);
         }
-        if !reasons.is_empty() {
-            self.doubt(key, worded(&reasons.join("; ")));
+        if !others.is_empty() {
+            self.demands.push(of(&others));
         }
     }
 

@@ -98,6 +98,11 @@ impl Normal {
         self.args.str("command").filter(|_| is_shell)
     }
 
+    /// The directory in which such a call begins, and its command.
+    pub(crate) fn command_in(&self) -> Option<(&Path, &str)> {
+        Some((Path::new(self.args.str("workdir")?), self.command()?))
+    }
+
     /// The tool as people are shown it: MCP tools with their server.
     pub(crate) fn shown(&self) -> String {
         match &self.server {
