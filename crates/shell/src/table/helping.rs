@@ -3,7 +3,7 @@
 //! | in front of `--help` | is help, if |
 //! |---|---|
 //! | no word | the entry does not say otherwise (`help`) |
-//! | sub-commands that the table describes: `go build` | they are no more than asked about because they are not known, and run no other program |
+//! | sub-commands that the table describes: `go build` | it is known what they do, and they start no other program or script |
 //! | words of `helps`: `gh pr create`, `docker run` | always, and with `-h`, too |
 //!
 //! Any other word may be an operand that the program passes on: `docker run IMAGE --help` starts a container.
