@@ -597,24 +597,24 @@ impl Hook {
     /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about
     /// there is asked about for that directory: an approval of `make` here is none of `make` there.
     async fn judge_where_left(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
-        let (true, Some(begins)) = (self.client.spec().tools.keeps_shell, normal.command_in())
-        else {
+        let keeps_shell = self.client.spec().tools.keeps_shell;
+        let (true, Some((named, command))) = (keeps_shell, normal.command_in()) else {
             return Ok(());
         };
         let notes = self.allowed.as_ref().filter(|_| call.session.is_some());
         let Some(notes) = notes else {
-            if !left_in(call, &[], begins).is_empty() {
+            if !left_in(call, &[], (named, command)).is_empty() {
                 let why = "it leaves the shell in another directory, which cannot be noted";
                 normal.doubt("directory", why);
             }
             return Ok(());
         };
         // It runs in the same directory, wherever it begins.
-        if says_where(begins.1) {
+        if says_where(command) {
             return Ok(());
         }
         for directory in directories_left(notes, call) {
-            let Some(directory) = directory.known() else {
+            let Some(directory) = directory.path() else {
                 let why = "an earlier command may have left the shell in a directory that is not known: begin with \
                            `cd /the/directory &&`";
                 normal.doubt("directory", why);

@@ -234,7 +234,8 @@ impl Guard {
         let tools = match self.observes {
             true => {
                 let judged = layers(Tools::from(Unexecuted(toolset.clone())));
-                toolset.clone().layered(Observer(judged, toolset.listing_within()).into_layer())
+                let listing_within = toolset.listing_within();
+                toolset.clone().layered(Observer { judged, listing_within }.into_layer())
             }
             false => {
                 let tools = match &pins {
@@ -289,12 +290,15 @@ impl Toolset for Unexecuted {
     }
 }
 
-/// Logs the decision that the layers would have made, and allows every call. The time is that for the list of tools.
-struct Observer(Tools, Duration);
+/// Logs the decision that the layers would have made, and allows every call.
+struct Observer {
+    judged: Tools,
+    listing_within: Duration,
+}
 
 impl ToolMiddleware for Observer {
     async fn before_tool_call(&self, _: &RunContext, call: &ToolCall) -> Decision {
-        let turn = Turn::new(self.0.clone()).describing_within(self.1);
+        let turn = Turn::new(self.judged.clone()).describing_within(self.listing_within);
         let asked = vec![ToolCall::new("observed", call.name(), call.args().to_value())];
         let (decision, reason) = match turn.run(asked).await {
             Ok(report) => match report

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::implied::{is_earlier, settings};
+use super::implied::is_earlier;
 use super::judgement::Effect;
 use super::lines::{
     FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched, mixes,
@@ -20,11 +20,12 @@ use super::lines::{
 use super::lists::MAX_DIRECTORIES;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{fits, is_glob};
-use crate::names::lists::names;
+use crate::names::lists::{is_named, names};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{
-    is_one_word, is_path_to_all, lead_out, names_are_words, tracked_are_words, tracked_link_out,
+    is_one_word, is_path_to_all, lead_out, names_are_words, settings_outside, tracked_are_words,
+    tracked_link_out,
 };
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
@@ -399,13 +400,17 @@ impl Simple<'_> {
     ) {
         let workspace = &judging.settings.workspace;
         let (entry, links) = (matched.entry, &judging.links_out);
-        // The program that it runs is judged by itself, a build reads what it likes, and help is about no folder.
-        let looks = matched.inner.is_empty() && *matched.does != Does::Builds && !matched.help;
-        let reason = settings(workspace, name, entry, &self.here).and_then(|reason| {
-            let linked = || looks.then(|| tracked_link_out(workspace, name, links)).flatten();
-            reason.or_else(linked)
-        });
-        reason.into_iter().for_each(|reason| self.ask_about_reach(reason));
+        let has_settings = workspace.looks()
+            && !entry.is(ProgramMark::Harmless)
+            && !entry.is(ProgramMark::Builtin)
+            && !is_named("programs without settings", name);
+        if has_settings {
+            // The program that it runs is judged by itself, a build reads what it likes, and help is about no folder.
+            let looks = matched.inner.is_empty() && *matched.does != Does::Builds && !matched.help;
+            let reason = settings_outside(workspace, name, &self.here)
+                .or_else(|| looks.then(|| tracked_link_out(workspace, name, links)).flatten());
+            reason.into_iter().for_each(|reason| self.ask_about_reach(reason));
+        }
         if matched.follows && !matched.help && self.has_links_out(judging, matched) {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }

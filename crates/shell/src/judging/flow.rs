@@ -234,12 +234,10 @@ impl Judging<'_> {
     /// Judges words that are only texts, with the commands in them. Returns what the last of these commands prints.
     fn texts(&mut self, words: &[Word], here: &[PathBuf]) -> Lines {
         let mut ended = Lines::Unknown;
-        for (word, commands) in
-            words.iter().flat_map(|word| word.substitutions.iter().map(move |it| (word, it)))
-        {
-            let before = std::mem::replace(&mut self.hands_on, is_found(word));
-            ended = self.list(commands, here).lines;
-            self.hands_on = before;
+        for word in words {
+            for commands in &word.substitutions {
+                ended = self.substitution(word, commands, here);
+            }
         }
         let mut header = Simple::of_words(words, &[], here, Lines::Unknown);
         words.iter().for_each(|word| header.text(word));

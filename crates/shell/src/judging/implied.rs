@@ -1,4 +1,4 @@
-//! Files that a program reads, and folders that it works in, though its words name others or none.
+//! Files that a program reads, and folders that it works in, though its words name others.
 //!
 //! | command | reads |
 //! |---|---|
@@ -12,11 +12,9 @@
 use std::path::{Path, PathBuf};
 
 use super::scripts;
-use crate::names::lists::is_named;
-use crate::places::links::settings_outside;
 use crate::places::paths::Workspace;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Argument, Does, Kind, Matched, ProgramEntry, ProgramMark, Script};
+use crate::table::{Argument, Does, Kind, Matched, Script};
 
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
@@ -144,19 +142,4 @@ pub(super) fn is_earlier(text: &str) -> bool {
 /// Returns `true` for `...`, which zsh is often set up to replace by `../..`.
 pub(super) fn is_dots(text: &str) -> bool {
     text.len() > 2 && text.bytes().all(|it| it == b'.')
-}
-
-/// Why to ask about the settings that a program finds in the workspace and shows in each of its forms, also with `--help`: they
-/// name a file outside. `None` for a program that looks for no settings, and `Some(None)` where they name none.
-pub(super) fn settings(
-    workspace: &Workspace,
-    name: &str,
-    entry: &ProgramEntry,
-    here: &[PathBuf],
-) -> Option<Option<String>> {
-    let looks_for_some = workspace.looks()
-        && !entry.is(ProgramMark::Harmless)
-        && !entry.is(ProgramMark::Builtin)
-        && !is_named("programs without settings", name);
-    looks_for_some.then(|| settings_outside(workspace, name, here))
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::bindings::{Binding, Value};
 use super::flow::is_plain;
 use super::judgement::{Reason, ReasonKind};
-use super::lines::Lines;
+use super::lines::{Lines, is_found};
 use super::simple::{Judging, Simple};
 use super::values::{
     DIRECTORY, Printed, TOPLEVEL, command_with_values, printed, redirections_with_values,
@@ -90,6 +90,20 @@ impl Judging<'_> {
         }
         let lines = if commands.pipelines.len() == 1 { output } else { Lines::Unknown };
         AfterList { directories: all, lines }
+    }
+
+    /// Judges commands in a word, and returns what is known of their output. Where the shell makes words of it, the names that they
+    /// may print are looked at.
+    pub(super) fn substitution(
+        &mut self,
+        word: &Word,
+        commands: &Commands,
+        here: &[PathBuf],
+    ) -> Lines {
+        let before = std::mem::replace(&mut self.hands_on, is_found(word));
+        let lines = self.list(commands, here).lines;
+        self.hands_on = before;
+        lines
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, here: &[PathBuf]) -> (Option<Went>, Lines) {

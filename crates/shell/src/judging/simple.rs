@@ -246,9 +246,7 @@ impl<'a> Simple<'a> {
         let targets = redirections.iter().filter_map(|redirection| redirection.target.word());
         for word in values.chain(words).chain(targets) {
             for commands in &word.substitutions {
-                let before = std::mem::replace(&mut judging.hands_on, is_found(word));
-                let lines = judging.list(commands, &self.here).lines;
-                judging.hands_on = before;
+                let lines = judging.substitution(word, commands, &self.here);
                 self.found_at_end = self.words.last().is_some_and(|last| std::ptr::eq(last, word))
                     && is_found(word)
                     && lines.are_words();

@@ -16,13 +16,13 @@ use crate::syntax::commands::Word;
 pub(super) struct AskedHelp<'t> {
     /// The entry of the program. That of `git help`, which may start a viewer that the repository names, for `git log --help`.
     pub(super) entry: &'t ProgramEntry,
-    /// What it does then.
+    /// The effects of this form.
     pub(super) does: &'t Does,
     /// `true` if the entry says so, and nothing else is done.
     pub(super) is_said: bool,
 }
 
-/// What a program does whose last argument asks for help or the version; `None` where it may do anything else.
+/// Returns the effects of a program whose last argument asks for help or the version; `None` where it may do anything else.
 pub(super) fn asked_help<'t>(entry: &'t ProgramEntry, args: &[Word]) -> Option<AskedHelp<'t>> {
     let (option, words) = args.split_last()?;
     let words = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?;

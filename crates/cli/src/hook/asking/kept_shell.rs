@@ -26,7 +26,8 @@ const MAX_NOTE: u64 = 1 << 13;
 /// The beginning of the names of notes about directories.
 const NOTE: &str = "directory-";
 
-/// Notes the directories in which a call that may run leaves the shell: it begins in a directory, with a command. The error is the reason of a denial.
+/// Notes the directories in which a call that may run leaves the shell: it begins in a directory, with a command. The error is the
+/// reason of a denial.
 pub(crate) fn note_directories(
     notes: &AllowedCalls,
     call: &HookCall,
@@ -54,7 +55,7 @@ pub(crate) fn directories_left(notes: &AllowedCalls, call: &HookCall) -> Vec<She
         let text = bounded_text(&note.path(), MAX_NOTE).ok().flatten().unwrap_or_default();
         serde_json::from_str(&text).unwrap_or(ShellDirectory::Unknown)
     });
-    let elsewhere = |it: &ShellDirectory| it.known() != Some(&*call.directory);
+    let elsewhere = |it: &ShellDirectory| it.path() != Some(&*call.directory);
     let mut found: Vec<_> = directories
         .filter_map(ShellDirectory::now)
         .filter(elsewhere)

@@ -42,8 +42,8 @@ impl ShellDirectory {
         }
     }
 
-    /// Its path.
-    pub(crate) fn known(&self) -> Option<&Path> {
+    /// The path, if a command says which one it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Known(path) | Self::Missing(path) => Some(path),
             Self::Unknown => None,
@@ -72,31 +72,35 @@ pub(crate) fn left_in(
     already: &[ShellDirectory],
     (named, command): (&Path, &str),
 ) -> Vec<ShellDirectory> {
-    let starts = already.iter().filter_map(ShellDirectory::known).chain([named]);
+    let starts = already.iter().filter_map(ShellDirectory::path).chain([named]);
     if is_folder(command, starts.clone()) {
         return vec![ShellDirectory::Unknown];
     }
     let mut found = vec![ShellDirectory::Known(named.to_owned())];
     // Most commands stay where they are, and are not judged here.
-    let starts = starts.filter(|_| shells::changes_directory(command));
-    for start in starts {
-        let classifier = Classifier::new(Workspace::new(start), Preset::Developer)
-            .with_search_path(SearchPath::unchecked());
-        let judgement = classifier.judge(command, Dialect::Bash);
-        let Some(after) = judgement.directories_after() else {
-            found.push(ShellDirectory::Unknown);
-            continue;
-        };
-        let makes = makes_before_it_moves(&judgement);
-        found.extend(after.iter().map(|path| match makes || path.is_dir() {
-            true => ShellDirectory::Known(path.clone()),
-            false => ShellDirectory::Missing(path.clone()),
-        }));
+    if shells::changes_directory(command) {
+        found.extend(starts.flat_map(|start| left_from(start, command)));
     }
     found.sort();
     found.dedup();
-    found.retain(|it| it.known() != Some(&*call.directory) && !already.contains(it));
+    found.retain(|it| it.path() != Some(&*call.directory) && !already.contains(it));
     found
+}
+
+/// The directories in which a command may leave a shell that is in this one.
+fn left_from(start: &Path, command: &str) -> Vec<ShellDirectory> {
+    let classifier = Classifier::new(Workspace::new(start), Preset::Developer)
+        .with_search_path(SearchPath::unchecked());
+    let judgement = classifier.judge(command, Dialect::Bash);
+    let Some(after) = judgement.directories_after() else {
+        return vec![ShellDirectory::Unknown];
+    };
+    let makes = makes_before_it_moves(&judgement);
+    let left = after.iter().map(|path| match makes || path.is_dir() {
+        true => ShellDirectory::Known(path.clone()),
+        false => ShellDirectory::Missing(path.clone()),
+    });
+    left.collect()
 }
 
 /// Returns `true` if a command does more than read before it changes the directory, and so may make that directory.

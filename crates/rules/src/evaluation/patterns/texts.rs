@@ -152,7 +152,7 @@ fn changes_shell(view: &CommandView) -> bool {
         || has_loop(view.commands())
 }
 
-/// Whether a word may set a variable: `${PATH:=docs}`. In a quoted script such as that of `awk`, `$4 <= 9` is text.
+/// Returns `true` if a word may set a variable: `${PATH:=docs}`. In a quoted script such as that of `awk`, `$4 <= 9` is text.
 fn assigns(word: &Word) -> bool {
     word.kind() != WordKind::Literal && word.text().contains('$') && word.text().contains('=')
 }
