@@ -100,13 +100,19 @@ struct FullScreen<'a> {
     size: (u16, u16),
 }
 
+/// The interval of looks at the size of the window.
+const SIZE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The columns and rows of the window. Some terminals say that they have no size.
+fn window() -> io::Result<(u16, u16)> {
+    size().map(|now| if now.0 == 0 || now.1 == 0 { (80, 24) } else { now })
+}
+
 impl FullScreen<'_> {
     fn run(&mut self) -> Result<(), Gone> {
         loop {
             self.draw().map_err(|error| failed(&error))?;
-            // The keys are drawn again once they decide.
-            let event = self.input.event(self.list.inert())?;
-            let next = match event {
+            let next = match self.event()? {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => self.list.key(key)?,
                 Some(Event::Paste(text)) => {
                     self.list.paste(&text);
@@ -122,15 +128,26 @@ impl FullScreen<'_> {
         }
     }
 
+    /// Waits for the next event. There is none where the screen has to be drawn again: once keys decide, and where the window
+    /// has another size, which not every terminal reports.
+    fn event(&self) -> Result<Option<Event>, Gone> {
+        loop {
+            let inert = self.list.inert();
+            let event = self.input.event(Some(inert.unwrap_or(SIZE_INTERVAL)))?;
+            let is_due = || inert.is_some() || teardown::lost().is_some();
+            if event.is_some() || is_due() || window().is_ok_and(|now| now != self.size) {
+                return Ok(event);
+            }
+        }
+    }
+
     /// A change of size moves every row, so the keys that decide wait again. Otherwise a person who presses `a` while
     /// the window changes would mean what stood at that place before (rule S3).
     fn draw(&mut self) -> io::Result<()> {
         if teardown::take_again()? {
             self.list.rearm();
         }
-        let now = size()?;
-        // Some terminals say that they have no size.
-        let now = if now.0 == 0 || now.1 == 0 { (80, 24) } else { now };
+        let now = window()?;
         if now != self.size {
             // Everything has moved.
             self.size = now;

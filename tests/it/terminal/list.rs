@@ -21,8 +21,13 @@ fn armed() {
 }
 
 fn start(case: &str, set: &[(&str, &str)]) -> Session {
-    let mut program = Command::new(std::env::current_exe().unwrap()).args(arguments());
-    program = program.env("COUNTERSIGN_TEST_CASE", case).env_remove("NO_COLOR");
+    start_as(Command::new(std::env::current_exe().unwrap()), case, set)
+}
+
+/// Starts the program by a command to which its arguments are appended.
+fn start_as(command: Command, case: &str, set: &[(&str, &str)]) -> Session {
+    let mut program =
+        command.args(arguments()).env("COUNTERSIGN_TEST_CASE", case).env_remove("NO_COLOR");
     program = program.env_remove("VISUAL").env_remove("EDITOR").env("TERM", "xterm-256color");
     for (name, value) in set {
         program = program.env(name, value);
@@ -390,6 +395,23 @@ fn one_call_is_named_once_and_the_advice_is_whole() {
     }
     session.press("d").shows("tell the model").send("\r");
     assert_eq!(session.result(), json!([]));
+}
+
+/// A session of its own gets no signal when the window changes, as over some connections.
+#[test]
+fn a_window_is_drawn_anew_where_nothing_says_that_it_was_resized() {
+    const IN_A_SESSION: &str =
+        "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], start_new_session=True))";
+    let program =
+        Command::new("python3").args(["-c", IN_A_SESSION]).arg(std::env::current_exe().unwrap());
+    let session = start_as(program, "", &[]);
+    session.shows("1 of 2");
+    armed();
+    session.pty.resize(Size::new(6, 40)).unwrap();
+    session.until("Make the window larger.", 1);
+    session.pty.resize(Size::new(40, 100)).unwrap();
+    session.shows("0 approved").send("\u{3}");
+    assert_eq!(session.result()["ran"], json!([]));
 }
 
 #[test]
