@@ -457,6 +457,112 @@ fn git_reads_where_the_settings_of_the_repository_are_the_usual_ones() {
     }
 }
 
+/// Each was seen to print lines of the file that it leads to, with git 2.47.
+#[cfg(unix)]
+#[test]
+fn git_is_asked_about_where_its_folder_leads_out_of_the_workspace() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "machine db password hunter2\n").unwrap();
+    let repository = || {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[(".git/config", "[core]\n"), ("a.txt", "a\n")]);
+        folder
+    };
+    let links = [
+        "BISECT_LOG",
+        "packed-refs",
+        "shallow",
+        "info/attributes",
+        "objects/info/alternates",
+        "objects/pack/x.idx",
+        "refs/heads/x/y",
+        "rebase-merge/done",
+        "worktrees/a/gitdir",
+    ];
+    for name in links {
+        let folder = repository();
+        let link = folder.path().join(".git").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        for preset in [Preset::Reader, Preset::Developer] {
+            judged(&real(folder.path(), preset), "git status", Ask);
+            judged(&real(folder.path(), preset), "git bisect log", Ask);
+        }
+        // One that leads nowhere may lead there later.
+        fs::remove_file(&secret).unwrap();
+        judged(&real(folder.path(), Preset::Reader), "git status", Ask);
+        fs::write(&secret, "machine db password hunter2\n").unwrap();
+    }
+    let elsewhere = outside.path().join("other/.git");
+    fs::create_dir_all(&elsewhere).unwrap();
+    for (file, text) in [
+        (".git", format!("gitdir: {}\n", elsewhere.display())),
+        (".git/commondir", format!("{}\n", elsewhere.display())),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[(file, &text)]);
+        judged(&real(folder.path(), Preset::Developer), "git log", Ask);
+    }
+    for text in ["[core]\n\tattributesFile = ../x\n", "[fsck]\n\tskipList = ../x\n"] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[(".git/config", text)]);
+        judged(&real(folder.path(), Preset::Reader), "git check-attr -a a.txt", Ask);
+        judged(&real(folder.path(), Preset::Reader), "git fsck", Ask);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_the_folder_of_git_that_it_does_not_print_or_that_stay_inside_are_none_to_ask_about() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("hook"), "#!/bin/sh\n").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[(".git/config", "[core]\n"), (".git/hooks/x", ""), (".git/refs/heads/main", "")],
+    );
+    let link = |to: &Path, name: &str| {
+        std::os::unix::fs::symlink(to, folder.path().join(".git").join(name)).unwrap();
+    };
+    link(&outside.path().join("hook"), "hooks/pre-commit");
+    link(Path::new("refs/heads/main"), "HEAD");
+    // Emacs makes such a link beside a message that is being written.
+    link(Path::new("ann@host.1:2"), ".#COMMIT_EDITMSG");
+    for form in forms(GIT) {
+        judged(&real(folder.path(), Preset::Reader), form, Allow);
+    }
+    // A working tree whose repository is elsewhere, with a way back, as `git worktree add` makes it.
+    let own = outside.path().join("main/.git/worktrees/a");
+    fs::create_dir_all(&own).unwrap();
+    let tree = tempfile::tempdir().unwrap();
+    write(tree.path(), &[(".git", &format!("gitdir: {}\n", own.display()))]);
+    fs::write(own.join("gitdir"), format!("{}\n", tree.path().join(".git").display())).unwrap();
+    fs::write(own.join("commondir"), "../..\n").unwrap();
+    judged(&real(tree.path(), Preset::Reader), "git status", Allow);
+}
+
+#[test]
+fn a_database_with_a_journal_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("a.db", ""), ("b.db", ""), ("b.db-journal", "")]);
+    let classifier = real(folder.path(), Preset::Developer);
+    judged(&classifier, "sqlite3 a.db .tables", Allow);
+    judged(&classifier, "sqlite3 b.db .tables", Ask);
+    judged(&classifier, "sqlite3 -readonly ./b.db 'select 1'", Ask);
+}
+
+/// `brew deps x.rb` runs the file.
+#[test]
+fn the_name_of_a_package_that_is_a_file_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("x", "")]);
+    let classifier = real(folder.path(), Preset::Reader);
+    judged(&classifier, "brew deps y", Allow);
+    judged(&classifier, "brew deps x", Ask);
+    judged(&classifier, "brew deps y.rb", Ask);
+}
+
 #[test]
 fn a_bare_repository_in_the_workspace_is_asked_about() {
     let folder = tempfile::tempdir().unwrap();

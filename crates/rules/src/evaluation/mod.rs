@@ -421,7 +421,7 @@ impl Evaluation<'_> {
             self.speak(
                 file,
                 rule,
-                Truth::Unknown("the rest of the text is not analysed"),
+                Truth::Unknown("stands in the rest of the text, which is not analysed"),
                 Unit::Rest(number),
             );
         }
@@ -462,7 +462,7 @@ impl Evaluation<'_> {
             let below = self.below.as_ref().map(|below| below.reason(&self.examined));
             let named = || reason::unknown(rule, &self.examined, unknown);
             let why = below.unwrap_or_else(named);
-            reason = format!("{reason} (it could not be ruled out: {why})");
+            reason = format!("cannot be ruled out, as {why}: {reason}");
         }
         Spoke {
             rule: Arc::clone(&rule.id),

@@ -361,7 +361,7 @@ impl Classifier {
             depth: 0,
             bindings: Vec::new(),
             fed: false,
-            git_runs: OnceCell::new(),
+            own_repository: OnceCell::new(),
             links_out: OnceCell::new(),
             activated: Vec::new(),
             visited: Vec::new(),

@@ -11,31 +11,29 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::implied::is_earlier;
+use super::implied::{has_journal, is_earlier};
 use super::judgement::Effect;
-use super::lines::{
-    FILES_CHANGED, Lines, PathWords, PrintedPaths, begin_as_paths, is_searched, mixes,
-    with_found_paths,
-};
+use super::lines::{FILES_CHANGED, with_found_paths};
 use super::lists::MAX_DIRECTORIES;
+use super::printing::Printing;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{fits, is_glob};
 use crate::names::lists::{is_named, names};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
-use crate::places::links::{
-    is_one_word, is_path_to_all, lead_out, names_are_words, settings_outside, tracked_are_words,
-    tracked_link_out,
-};
+use crate::places::links::{is_path_to_all, settings_outside, tracked_link_out};
+use crate::places::own_repository::OwnRepository;
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
-use crate::places::repository::{runs_programs, worktree_runs_programs};
+use crate::places::repository::worktree_runs_programs;
 use crate::places::search_path::ProgramFile;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{
-    Argument, Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option, prints_path,
-};
+use crate::table::{Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
+
+/// Why to ask about git in a repository that is not the workspace's own.
+const OF_ANOTHER_DIRECTORY: &str =
+    "uses the repository of another directory, whose settings may run programs";
 
 impl Simple<'_> {
     /// Judges `source DIR/bin/activate`: a build, where that is an environment of Python in the workspace that git does
@@ -167,14 +165,16 @@ impl Simple<'_> {
             match workspace.worktree_of_git(directory) {
                 Some(tree) => runs |= worktree_runs_programs(&tree),
                 None => {
-                    let why =
-                        "uses the repository of another directory, whose settings may run programs";
-                    self.ask(why);
+                    self.ask(OF_ANOTHER_DIRECTORY);
                     break;
                 }
             }
         }
-        runs | *judging.git_runs.get_or_init(|| runs_programs(workspace))
+        let own = judging.own_repository.get_or_init(|| OwnRepository::of(workspace));
+        if let Some(name) = &own.leads_out {
+            self.ask(format!("git may print what `{name}` in its folder leads to"));
+        }
+        runs | own.runs_programs
     }
 
     /// Asks about a fetch that may do more than bring what is new at a remote of the workspace's repository.
@@ -247,6 +247,9 @@ impl Simple<'_> {
             && places.iter().any(is_new)
         {
             self.ask(format!("makes the file `{}`", word.text));
+        }
+        if places.iter().any(has_journal) {
+            self.ask("plays back the journal beside the database, which may name files to delete");
         }
         if places.iter().any(protected) {
             self.ask_every_time(format!(
@@ -391,6 +394,15 @@ impl Simple<'_> {
         }
     }
 
+    /// The paths that the command prints.
+    pub(super) fn printing<'s>(
+        &'s self,
+        judging: &'s Judging<'_>,
+        matched: &'s Matched<'_, '_>,
+    ) -> Printing<'s> {
+        Printing::of(self, judging, matched)
+    }
+
     /// Asks about a program that follows links, if one of them leads out of the workspace.
     pub(crate) fn followed(
         &mut self,
@@ -411,182 +423,11 @@ impl Simple<'_> {
                 .or_else(|| looks.then(|| tracked_link_out(workspace, name, links)).flatten());
             reason.into_iter().for_each(|reason| self.ask_about_reach(reason));
         }
-        if matched.follows && !matched.help && self.has_links_out(judging, matched) {
+        if matched.follows && !matched.help && self.printing(judging, matched).has_links_out() {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
     }
-
-    /// Returns `true` if the paths that a program prints may be those of links that lead out of the workspace.
-    pub(super) fn prints_links(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
-        !matched.files && self.has_links_out(judging, matched)
-    }
-
-    /// Describes the lines that a command prints. A filter prints lines of its input.
-    pub(super) fn lines(
-        &self,
-        judging: &Judging<'_>,
-        matched: &Matched<'_, '_>,
-        filters: bool,
-    ) -> Lines {
-        match self.input {
-            _ if matched.paths && self.names_input(matched) => Lines::Unknown,
-            _ if matched.paths => Lines::Paths(self.printed_paths(judging, matched)),
-            // What `xargs cat` prints is what the files hold. And of a file that it takes for no text, `grep` prints a line of its
-            // own, which may be the name of a link.
-            Lines::Paths(paths) if filters && !self.appended && paths.nul == matched.nul => {
-                let says_more = matched.entry.names_files();
-                let links = paths.links || says_more && self.has_links_out(judging, matched);
-                Lines::Paths(PrintedPaths { links, ..paths })
-            }
-            _ => Lines::Unknown,
-        }
-    }
-
-    /// Returns `true` if a command prints other lines than those of one program in the folder where it works:
-    ///
-    /// | command | prints |
-    /// |---|---|
-    /// | `find . -print -print0`, `find . -exec x ';' -exec y ';'` | several kinds of lines |
-    /// | `git -C docs ls-files`, `git ls-files ':(top)'` | paths that begin in another folder |
-    /// | `timeout 1 find .` | the beginning of a path, where it is ended within one |
-    /// | `xargs -P 4 grep -l x` | pieces of paths, as several programs write at once |
-    pub(super) fn prints_more(matched: &Matched<'_, '_>) -> bool {
-        let is_each = |kind: &Kind| *kind == Kind::RunEach;
-        let is_handed = |kind: &Kind| is_each(kind) || *kind == Kind::RunAppended;
-        let actions = matched.seen.iter().filter(|it| prints_path(it)).count()
-            + matched.inner.iter().filter(|(kind, _)| is_each(kind)).count();
-        let at_once = |kind: &Kind| {
-            let seen = || matched.seen.iter().any(|it| MANY_AT_ONCE.contains(&it.as_str()));
-            *kind == Kind::RunAppended && seen()
-        };
-        let elsewhere = |one: &Argument<'_, '_>| {
-            *one.kind == Kind::Directory
-                || *one.kind == Kind::Revision && one.word.text.starts_with(':')
-        };
-        actions > 1
-            || matched.operands.iter().any(elsewhere)
-            || matched.inner.iter().any(|(kind, _)| !is_handed(kind) || at_once(kind))
-    }
-
-    /// Returns `true` if a program that prints the names of its files may read its input, which it calls by a name of its own:
-    /// `grep -l x` prints `(standard input)`.
-    fn names_input(&self, matched: &Matched<'_, '_>) -> bool {
-        if matched.entry.is(ProgramMark::Paths) || matched.entry.is(ProgramMark::Repository) {
-            return false;
-        }
-        let is_seen =
-            |options: &[&str]| matched.seen.iter().any(|it| options.contains(&it.as_str()));
-        // Where no path is found, there is none, and `-L` names an input without a match.
-        let may_be_none =
-            self.fed || self.found_at_end || is_seen(&["-L", "--files-without-match"]);
-        let counts = |one: &&Argument<'_, '_>| is_searched(one) && !(one.word.found && may_be_none);
-        let mut named = matched.operands.iter().filter(counts).peekable();
-        let searches_folder = || {
-            let name = self.words.first().map_or("", |word| word.text.as_str());
-            matches!(name, "rg" | "ripgrep" | "ag") || is_seen(RECURSIVE)
-        };
-        let is_alone = named.peek().is_none();
-        is_alone && (self.fed || !searches_folder()) || named.any(|one| one.word.text == "-")
-    }
-
-    fn printed_paths(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> PrintedPaths {
-        let nul = matched.nul;
-        // The name of a file may have a line break, and an option behind it.
-        if nul && self.prints_in_folders(matched) {
-            let links = self.prints_links(judging, matched);
-            return PrintedPaths { nul, words: PathWords::Plain, links };
-        }
-        if judging.hands_on && self.prints_words(judging, matched) {
-            return PrintedPaths { nul, words: PathWords::PlainNow, links: false };
-        }
-        let words = if nul { PathWords::Whole } else { PathWords::Split };
-        PrintedPaths { nul, words, links: !nul || self.prints_links(judging, matched) }
-    }
-
-    /// Returns `true` if each path that a program prints begins with the name of a folder, as `./-x` does.
-    fn prints_in_folders(&self, matched: &Matched<'_, '_>) -> bool {
-        let name = self.words.first().map_or("", |word| word.text.as_str());
-        matches!(name, "find" | "gfind") && begin_as_paths(matched)
-    }
-
-    /// Returns `true` if each path that a program prints is one word and no option, and none is that of a link that leads out.
-    fn prints_words(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
-        let workspace = &judging.settings.workspace;
-        let is_ls = |name: &str| matches!(name, "ls" | "dir" | "vdir" | "tree");
-        let is_named = self.words.first().is_some_and(|word| is_ls(&word.text));
-        // `ls x` names what is in `x` without it, and an error is no name.
-        if is_named || !workspace.looks() || self.redirections.iter().any(mixes) {
-            return false;
-        }
-        // Other commands of git also name what is in its history, or not tracked.
-        if matched.entry.is(ProgramMark::Repository) {
-            let lists =
-                matches!(self.words, [git, ls, ..] if git.text == "git" && ls.text == "ls-files");
-            // Not those that git does not track: `-o`, also as `-co`.
-            let of_index =
-                |word: &Word| !word.text.starts_with('-') || OF_INDEX.contains(&&*word.text);
-            return lists
-                && self.words.iter().all(of_index)
-                && self
-                    .here
-                    .iter()
-                    .all(|it| tracked_are_words(workspace, it, &judging.entries_left));
-        }
-        // A program prints a folder as it was given, below which it found a file.
-        let mut given = matched.operands.iter().filter(|one| is_searched(one));
-        given.all(|one| is_one_word(&one.word.text))
-            && names_are_words(workspace, self.searched(workspace, matched), &judging.entries_left)
-    }
-
-    /// Returns `true` if a link below the operands of a command, or below its directory if it has none, leads out.
-    fn has_links_out(&self, judging: &Judging<'_>, matched: &Matched<'_, '_>) -> bool {
-        let workspace = &judging.settings.workspace;
-        workspace.looks()
-            && lead_out(workspace, self.searched(workspace, matched), &judging.entries_left)
-    }
-
-    /// The folders below which a command looks for files.
-    fn searched(&self, workspace: &Workspace, matched: &Matched<'_, '_>) -> Vec<PathBuf> {
-        let is_pipe = |one: &Argument<'_, '_>| one.word.kind == WordKind::Process;
-        let named = matched.operands.iter().filter(|one| is_searched(one) && !is_pipe(one));
-        // To git, `'k*'` is a pattern of any files of the repository.
-        if matched.entry.is(ProgramMark::Repository) {
-            return self.here.iter().cloned().chain([workspace.root().to_owned()]).collect();
-        }
-        let mut bases: Vec<PathBuf> = Vec::new();
-        for here in self.here.iter() {
-            let written = named.clone().filter(|one| !one.word.found);
-            for text in written.filter_map(|one| one.word.literal()) {
-                match workspace.places(text, here) {
-                    Some([_, resolved]) if !resolved.is_dir() => {}
-                    Some([_, resolved]) => bases.push(resolved),
-                    None => bases.push(here.clone()),
-                }
-            }
-        }
-        // A pattern may stand for any folder here, and a path that another command prints for any in the workspace.
-        if named.clone().any(|one| one.word.literal().is_none()) {
-            bases.extend_from_slice(&self.here);
-        }
-        if named.clone().any(|one| one.word.found) {
-            bases.push(workspace.root().to_owned());
-            bases.extend_from_slice(&self.here);
-        }
-        if !matched.operands.iter().any(is_searched) {
-            bases.extend_from_slice(&self.here);
-        }
-        bases
-    }
 }
-
-/// Options of `git ls-files` with which it prints what it tracks.
-const OF_INDEX: &[&str] = &["-z", "--", "-c", "--cached", "-m", "--modified", "--exclude-standard"];
-
-/// Options with which `xargs` runs several programs at once, which write into each other's lines.
-const MANY_AT_ONCE: &[&str] = &["-P", "--max-procs"];
-
-/// Options with which `grep` searches the folder that it runs in.
-const RECURSIVE: &[&str] = &["-r", "-R", "--recursive", "--dereference-recursive"];
 
 /// Returns `true` if no option of a program does harm, and no name that may be one.
 pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {

@@ -69,6 +69,10 @@ fn in_folder(folder: &Word, file: &str) -> Word {
     Word { text: format!("{}/{name}", folder.text.trim_end_matches('/')), ..folder.clone() }
 }
 
+/// Why to ask about a query of a database of the repository.
+pub(super) const OF_TRACKED_DATABASE: &str =
+    "a view in the database, which git tracks, may run a program or read other files";
+
 /// The databases from which a command reads rows, and so their views and virtual tables.
 pub(super) fn queried<'m>(matched: &'m Matched<'_, '_>) -> impl Iterator<Item = &'m Word> {
     let reads = |one: &Argument<'_, '_>| {
@@ -78,6 +82,15 @@ pub(super) fn queried<'m>(matched: &'m Matched<'_, '_>) -> impl Iterator<Item = 
     let databases =
         matched.operands.iter().filter(move |one| is_query && *one.kind == Kind::Database);
     databases.map(|one| &*one.word)
+}
+
+/// Returns `true` if SQLite left a journal beside a database, which the next program that opens it plays back. It may name another
+/// journal, which is deleted then, wherever it lies.
+#[expect(clippy::ptr_arg, reason = "it is passed to `Iterator::any` over such paths")]
+pub(super) fn has_journal(database: &PathBuf) -> bool {
+    let mut journal = database.clone().into_os_string();
+    journal.push("-journal");
+    std::fs::symlink_metadata(journal).is_ok()
 }
 
 /// The path in an operand. In `HEAD:src/lib.rs` it follows the colon, and `:(top)` is the top of the repository, as `:/` is.
@@ -131,6 +144,11 @@ pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> b
     };
     matches!(word.kind, WordKind::Literal | WordKind::Glob)
         && (!workspace.looks() || here.iter().all(is_there))
+}
+
+/// Returns `true` if a word may be the name of a file here: `brew deps x.rb` runs `x.rb`.
+pub(super) fn may_be_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> bool {
+    word.text.ends_with(".rb") || workspace.any_place(&word.text, here, Path::is_file)
 }
 
 /// Returns `true` for a directory in which a shell was before: `cd -`, and to zsh `cd -2` and `cd +1`; and for an alias of one.

@@ -16,6 +16,7 @@ pub(super) mod lists;
 pub(super) mod operands;
 pub(super) mod outputs;
 pub(super) mod printf;
+mod printing;
 pub(super) mod scripts;
 pub(super) mod simple;
 pub(super) mod values;

@@ -22,7 +22,10 @@
 use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
-use super::implied::{compared, is_dots, is_file, loaded, loads_another, packed, path_of, queried};
+use super::implied::{
+    OF_TRACKED_DATABASE, compared, is_dots, is_file, loaded, loads_another, may_be_file, packed,
+    path_of, queried,
+};
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
 use super::outputs::replaced;
@@ -67,9 +70,7 @@ impl Simple<'_> {
             self.path(judging, &word, &Kind::Read);
         }
         if runs_views {
-            self.ask(
-                "a view in the database, which git tracks, may run a program or read other files",
-            );
+            self.ask(OF_TRACKED_DATABASE);
         }
     }
 
@@ -104,7 +105,7 @@ impl Simple<'_> {
             // By each name that the program may read for this one.
             Kind::Packed => packed(word).for_each(|word| self.path(judging, &word, &Kind::Read)),
             Kind::Slug => self.slug(word),
-            Kind::Package => self.package(word),
+            Kind::Package => self.package(judging, word),
             Kind::Here => {
                 self.here(word);
                 self.path(judging, word, &Kind::Read);
@@ -348,14 +349,15 @@ impl Simple<'_> {
     }
 
     /// Judges the name of a package. `owner/name`, `./x`, `name@npm:other` and URLs are packages of other places.
-    fn package(&mut self, word: &Word) {
+    fn package(&mut self, judging: &Judging<'_>, word: &Word) {
         let name = word.text.strip_prefix('@').unwrap_or(&word.text);
         let scoped = name.len() < word.text.len();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~^<>=*/@".contains(c);
         let known = word.kind == WordKind::Literal
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(plain)
-            && name.matches('/').count() == usize::from(scoped);
+            && name.matches('/').count() == usize::from(scoped)
+            && !may_be_file(word, &judging.settings.workspace, &self.here);
         if !known {
             self.effects.push(Effect::Sends(word.text.clone()));
             self.ask(format!("`{}` may be a package of another place", word.text));

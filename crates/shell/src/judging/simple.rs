@@ -19,6 +19,7 @@ use super::bindings::Binding;
 use super::environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found, mixes};
+use crate::places::own_repository::OwnRepository;
 use crate::places::registries::names_host;
 use crate::places::search_path::{activated_name, installed_name, project_name};
 use crate::preset::{ClassifierSettings, Preset};
@@ -433,7 +434,7 @@ impl<'a> Simple<'a> {
         for (kind, words) in &matched.inner {
             self.matched_inner(judging, name, matched, (kind, words), left);
         }
-        let prints_more = Self::prints_more(matched);
+        let prints_more = self.printing(judging, matched).prints_more();
         if prints_more {
             left.lines = Lines::Unknown;
         }
@@ -443,7 +444,7 @@ impl<'a> Simple<'a> {
             .any(|one| matches!(one.kind, Kind::Read | Kind::Packed | Kind::Local));
         if matched.inner.is_empty() && self.reasons.is_empty() && self.inside && !prints_more {
             let filters = matched.entry.is(ProgramMark::Filter) && !reads && matched.whole_lines;
-            left.lines = self.lines(judging, matched, filters);
+            left.lines = self.printing(judging, matched).lines(filters);
         }
     }
 
@@ -552,8 +553,8 @@ pub(crate) struct Judging<'a> {
     pub(super) bindings: Vec<Binding>,
     /// Whether the standard input of the commands that are judged now is something that the text gives them.
     pub(super) fed: bool,
-    /// Whether reading the workspace's repository may run programs, once it was looked at.
-    pub(super) git_runs: OnceCell<bool>,
+    /// What reading the workspace's repository may do, once it was looked at.
+    pub(super) own_repository: OnceCell<OwnRepository>,
     /// The links that git tracks and that lead out of the workspace, once they were looked for.
     pub(super) links_out: OnceCell<Option<Vec<PathBuf>>>,
     /// The folders of programs that the text has put in front of the search path, by `source venv/bin/activate`.

@@ -74,7 +74,7 @@ impl Simple<'_> {
         }
         if *kind == Kind::RunEach
             && !shows_no_content(judging, words)
-            && self.prints_links(judging, matched)
+            && self.printing(judging, matched).prints_links()
         {
             self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
         }

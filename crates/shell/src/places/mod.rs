@@ -8,6 +8,7 @@ pub(super) mod index;
 pub(super) mod lexical;
 pub(super) mod links;
 pub(super) mod objects;
+pub(super) mod own_repository;
 pub(super) mod paths;
 pub(super) mod registries;
 pub(super) mod remotes;

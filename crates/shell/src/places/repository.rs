@@ -19,23 +19,6 @@ use super::registries::MAX_CONFIGURATION;
 /// How many files of configuration may include each other.
 const MAX_FILES: usize = 16;
 
-/// Whether commands that read the repository of the workspace may run programs that its settings name. Never in a
-/// [`lexical`](Workspace::lexical) workspace.
-pub(crate) fn runs_programs(workspace: &Workspace) -> bool {
-    if !workspace.looks() {
-        return false;
-    }
-    // Git takes the first folder that is a repository, upwards: one with `.git`, or one that is the repository itself,
-    // whose files may be those of a person's project.
-    for at in workspace.start().ancestors() {
-        if may_be_repository(at) {
-            let dot = at.join(".git");
-            return fs::symlink_metadata(&dot).is_err() || names_programs(&dot).unwrap_or(true);
-        }
-    }
-    false
-}
-
 /// The folder that `git rev-parse --show-toplevel` prints in a directory of the workspace. `None` where settings, variables or
 /// links may lead elsewhere, and in a [`lexical`](Workspace::lexical) workspace.
 pub(crate) fn toplevel(workspace: &Workspace, here: &Path) -> Option<PathBuf> {
@@ -212,8 +195,8 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         ("merge", "driver") => true,
         ("filter", "clean" | "smudge" | "process") => true,
         ("gpg", "program" | "defaultkeycommand") => true,
-        // It prints a line of a file that is none.
-        ("blame", "ignorerevsfile") => true,
+        // It prints a line of the file that it does not expect.
+        ("blame", "ignorerevsfile") | ("core", "attributesfile") | ("fsck", "skiplist") => true,
         // A file that is missing here is fetched while the history is read.
         ("remote", "promisor" | "partialclonefilter") | ("extensions", "partialclone") => true,
         ("hook", _) => true,
@@ -264,7 +247,7 @@ pub fn setting_runs(setting: &str) -> bool {
         ("alias" | "include" | "includeif" | "sendemail" | "guitool" | "trailer" | "lfs", _) => {
             true
         }
-        ("core", "editor" | "askpass" | "gitproxy" | "attributesfile") => true,
+        ("core", "editor" | "askpass" | "gitproxy") => true,
         ("credential", "helper") => value.contains(['!', '/', ' ', '$']),
         ("sequence", "editor") | ("interactive", "difffilter") | ("init", "templatedir") => true,
         ("mergetool" | "difftool", "cmd" | "path") => true,
