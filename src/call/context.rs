@@ -1,6 +1,5 @@
 //! The context that hooks, predicates, handlers and tool bodies get: the run and the current call.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -11,7 +10,7 @@ use serde_json::{Map, Value};
 use super::definition::tool_layer;
 use super::{Approval, AskHistory, ExecutionJournal, Extensions, Meter, ToolDefinition};
 use crate::args::{Args, canonical};
-use crate::decision::{Decision, ToolDecision};
+use crate::decision::{Decision, LayerName, ToolDecision};
 use crate::error::UserError;
 use crate::origin::{Origin, ReadRecord};
 use crate::outcome::ApprovalRequired;
@@ -441,12 +440,7 @@ impl RunContext {
     }
 
     /// Records the decision of a layer, if the turn is asked to explain.
-    pub(crate) fn note(
-        &self,
-        layer: impl FnOnce() -> Cow<'static, str>,
-        decision: &Decision,
-        seen: &Args,
-    ) {
+    pub(crate) fn note(&self, layer: LayerName<'_>, decision: &Decision, seen: &Args) {
         let Some(call) = self.call.as_ref().filter(|_| self.explains()) else { return };
         call.said.lock().unwrap_or_else(PoisonError::into_inner).push(Said {
             layer: layer().into_owned(),

@@ -134,12 +134,16 @@ impl Level {
     /// level: when it is done, we put the list of the outer one back.
     pub(crate) fn apply<S>(layers: impl FnOnce() -> S) -> (S, Self) {
         let outer = PutBack(APPLYING.replace(Some(Vec::new())));
-        let service = layers();
+        (layers(), Self::announced(outer))
+    }
+
+    /// The level of the middleware that have announced themselves.
+    fn announced(outer: PutBack) -> Self {
         let mut standing = APPLYING.take().unwrap_or_default();
         drop(outer);
         // A middleware that the layers made and dropped again is passed by no call.
         standing.retain(|it| Arc::strong_count(it) > 1);
-        (service, Self::of(standing))
+        Self::of(standing)
     }
 
     fn of(standing: Vec<Arc<dyn Standing>>) -> Self {

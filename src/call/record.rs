@@ -33,7 +33,7 @@ use super::cell::{ExecutionCell, ExecutionState};
 use super::execution::Ended;
 use super::{Approval, Execution, Inherited, RunContext, SharedError, ToolCall, ToolDefinition};
 use crate::args::{Args, ArgsError};
-use crate::decision::{Decision, Denial, Question, Verdict};
+use crate::decision::{Decision, Denial, LayerName, Question, Verdict};
 use crate::error::UserError;
 use crate::outcome::Deferral;
 
@@ -138,7 +138,7 @@ impl CallRecord {
     /// Records that a middleware neither asks, denies nor changes the arguments. This is the common case, and takes no
     /// lock when the arguments are the ones that the first middleware passed on.
     #[inline]
-    pub(crate) fn allowed(&self, seen: &Args, layer: impl FnOnce() -> Cow<'static, str>) {
+    pub(crate) fn allowed(&self, seen: &Args, layer: LayerName<'_>) {
         if !self.passed_on.get().is_some_and(|first| first.same(seen)) {
             self.passes_on(seen, false, layer);
         }
@@ -150,13 +150,13 @@ impl CallRecord {
         &self,
         decision: Decision,
         seen: &Args,
-        layer: impl Fn() -> Cow<'static, str>,
+        layer: LayerName<'_>,
     ) -> Result<Option<Args>, Denial> {
         let decision = match &decision.args {
             Some(args) if args.are_too_deep() => Decision::failed(ArgsError::too_deep()),
             _ => decision,
         };
-        let decision = decision.named(&layer);
+        let decision = decision.named(layer);
         match decision.verdict {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => self.ask(questions),
@@ -167,7 +167,7 @@ impl CallRecord {
         Ok(changed)
     }
 
-    fn passes_on(&self, args: &Args, changed: bool, layer: impl FnOnce() -> Cow<'static, str>) {
+    fn passes_on(&self, args: &Args, changed: bool, layer: LayerName<'_>) {
         let first = self.passed_on.get_or_init(|| args.clone());
         if !changed && first.same(args) {
             return;

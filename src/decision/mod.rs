@@ -53,6 +53,10 @@ pub use grant_pattern::GrantPattern;
 pub(crate) use people::GROUP;
 pub use people::People;
 
+/// The name of a layer, which is made only where it is needed. It is a trait object, so that what records a decision is compiled
+/// once, and not for each type of a layer.
+pub(crate) type LayerName<'a> = &'a dyn Fn() -> Cow<'static, str>;
+
 /// `true` if a person has to be asked every time ([`metadata::EVERY_TIME`](crate::deferred::metadata::EVERY_TIME)).
 pub(crate) const EVERY_TIME: &str = "every_time";
 
@@ -495,7 +499,15 @@ impl Decision {
     }
 
     /// Fills in the layer's name where it is missing, and the reason of a layer that failed without one.
-    pub(crate) fn named(mut self, layer: impl FnOnce() -> Cow<'static, str>) -> Self {
+    #[inline]
+    pub(crate) fn named(mut self, layer: LayerName<'_>) -> Self {
+        if !matches!(self.verdict, Verdict::Undecided | Verdict::Allow) {
+            self.fill_in(layer);
+        }
+        self
+    }
+
+    fn fill_in(&mut self, layer: LayerName<'_>) {
         match &mut self.verdict {
             Verdict::Undecided | Verdict::Allow => {}
             Verdict::Ask(questions) => {
@@ -522,7 +534,6 @@ impl Decision {
                 }
             }
         }
-        self
     }
 }
 

@@ -21,7 +21,6 @@
 //! we make the outcome from the record's answer, which is the *first* denial of the pass, and not necessarily
 //! this one.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +33,7 @@ use tower::Service;
 use tracing::level_filters::LevelFilter;
 
 use crate::call::{CallRecord, Inherited, RunContext, Standing as _, ToolCall, stands};
-use crate::decision::{Decision, Denial, IntoDecision, Question, ToolDecision};
+use crate::decision::{Decision, Denial, IntoDecision, LayerName, Question, ToolDecision};
 use crate::error::BoxError;
 use crate::middleware::DecideFn;
 use crate::outcome::Outcome;
@@ -111,13 +110,13 @@ where
         match catch_unwind(AssertUnwindSafe(|| decide.decide(call.context(), call).unless_plain()))
         {
             Ok(None) if !is_heard(record) => {
-                allowed(record, call, || decide.layer_name());
+                allowed(record, call, &|| decide.layer_name());
                 return Ok(());
             }
             Ok(decision) => decision,
             Err(_) => Some(Box::new(Decision::failed("panicked"))),
         };
-    note(call, decision, || decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
+    note(call, decision, &|| decide.layer_name()).map_err(|denied| Box::new(Ok(*denied)))
 }
 
 /// Records the decision of a layer, `None` for a plain ALLOW, and sets the arguments that it passes on. `Err` is the
@@ -126,13 +125,13 @@ where
 pub(super) fn recorded(
     call: &mut ToolCall,
     decision: Option<Box<Decision>>,
-    layer: impl Fn() -> Cow<'static, str>,
+    layer: LayerName<'_>,
 ) -> Result<(), Box<Outcome>> {
     if decision.is_none()
         && let Some(record) = call.known_record()
         && !is_heard(record)
     {
-        allowed(record, call, &layer);
+        allowed(record, call, layer);
         return Ok(());
     }
     note(call, decision, layer)
@@ -140,7 +139,7 @@ pub(super) fn recorded(
 
 /// Records a plain ALLOW that needs no report.
 #[inline]
-fn allowed(record: &CallRecord, call: &ToolCall, layer: impl Fn() -> Cow<'static, str>) {
+fn allowed(record: &CallRecord, call: &ToolCall, layer: LayerName<'_>) {
     telemetry::count_decision(|| layer().into_owned(), "allow", "");
     record.allowed(call.args(), layer);
 }
@@ -159,13 +158,13 @@ fn is_heard(record: &CallRecord) -> bool {
 fn note(
     call: &mut ToolCall,
     decision: Option<Box<Decision>>,
-    layer: impl Fn() -> Cow<'static, str>,
+    layer: LayerName<'_>,
 ) -> Result<(), Box<Outcome>> {
     let denied = |reason| Box::new(Outcome::denied(reason));
     let record = call.record().map_err(|error| denied(error.to_string()))?;
     let decision = decision.map_or_else(Decision::allow, |decision| *decision);
-    let decision = distinct(record, decision, &layer);
-    report(record, call, &decision, &layer);
+    let decision = distinct(record, decision, layer);
+    report(record, call, &decision, layer);
     match record.decided(decision, call.args(), layer) {
         Ok(None) => Ok(()),
         Ok(Some(args)) => {
@@ -189,12 +188,8 @@ fn note(
 ///
 /// We check this at the time of the ASK, and not only when the tools are listed: a layer that never asks may share a
 /// name with any other, and only here we know that one asks.
-fn distinct(
-    record: &CallRecord,
-    decision: Decision,
-    layer: impl Fn() -> Cow<'static, str>,
-) -> Decision {
-    let decision = decision.named(&layer);
+fn distinct(record: &CallRecord, decision: Decision, layer: LayerName<'_>) -> Decision {
+    let decision = decision.named(layer);
     let problem = decision.questions().iter().map(Question::layer).find_map(|name| {
         match record.definition().way().askers(name) {
             0 if name != layer() => Some((name.to_owned(), unlisted(name, &layer()))),
@@ -204,7 +199,7 @@ fn distinct(
     });
     match problem {
         None => decision,
-        Some((name, problem)) => Decision::failed(problem).named(|| name.into()),
+        Some((name, problem)) => Decision::failed(problem).named(&|| name.clone().into()),
     }
 }
 
@@ -221,14 +216,9 @@ fn unlisted(name: &str, layer: &str) -> String {
 }
 
 /// Reports a decision to the tracing subscriber and to the explanation.
-fn report(
-    record: &CallRecord,
-    call: &ToolCall,
-    decision: &Decision,
-    layer: impl Fn() -> Cow<'static, str>,
-) {
+fn report(record: &CallRecord, call: &ToolCall, decision: &Decision, layer: LayerName<'_>) {
     let cx = record.context();
-    cx.note(&layer, decision, call.args());
+    cx.note(layer, decision, call.args());
     let changed = || decision.changes(call.args());
     if let Some(detail) = decision.denied().and_then(|denial| denial.detail()) {
         tracing::error!(layer = %layer(), tool = call.name(), detail, "a layer failed to decide, the call is denied");

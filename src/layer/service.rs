@@ -24,7 +24,7 @@ use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use crate::call::{Inherited, Parts, Place, Standing, ToolCall, stands};
-use crate::decision::Decision;
+use crate::decision::{Decision, LayerName};
 use crate::error::BoxError;
 use crate::middleware::absent::NoAfter;
 use crate::middleware::{ToolCallError, ToolMiddleware, told};
@@ -134,7 +134,7 @@ where
                 Ok(decision) => decision.unless_plain(),
                 Err(Panicked(what)) => Some(Box::new(Decision::failed(what))),
             };
-            if let Err(denied) = recorded(&mut call, decision, || middleware.name()) {
+            if let Err(denied) = recorded(&mut call, decision, &|| middleware.name()) {
                 return Ok(*denied);
             }
             call.passes(place);
@@ -147,7 +147,7 @@ where
                 Ok(outcome) if !no_after.is_known() && is_told_of(&call, &outcome) => {
                     let hook = || middleware.after_tool_call(call.context(), &call, outcome);
                     let told = catch_panic(|| no_after.learn::<M, _>(hook)).await;
-                    Ok(after(told, &call, || middleware.name()))
+                    Ok(after(told, &call, &|| middleware.name()))
                 }
                 Ok(outcome) => Ok(outcome),
                 // Boxed, as most calls have no error, and their futures would have room for it.
@@ -192,11 +192,7 @@ fn is_told_of(call: &ToolCall, outcome: &Outcome) -> bool {
 }
 
 /// The outcome that goes outward after `after_tool_call`: never denied or deferred, and a text of ours after a panic.
-fn after(
-    result: Result<Outcome, Panicked>,
-    call: &ToolCall,
-    name: impl FnOnce() -> Cow<'static, str>,
-) -> Outcome {
+fn after(result: Result<Outcome, Panicked>, call: &ToolCall, name: LayerName<'_>) -> Outcome {
     let what = match result {
         Ok(outcome) => return told(outcome),
         Err(Panicked(what)) => what,

@@ -97,7 +97,7 @@ impl Chain {
                 ),
                 false => *decision,
             };
-            sum.add(decision.named(|| member.name()));
+            sum.add(decision.named(&|| member.name()));
         }
         sum.into_decision(None)
     }

@@ -79,9 +79,9 @@ where
 
     async fn before_tool_call(&self, cx: &RunContext, call: &ToolCall) -> Decision {
         match (self.predicate)(cx, call) {
-            true => self.then.before_tool_call(cx, call).await.named(|| self.then.name()),
+            true => self.then.before_tool_call(cx, call).await.named(&|| self.then.name()),
             false => {
-                self.otherwise.before_tool_call(cx, call).await.named(|| self.otherwise.name())
+                self.otherwise.before_tool_call(cx, call).await.named(&|| self.otherwise.name())
             }
         }
     }

@@ -48,8 +48,8 @@ pub(super) fn noted(
         return None;
     }
     let decision = decision.map_or_else(Decision::undecided, |decision| *decision);
-    let decision = decision.named(|| member.name());
-    cx.note(|| member.name(), &decision, call.args());
+    let decision = decision.named(&|| member.name());
+    cx.note(&|| member.name(), &decision, call.args());
     Some(Box::new(decision))
 }
 

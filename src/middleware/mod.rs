@@ -265,7 +265,10 @@ fn withheld(outcome: &Outcome) -> Outcome {
 /// An approval is bound to the name, so the name must not contain the path: if you moved a type to another module,
 /// people would be asked about every pending call again. The check of names finds two types of one name (rule D10).
 fn type_name<M: ?Sized>() -> Cow<'static, str> {
-    let full = std::any::type_name::<M>();
+    without_paths(std::any::type_name::<M>())
+}
+
+fn without_paths(full: &'static str) -> Cow<'static, str> {
     if !full.contains("::") {
         return Cow::Borrowed(full);
     }

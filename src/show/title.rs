@@ -348,7 +348,7 @@ mod tests {
     fn view(tool: &str, args: Value, decisions: &[Decision]) -> CallView {
         let questions = decisions
             .iter()
-            .flat_map(|it| it.clone().named(|| "rules".into()).questions().to_vec());
+            .flat_map(|it| it.clone().named(&|| "rules".into()).questions().to_vec());
         let call = ToolCall::new("c1", tool, args);
         let entry = BatchEntry::example(call, Deferral::approval(questions.collect::<Vec<_>>()));
         let requests = DeferredToolRequests::of("batch".into(), [entry]);

@@ -483,7 +483,7 @@ mod tests {
         changed: Option<&str>,
     ) -> DeferredToolRequests {
         let questions = decisions.iter().flat_map(|decision| {
-            decision.clone().named(|| "FileAccess".into()).questions().to_vec()
+            decision.clone().named(&|| "FileAccess".into()).questions().to_vec()
         });
         let mut deferral = Deferral::approval(questions.collect::<Vec<_>>());
         deferral.changed = changed.map(str::to_owned);
@@ -812,7 +812,7 @@ mod tests {
             ": \"",
         ] {
             for key in ["content", "command", "url", "path", "password"] {
-                let view = view(json!({key: part.repeat(20_000 / part.len())}));
+                let view = view(json!({key: part.repeat(5_000 / part.len())}));
                 assert!(!view.text(80).is_empty());
             }
         }

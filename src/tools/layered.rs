@@ -62,6 +62,28 @@ where
     }
 }
 
+/// The name of a type, without its path and without parameters.
+fn last_name(full: &'static str) -> &'static str {
+    full.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(full)
+}
+
+/// The tools in a set, with the level around it. A function of its own, so that it is compiled once for all types of layers.
+async fn definitions(
+    inner: &Tools,
+    applied: Arc<dyn Applied>,
+    checked: &Once,
+    cx: &RunContext,
+) -> Result<Vec<ToolDefinition>, BoxError> {
+    let listed = inner.listed(cx).await?;
+    let level = catch_unwind(AssertUnwindSafe(|| applied.level()))
+        .map_err(|_| "a layer panicked when it was put around the tools")?;
+    check_selections(level.parts(), &listed)?;
+    let within = |definition: ToolDefinition| definition.within(Arc::clone(&applied));
+    let definitions: Vec<_> = listed.into_iter().map(within).collect();
+    checked.call_once(|| warn_of_shared_names(level.parts(), &definitions));
+    Ok(definitions)
+}
+
 impl<L> Stack for Layered<L>
 where
     L: ToolLayer<Service: ToolService> + Send + Sync + 'static,
@@ -70,17 +92,8 @@ where
         &'a self,
         cx: &'a RunContext,
     ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, BoxError>> {
-        Box::pin(async {
-            let listed = self.0.inner.listed(cx).await?;
-            let applied = catch_unwind(AssertUnwindSafe(|| self.0.applied()));
-            let (_, level) =
-                applied.map_err(|_| "a layer panicked when it was put around the tools")?;
-            check_selections(level.parts(), &listed)?;
-            let within = |definition: ToolDefinition| definition.within(Arc::clone(&self.0) as _);
-            let definitions: Vec<_> = listed.into_iter().map(within).collect();
-            self.0.checked.call_once(|| warn_of_shared_names(level.parts(), &definitions));
-            Ok(definitions)
-        })
+        let applied: Arc<dyn Applied> = Arc::clone(&self.0) as _;
+        Box::pin(definitions(&self.0.inner, applied, &self.0.checked, cx))
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<Outcome, BoxError>> {
@@ -89,9 +102,6 @@ where
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layer = std::any::type_name::<L>();
-        let shown =
-            layer.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(layer);
-        write!(f, "{shown} > {:?}", self.0.inner)
+        write!(f, "{} > {:?}", last_name(std::any::type_name::<L>()), self.0.inner)
     }
 }
