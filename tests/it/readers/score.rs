@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::desk::Desk;
 use super::{List, counted, fields, floor, hosts, outputs, paths, programs, shell_text};
+use crate::support::one_row_of;
 
 fn all() -> List {
     let desk = Rc::new(Desk::new());
@@ -22,13 +23,14 @@ fn all() -> List {
 /// Rules C1, R2 and R5: what a shell, a program, a tool or a client would do with the call, a person is asked about.
 #[test]
 fn no_hostile_call_is_allowed() {
-    let list = all();
-    let (kinds, allowed) = counted(&list.rows);
-    println!("{} calls, {} allowed", list.rows.len(), allowed.len());
+    let all = all().rows;
+    assert!(all.len() >= 2_500, "{}", all.len());
+    let rows: Vec<_> = all.into_iter().step_by(one_row_of()).collect();
+    let (kinds, allowed) = counted(&rows);
+    println!("{} calls, {} allowed", rows.len(), allowed.len());
     for (kind, (all, wrong)) in &kinds {
         println!("{wrong:5} of {all:5}  {kind}");
     }
-    assert!(list.rows.len() >= 2_500, "{}", list.rows.len());
     let text = |row: &&super::Row| {
         let (door, policy) = (row.door, row.policy);
         format!(
