@@ -248,7 +248,7 @@ impl Simple<'_> {
         {
             self.ask(format!("makes the file `{}`", word.text));
         }
-        if places.iter().any(has_journal) {
+        if places.iter().any(|it| has_journal(it)) {
             self.ask("plays back the journal beside the database, which may name files to delete");
         }
         if places.iter().any(protected) {
@@ -400,7 +400,7 @@ impl Simple<'_> {
         judging: &'s Judging<'_>,
         matched: &'s Matched<'_, '_>,
     ) -> Printing<'s> {
-        Printing::of(self, judging, matched)
+        Printing { simple: self, judging, matched }
     }
 
     /// Asks about a program that follows links, if one of them leads out of the workspace.

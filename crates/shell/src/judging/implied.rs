@@ -86,9 +86,8 @@ pub(super) fn queried<'m>(matched: &'m Matched<'_, '_>) -> impl Iterator<Item = 
 
 /// Returns `true` if SQLite left a journal beside a database, which the next program that opens it plays back. It may name another
 /// journal, which is deleted then, wherever it lies.
-#[expect(clippy::ptr_arg, reason = "it is passed to `Iterator::any` over such paths")]
-pub(super) fn has_journal(database: &PathBuf) -> bool {
-    let mut journal = database.clone().into_os_string();
+pub(super) fn has_journal(database: &Path) -> bool {
+    let mut journal = database.as_os_str().to_owned();
     journal.push("-journal");
     std::fs::symlink_metadata(journal).is_ok()
 }

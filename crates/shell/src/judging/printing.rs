@@ -14,20 +14,12 @@ use crate::table::{Argument, Kind, Matched, ProgramMark, prints_path};
 /// A command, with what it was matched to.
 #[derive(Clone, Copy)]
 pub(super) struct Printing<'a> {
-    simple: &'a Simple<'a>,
-    judging: &'a Judging<'a>,
-    matched: &'a Matched<'a, 'a>,
+    pub(super) simple: &'a Simple<'a>,
+    pub(super) judging: &'a Judging<'a>,
+    pub(super) matched: &'a Matched<'a, 'a>,
 }
 
-impl<'a> Printing<'a> {
-    pub(super) fn of(
-        simple: &'a Simple<'a>,
-        judging: &'a Judging<'a>,
-        matched: &'a Matched<'a, 'a>,
-    ) -> Self {
-        Self { simple, judging, matched }
-    }
-
+impl Printing<'_> {
     /// Returns `true` if the paths that a program prints may be those of links that lead out of the workspace.
     pub(super) fn prints_links(&self) -> bool {
         !self.matched.files && self.has_links_out()

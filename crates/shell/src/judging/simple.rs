@@ -553,7 +553,7 @@ pub(crate) struct Judging<'a> {
     pub(super) bindings: Vec<Binding>,
     /// Whether the standard input of the commands that are judged now is something that the text gives them.
     pub(super) fed: bool,
-    /// What reading the workspace's repository may do, once it was looked at.
+    /// The workspace's repository, once it was looked at.
     pub(super) own_repository: OnceCell<OwnRepository>,
     /// The links that git tracks and that lead out of the workspace, once they were looked for.
     pub(super) links_out: OnceCell<Option<Vec<PathBuf>>>,

@@ -1,5 +1,5 @@
-//! What commands that read the workspace's own repository may do beyond that: run programs that its settings name, and print
-//! files outside of it that its folder leads to.
+//! Commands that read the workspace's own repository may do more: run programs that its settings name, and print files outside of
+//! it that its folder leads to.
 //!
 //! Git prints its own small files, or lines of them in errors: `git bisect log` the file `.git/BISECT_LOG`, `git status` a line of
 //! `.git/packed-refs` that is no reference. Where one of them is a link, it prints what the link leads to. A clone has no such
@@ -9,16 +9,16 @@
 //! |---|---|
 //! | a link in the folder that leads to the workspace or to the repository | nothing is said |
 //! | a link that leads elsewhere, or nowhere | its name |
-//! | `.git` as a file that leads to a working tree or submodule of another repository | nothing is said where that leads back |
-//! | too many files to look at | the name of the folder |
+//! | `.git` as a file, or `commondir`, that leads elsewhere | its name, but for a working tree that leads back |
+//! | too many files to look at | the name of the next one |
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::{bounded_text, git_folder, may_be_repository, without_line_end};
+use super::files::{git_folder, may_be_repository};
 use super::paths::Workspace;
-use super::registries::MAX_CONFIGURATION;
 use super::repository::{common_folder, names_programs};
+use super::worktrees::pointer;
 
 /// The folders of a repository whose files git reads.
 const READ: &[&str] = &[
@@ -42,7 +42,7 @@ const MAX_ENTRIES: usize = 50_000;
 /// The repository of the workspace.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRepository {
-    /// Whether commands that only read may run programs that its settings name.
+    /// `true` if commands that only read may run programs that its settings name.
     pub(crate) runs_programs: bool,
     /// A name in its folder that leads out of the workspace.
     pub(crate) leads_out: Option<String>,
@@ -86,19 +86,19 @@ fn leads_out(dot: &Path, places: &[&Path]) -> Option<String> {
     {
         return Some("commondir".to_owned());
     }
-    inside.extend([own.clone(), common.clone()]);
+    let folders = if own == common { vec![own] } else { vec![own, common] };
+    inside.extend_from_slice(&folders);
     let mut left = MAX_ENTRIES;
-    [own, common].iter().find_map(|folder| link_out(folder, None, &inside, &mut left))
+    folders.iter().find_map(|folder| link_out(folder, None, &inside, &mut left))
 }
 
-/// Whether the folder of a repository says that this `.git` is its own. That of a submodule names the working tree in its settings,
-/// which count as those that name a program.
+/// Returns `true` if the folder of a repository says that this `.git` is its own. That of a submodule names the working tree in its
+/// settings, which count as those that name a program.
 fn leads_back(own: &Path, dot: &Path) -> bool {
-    let of_worktree = bounded_text(&own.join("gitdir"), MAX_CONFIGURATION).ok().flatten();
-    let back = of_worktree.map(|text| fs::canonicalize(own.join(without_line_end(&text))));
-    back.is_some_and(|back| {
-        back.is_ok_and(|back| fs::canonicalize(dot).is_ok_and(|dot| dot == back))
-    })
+    let resolved = |path: &Path| fs::canonicalize(path).ok();
+    pointer(&own.join("gitdir"), own, "")
+        .and_then(|back| resolved(&back))
+        .is_some_and(|back| resolved(dot) == Some(back))
 }
 
 /// The name of a link that leads out of these places, in a folder and in those below it that git reads. `within` is the name of the

@@ -62,7 +62,7 @@ fn verified(own: &Path, root: &Path, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// The path that a regular file holds behind some words.
-fn pointer(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
+pub(super) fn pointer(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
     if !fs::symlink_metadata(file).ok()?.file_type().is_file() {
         return None;
     }
