@@ -34,6 +34,11 @@ pub(crate) fn link(span: &Span, asked_in: Option<&str>) {
     let _ = (span, asked_in);
 }
 
+/// The name of a type in logs and errors, without its path and without parameters.
+pub(crate) fn last_name(full: &'static str) -> &'static str {
+    full.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(full)
+}
+
 /// Counts a decision of a layer. `key` is the key of the question of an ASK, or of a DENY: for rules, the id of the rule.
 pub(crate) fn count_decision(layer: impl FnOnce() -> String, decision: &'static str, key: &str) {
     #[cfg(feature = "opentelemetry")]

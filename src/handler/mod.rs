@@ -60,6 +60,7 @@ pub(crate) use crate::deferred::POLICY;
 use crate::deferred::{Answers, DeferredToolRequests, DeferredToolResults};
 use crate::error::BoxError;
 use crate::panic::catch;
+use crate::telemetry::last_name;
 
 /// Answers the deferred calls of one response.
 ///
@@ -95,10 +96,7 @@ use crate::panic::catch;
 pub trait DeferredToolHandler: Send + Sync + 'static {
     /// The name in errors and logs; by default the name of the type.
     fn name(&self) -> Cow<'static, str> {
-        let name = std::any::type_name::<Self>();
-        Cow::Borrowed(
-            name.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(name),
-        )
+        Cow::Borrowed(last_name(std::any::type_name::<Self>()))
     }
 
     /// Says whether the answers of this handler come from a ledger, which counts who has approved a call that several or certain

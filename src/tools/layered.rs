@@ -26,6 +26,7 @@ use super::{Stack, ToolLayer, ToolService, Tools};
 use crate::call::{Applied, Level, RunContext, ToolCall, ToolDefinition};
 use crate::error::BoxError;
 use crate::outcome::Outcome;
+use crate::telemetry::last_name;
 
 /// In an `Arc`, shared with the definitions that are listed through it: they name the levels that their calls have to
 /// pass (rule D9).
@@ -60,11 +61,6 @@ where
     fn level(&self) -> &Level {
         &self.applied().1
     }
-}
-
-/// The name of a type, without its path and without parameters.
-fn last_name(full: &'static str) -> &'static str {
-    full.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(full)
 }
 
 /// The tools in a set, with the level around it. A function of its own, so that it is compiled once for all types of layers.
