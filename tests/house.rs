@@ -1488,6 +1488,24 @@ fn a_target_that_is_left_out_of_the_tests_has_none() {
     }
 }
 
+/// A program is built as a test binary where its package does not say `test = false`, and `.ci/test` names those that it runs.
+#[test]
+fn each_program_with_tests_is_named_in_the_test_run() {
+    let script = read(".ci/test");
+    for folder in ["crates/cli", "examples"] {
+        for manifest in files(folder, &["Cargo.toml"]) {
+            let own_workspace = manifest.starts_with("examples/servers/");
+            let text = read(&manifest);
+            let name =
+                text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap_or_default();
+            let program = if folder == "examples" { name.trim_matches('"') } else { "countersign" };
+            if !own_workspace && !text.contains("test = false") {
+                assert!(script.contains(&format!("--bin {program}")), "{manifest}");
+            }
+        }
+    }
+}
+
 /// Packages that are workspaces of their own. `.ci/nightly` runs them.
 const OWN_WORKSPACES: [&str; 3] =
     ["tests/lab/Cargo.toml", "tests/loom/Cargo.toml", "tests/model/Cargo.toml"];
