@@ -134,6 +134,45 @@ fn a_directory_that_a_call_names_may_be_that_of_the_shell() {
     assert!(asked.contains("may have left the shell"), "{asked}");
 }
 
+/// P2: "There, a command is asked about that an interactive shell may read in another way."
+#[test]
+fn a_command_that_an_interactive_shell_may_read_in_another_way_is_asked_about() {
+    let project = Project::new();
+    let (history, comment) = ("other words in the place of `!`", "may run what is behind `#`");
+    for (command, reason) in [
+        (r#"echo '"; rm -rf docs; echo "' "!#:1""#, history),
+        (r#"echo "!echo""#, history),
+        ("echo a!b", history),
+        ("ls docs && echo !!", history),
+        ("echo 'a\n!b'", history),
+        (r"echo $'\'' '!b'", history),
+        (r#"echo "it's !b""#, history),
+        ("ls # ; rm -rf docs", comment),
+        ("ls docs # list && rm -rf docs", comment),
+        ("ls\n# `rm -rf docs`", comment),
+        ("cat no\t", "may complete a name"),
+    ] {
+        let asked = project.copilot("s", command);
+        assert!(asked.contains(reason), "{command}: {asked}");
+    }
+    for command in [
+        r#"echo "done!""#,
+        r#"grep -n 'a!b' "notes!""#,
+        r"echo \!b",
+        "[ ! -f x ] && test a != b && echo 'it!s'",
+        "# what is there (now)\nls",
+        "echo '# a; b' \"# a; b\" a#;ls",
+    ] {
+        assert_eq!(project.copilot("s", command), "", "{command}");
+    }
+    let payload = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s", "cwd": project.root(), "tool_name": "Bash",
+        "tool_use_id": "c", "tool_input": {"command": r#"echo "!echo" # ; make"#},
+    });
+    let hook = project.hook(Client::Claude);
+    assert_eq!(Project::said(&hook, &payload), "", "Claude Code starts a shell for each command");
+}
+
 /// P2: "A question about a command in one of these directories is none about it in another."
 #[test]
 fn a_question_with_the_same_reason_is_one_for_each_directory() {

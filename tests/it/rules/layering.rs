@@ -189,6 +189,25 @@ fn a_question_is_bound_to_the_programs_that_a_command_names() {
     assert_ne!(pins(&built_in, "frob a"), pins(&with_an_example, "frob a"));
 }
 
+/// R6: "its reason shows it as it is written there".
+#[test]
+fn a_reason_shows_a_command_of_an_inner_text_as_it_is_written_there() {
+    let rules = Rules::builder().lexical().preset(Preset::Developer).load().unwrap();
+    for (command, expected) in [
+        ("ls src && bash -lc 'rm x && git  push'", ["`rm x`: `rm`", "`git  push`: `git`"]),
+        ("cd src && sh -c 'cat x | sh run.sh; rm y'", ["`sh run.sh`: `sh`", "`rm y`: `rm`"]),
+    ] {
+        let args = json!({"command": command});
+        let ruling = rules.decide(&RuleCall::new("shell", args.as_object().unwrap()));
+        let decision = ruling.into_decision();
+        let reasons: String =
+            decision.questions().iter().map(|it| it.reason().to_owned()).collect();
+        for it in expected {
+            assert!(reasons.contains(it), "{command}: {reasons}");
+        }
+    }
+}
+
 /// R6: "A question names first what is known about its commands, and those of which nothing is known in one line."
 #[test]
 fn what_is_known_is_said_first_and_what_is_not_in_one_line() {

@@ -185,6 +185,53 @@ fn a_question_is_bound_to_the_files_of_a_folder_that_a_command_sends() {
     }
 }
 
+/// R6: "A command that publishes or applies the folder that it works in is bound to each file of the workspace", however many
+/// packages are installed there, and to nothing that git changes with each command or that a link leads to.
+#[cfg(unix)]
+#[test]
+fn a_question_about_publishing_is_bound_to_the_last_file_of_a_large_workspace() {
+    let (folder, rules) = workspace();
+    let at = |name: &str| folder.path().join(name);
+    for (below, count) in [("node_modules/p", 1200), (".git/objects/aa", 1200), ("src/gen", 1500)] {
+        std::fs::create_dir_all(at(below)).unwrap();
+        (0..count).for_each(|n| std::fs::write(at(below).join(format!("f{n}")), "1\n").unwrap());
+    }
+    std::os::unix::fs::symlink("..", at("up")).unwrap();
+    let pins = |command: &str| {
+        let call = args(json!({"command": command}));
+        rules.decide(&RuleCall::new("shell", &call)).pins().to_vec()
+    };
+    for command in ["npm publish", "terraform apply", "make deploy"] {
+        let changed = format!("changed before {command}\n");
+        let before = pins(command);
+        for unrelated in [".git/index", "node_modules/p/f7"] {
+            std::fs::write(at(unrelated), "2\n").unwrap();
+            assert_eq!(pins(command), before, "{command}: {unrelated}");
+        }
+        for name in ["src/gen/f1499", "src/gen/f0", "sub/x.py"] {
+            let before = pins(command);
+            std::fs::write(at(name), &changed).unwrap();
+            assert_ne!(pins(command), before, "{command}: {name}");
+        }
+    }
+}
+
+/// R6: a command in the text of another one is bound as it is by itself, wherever it stands in there.
+#[test]
+fn a_question_about_an_inner_text_is_bound_to_the_files_that_it_reads() {
+    let (folder, rules) = workspace();
+    std::fs::write(folder.path().join("names"), "x.sh\n").unwrap();
+    for command in [
+        "rm $(cat names)",
+        "bash -c 'rm $(cat names)'",
+        "timeout 9999 bash -c 'rm $(cat names)' && ls",
+        "ls sub && timeout 5 sh -c 'ls && rm $(cat names)'",
+        "cd sub && bash -lc \"cd .. && sh -c 'rm \\$(cat names)'\"",
+    ] {
+        assert!(bound(&rules, command).contains(&"names".to_owned()), "{command}");
+    }
+}
+
 /// R6: a command of git is bound to the settings of the repository, which say where it sends, and to its hooks.
 #[test]
 fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {

@@ -985,3 +985,27 @@ fn texts_of_skills_and_sources_of_packages_are_read() {
         place.is_allowed("cat ~/.claude/skills/a/b.md", false, "a link to a secret");
     }
 }
+
+/// C1: "What a shell replaces only if it is set up so is asked about".
+#[test]
+fn a_name_that_a_shell_may_be_set_up_to_replace_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("SRC")).unwrap();
+    let reader = Classifier::new(Workspace::new(folder.path()), Preset::Reader)
+        .with_search_path(SearchPath::unchecked());
+    let judged = |text: &str| reader.judge(text, Dialect::Bash);
+    for text in ["cat docs/^zz", "cat docs/\"\"^zz", "head -n 3 n##otes", "cat < a#b"] {
+        let judged = judged(text).to_string();
+        assert!(judged.contains("may be a pattern of zsh: quote it"), "{text}: {judged}");
+    }
+    for text in ["cat 'docs/^zz' \"n##otes\" a\\#b", "grep ^x a", "echo a#b", "git diff HEAD^ -- a"]
+    {
+        assert!(judged(text).decision().is_allow(), "{text}: {}", judged(text));
+    }
+    assert_eq!(
+        judged("cd HOME && ls").to_string(),
+        "ask: works in `HOME`, which is known only when it runs"
+    );
+    assert!(judged("cd SRC && ls").decision().is_allow(), "a folder of that name is there");
+    assert!(judged("cd missing; ls").decision().is_allow());
+}

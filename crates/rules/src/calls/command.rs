@@ -117,10 +117,11 @@ impl CommandView {
     /// The text of one command, for people.
     pub(crate) fn text_of(&self, part: usize) -> String {
         let Some(part) = self.parts().get(part) else { return self.text.clone() };
-        let written = self.text.get(part.span()).filter(|text| !text.is_empty());
-        let is_inner = part.wrapped_by().is_none() && part.span().start < self.offset;
+        let written = part.text_in(&self.text).get(part.span()).filter(|text| !text.is_empty());
+        // The `cd` in front of the text stands for a field of the call.
+        let is_ours = !part.is_inner() && part.span().start < self.offset;
         match written {
-            Some(text) if !is_inner => text.to_owned(),
+            Some(text) if !is_ours => text.to_owned(),
             _ => part.argv().join(" "),
         }
     }
@@ -141,6 +142,7 @@ impl CommandView {
             outer.start <= inner.start && inner.end <= outer.end
         };
         let around = self.commands.simple_commands().filter(|it| inside(&it.span(), &part.span()));
+        let around = around.filter(|_| !part.is_inner());
         around.min_by_key(|command| command.span().len())
     }
 

@@ -15,7 +15,7 @@
 //! | `cat x.json \| curl -d @- URL`, `x=$(<x.sh); sh -c "$x"`, `while read l; do $l; done < x.sh` | each file that the whole text mentions, as the command gets what another piece of the text has read |
 //! | `find . -name x.sh -exec sh {} +`, `ls tools \| xargs sh` | each file below the folders of the text that has such a name, or each, if the text has no name |
 //! | `scp -r out host:`, `kubectl apply -f k8s`, `tar c out \| ssh host tar x` | each file below the folder |
-//! | `npm publish`, `npx wrangler deploy`, `terraform apply` | each file of the workspace |
+//! | `npm publish`, `npx wrangler deploy`, `terraform apply` | each file of the workspace, but for `.git`, `node_modules`, and folders that links lead to |
 //! | `git push`, `git commit`, `gh pr create` | the settings of the repository, and its hooks |
 //! | `rm x.py`, `cat x.py` | nothing: it only changes the file, or is harmless whatever the file holds |
 //!
@@ -110,9 +110,8 @@ pub(crate) fn contents(
     }
     if files.len() > MAX_FILES {
         let states = files.iter().skip(MAX_FILES).map(|file| name(file) + " " + &state_of(file));
-        found
-            .pins
-            .push(("state of further files".to_owned(), states.collect::<Vec<_>>().join("\n")));
+        let states = states.collect::<Vec<_>>().join("\n");
+        found.pins.push(("state of further files".to_owned(), hex_digest(states.as_bytes())));
     }
     found.pins.sort();
     found
@@ -234,8 +233,10 @@ fn is_finder(part: &Part) -> bool {
 /// `ls | xargs x`, `x $(ls)`, `cd "$(cat folder)" && x`.
 fn gets_found(view: &CommandView, text: &str, part: &Part) -> bool {
     let is_by = |names: &[&str]| part.wrapped_by().is_some_and(|by| names.contains(&by));
-    let before = |part: &Part| view.text.get(..part.span().start).unwrap_or_default().trim_end();
-    let is_printed = |part: &Part| is_finder(part) && before(part).ends_with("$(");
+    let is_printed = |part: &Part| {
+        let before = part.text_in(&view.text).get(..part.span().start).unwrap_or_default();
+        is_finder(part) && before.trim_end().ends_with("$(")
+    };
     let moves = |(at, part): (usize, &Part)| {
         ["cd", "pushd"].contains(&part.written_program())
             && ["$", "~+", "~-"].iter().any(|it| view.text_of(at).contains(it))

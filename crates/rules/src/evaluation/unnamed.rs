@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::calls::command::CommandView;
 use crate::calls::git_words::GitWords;
-use crate::folders::reaches::Reach;
+use crate::folders::reaches::{ExcludedNames, Reach};
 use crate::folders::swept;
 use crate::matching::examined_call::ExaminedCall;
 use countersign_shell::program_files::{program_name, words};
@@ -14,9 +14,6 @@ use countersign_shell::{Assignment, Effect, Part, Word, WordKind};
 
 /// In how many folders definitions are looked up.
 const MAX_FOLDERS: usize = 32;
-
-/// How many files below folders are added.
-const MAX_FILES: usize = 1000;
 
 /// Programs that send the files that they are given.
 const SENDERS: &[&str] = &[
@@ -225,14 +222,24 @@ pub(super) fn sent_folders(
     } else if applies {
         folders.retain(|folder| !part.directories().contains(folder));
     }
-    let reach =
-        Reach { hidden: true, ignored: true, links: true, follows: true, ..Reach::default() };
+    let left_out = if takes_all { NOT_PUBLISHED } else { &[] };
+    let folders_without = left_out.iter().map(|name| (*name).to_owned()).collect();
+    let reach = Reach {
+        hidden: true,
+        ignored: true,
+        links: true,
+        follows: !takes_all,
+        without: ExcludedNames { folders: folders_without, ..ExcludedNames::default() },
+        ..Reach::default()
+    };
     let names = folders.iter().map(|folder| folder.display().to_string());
     let swept = swept::below(names, part.directories(), &reach, examined.places());
-    let below = swept.found.into_iter().filter(|it| it.is_file()).take(MAX_FILES);
-    files.extend(below);
+    files.extend(swept.found.into_iter().filter(|it| it.is_file()));
     swept.incomplete.is_none().then_some(())
 }
+
+/// Folders of a workspace that no program publishes: git changes its own with each command, and installed packages stay where they are.
+const NOT_PUBLISHED: &[&str] = &[".git", "node_modules"];
 
 /// Commands of git that print nothing of the history, and nothing that changed.
 const WITHOUT_HISTORY: &[&str] = &[

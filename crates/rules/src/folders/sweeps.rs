@@ -155,7 +155,7 @@ fn is_shown(part: &Part, shown: &[&SimpleCommand]) -> bool {
         command.span() == part.span()
             && command.words().iter().map(Word::text).eq(part.words().iter().map(Word::text))
     };
-    shown.iter().any(same)
+    !part.is_inner() && shown.iter().any(same)
 }
 
 /// Returns `true` if a command gets names of files that only another one knows, and may show what is in them.

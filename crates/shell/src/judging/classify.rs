@@ -144,7 +144,7 @@ impl Classifier {
     #[must_use]
     pub fn program_file(&self, name: &str) -> Option<PathBuf> {
         match self.settings.search_path.find(name, &self.settings.workspace) {
-            ProgramFile::File(file) => Some(file),
+            ProgramFile::File(file) | ProgramFile::Shim(file) => Some(file),
             ProgramFile::Nothing | ProgramFile::Problem(_) => None,
         }
     }

@@ -27,6 +27,7 @@ use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
 use crate::places::repository::worktree_runs_programs;
 use crate::places::search_path::ProgramFile;
+use crate::places::shims::may_start_other;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
@@ -72,7 +73,12 @@ impl Simple<'_> {
                 let places = self.here.iter().map(|here| workspace.places(text, here));
                 places.collect::<Option<Vec<_>>>()
             });
-        match there {
+        let may_be_variable = |there: &Vec<[PathBuf; 2]>| {
+            workspace.looks()
+                && is_name_of_variable(&word.text)
+                && !there.iter().flatten().any(|place| place.is_dir())
+        };
+        match there.filter(|there| !may_be_variable(there)) {
             Some(there) if there.iter().flatten().all(|place| workspace.has(place)) => {
                 // A shell goes by the path as it is written, `ShellTool` and `cd -P` by what it resolves to.
                 self.here = all_of(there).into();
@@ -199,6 +205,12 @@ impl Simple<'_> {
     pub(super) fn file_of(&mut self, judging: &Judging<'_>, name: &str) -> Option<PathBuf> {
         match judging.settings.search_path.find(name, &judging.settings.workspace) {
             ProgramFile::File(file) => Some(file),
+            ProgramFile::Shim(file) => {
+                if may_start_other(name, &self.here, judging.settings.workspace.root()) {
+                    self.launches(judging, name, ", by a file of versions");
+                }
+                Some(file)
+            }
             ProgramFile::Nothing => None,
             ProgramFile::Problem(problem) => {
                 self.ask(problem);
@@ -432,6 +444,13 @@ impl Simple<'_> {
 /// Returns `true` if no option of a program does harm, and no name that may be one.
 pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {
     entry.is(ProgramMark::Harmless) && !(workspace.looks() && entry.is(ProgramMark::ByName))
+}
+
+/// Returns `true` for `HOME`. Where no folder has that name, `cd HOME` goes to the value of the variable, if the shell is set up
+/// so (`cdable_vars`).
+fn is_name_of_variable(word: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(is_of_name)
 }
 
 /// The directories, each of them once.

@@ -286,6 +286,7 @@ fn part_of(argv: Vec<String>, span: Range<usize>, here: &[PathBuf]) -> Part {
         assignments: Vec::new(),
         redirections: Vec::new(),
         wrapped_by: None,
+        inner_text: None,
         directories: here.to_vec(),
         program: None,
         file: None,

@@ -157,6 +157,14 @@ pub(super) fn is_earlier(text: &str) -> bool {
 }
 
 /// Returns `true` for `...`, which zsh is often set up to replace by `../..`.
-pub(super) fn is_dots(text: &str) -> bool {
+fn is_dots(text: &str) -> bool {
     text.len() > 2 && text.bytes().all(|it| it == b'.')
+}
+
+/// The name of what zsh may take a path for, if it is set up so.
+pub(super) fn replaced_by_zsh(word: &Word, kind: &Kind) -> Option<&'static str> {
+    if is_dots(&word.text) {
+        return Some("an alias of zsh for another folder");
+    }
+    (word.may_match && *kind != Kind::Revision).then_some("a pattern of zsh: quote it")
 }

@@ -202,6 +202,8 @@ pub struct Part {
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) redirections: Vec<Redirection>,
     pub(super) wrapped_by: Option<String>,
+    /// The text of another command that this one stands in; `None` in the text that is judged.
+    pub(super) inner_text: Option<Arc<str>>,
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) program: Option<String>,
     pub(crate) file: Option<PathBuf>,
@@ -215,10 +217,33 @@ pub struct Part {
 }
 
 impl Part {
-    /// The byte range of the command in the text.
+    /// The byte range of the command in its own text ([`text_in`](Self::text_in)).
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
+    }
+
+    /// The text that the command stands in: the text that was judged, or one that another command of it runs.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Dialect, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/src/project"), Preset::Developer)
+    ///     .with_search_path(SearchPath::unchecked());
+    /// let text = "cd docs && sh -c 'cat a | wc'";
+    /// let judgement = classifier.judge(text, Dialect::Bash);
+    /// let written = judgement.parts().iter().map(|part| &part.text_in(text)[part.span()]);
+    /// assert_eq!(written.collect::<Vec<_>>(), ["cd docs", "sh -c 'cat a | wc'", "cat a", "wc"]);
+    /// ```
+    #[must_use]
+    pub fn text_in<'t>(&'t self, judged: &'t str) -> &'t str {
+        self.inner_text.as_deref().unwrap_or(judged)
+    }
+
+    /// Returns `true` if the command stands in a text that another command runs, as with `sh -c`.
+    #[must_use]
+    pub fn is_inner(&self) -> bool {
+        self.inner_text.is_some()
     }
 
     /// The program and its arguments, as they are written, with the quotes removed.

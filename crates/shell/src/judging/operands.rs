@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
 use super::implied::{
-    OF_TRACKED_DATABASE, compared, is_dots, is_file, loaded, loads_another, may_be_file, packed,
-    path_of, queried,
+    OF_TRACKED_DATABASE, compared, is_file, loaded, loads_another, may_be_file, packed, path_of,
+    queried, replaced_by_zsh,
 };
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
@@ -481,8 +481,8 @@ impl Simple<'_> {
                 return self.ask(format!("`{}` is known only when it runs", word.text));
             }
         }
-        if is_dots(&word.text) {
-            return self.ask(format!("`{}` may be an alias of zsh for another folder", word.text));
+        if let Some(other) = replaced_by_zsh(word, kind) {
+            return self.ask(format!("`{}` may be {other}", word.text));
         }
         if names_protocol(&word.text) {
             self.effects.push(Effect::Sends(word.text.clone()));

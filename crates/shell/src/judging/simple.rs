@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::bindings::Binding;
 use super::environment;
+use super::everyday::script_words;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found, mixes};
 use crate::places::own_repository::OwnRepository;
@@ -229,6 +230,7 @@ impl<'a> Simple<'a> {
             assignments: self.assignments.to_vec(),
             redirections: self.redirections.to_vec(),
             wrapped_by: self.wrapped_by,
+            inner_text: None,
             directories: directories.into_owned(),
             program,
             file,
@@ -340,7 +342,7 @@ impl<'a> Simple<'a> {
             }
             Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
             Err((unmatched, described)) => {
-                self.unmatched(name, described, &unmatched, args);
+                self.unmatched(name, (entry, described), &unmatched, args);
                 if name == "cd" {
                     left.directories = Some(self.may_go(judging, args));
                 }
@@ -359,39 +361,18 @@ impl<'a> Simple<'a> {
     fn unmatched(
         &mut self,
         name: &str,
-        entry: &ProgramEntry,
+        (entry, described): (&ProgramEntry, &ProgramEntry),
         unmatched: &Unmatched,
         args: &[Word],
     ) {
-        if let Does::Asks(what) = entry.does() {
+        if let Some([script, ..]) = script_words(entry, args) {
+            return self.ask(format!("`{name}` runs the script `{}`", script.text));
+        }
+        if let Does::Asks(what) = described.does() {
             return self.destructive(name, what, args);
         }
-        self.ask(match unmatched {
-            Unmatched::Option(option) => {
-                format!("`{name}` with the option `{option}` is not known to be harmless")
-            }
-            Unmatched::SubCommand(sub) if sub.is_empty() => {
-                format!("`{name}` alone is not known to be harmless")
-            }
-            Unmatched::SubCommand(sub) => {
-                // `docker compose up`, and not `docker up`.
-                let before = args.iter().take_while(|word| word.text != *sub);
-                let before = before.filter(|word| !word.text.starts_with('-'));
-                let words: Vec<&str> = before.map(|word| word.text.as_str()).collect();
-                let path = [&[name][..], &words, &[sub.as_str()]].concat().join(" ");
-                format!("`{path}` is not known to be harmless")
-            }
-            Unmatched::Operand(operand) => {
-                format!("`{name}` with the operand `{operand}` is not known to be harmless")
-            }
-            Unmatched::ValueMissing(option) => {
-                format!("the option `{option}` of `{name}` has no value")
-            }
-            Unmatched::Needs(needed) => {
-                format!("`{name}` without {needed} is not known to be harmless")
-            }
-            Unmatched::MayBeOption(word) => format!("`{word}` may become an option of `{name}`"),
-        });
+        let known = described.otherwise().map(|otherwise| format!("`{name}` {otherwise}"));
+        self.ask(known.unwrap_or_else(|| unmatched.reason(name, args)));
     }
 
     fn matched(

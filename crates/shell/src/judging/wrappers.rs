@@ -18,6 +18,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::directories::is_harmless;
 use super::everyday::{ScriptPlaces, script_words};
@@ -138,7 +139,8 @@ impl Simple<'_> {
         }
         let programs = &judging.settings.programs;
         let known = |word: &Word| word.literal().is_some_and(|name| programs.get(name).is_some());
-        let from = args.iter().position(known).unwrap_or(args.len());
+        let machine = behind_machine(name, args);
+        let from = args.iter().skip(machine).position(known).map_or(args.len(), |at| machine + at);
         if let Some(words @ [_, ..]) = args.get(from..) {
             self.inner(judging, name, &Kind::Run, words, left);
         }
@@ -284,6 +286,7 @@ impl Simple<'_> {
         // The other shell has none of this shell's variables.
         let bindings = std::mem::take(&mut judging.bindings);
         let fed = std::mem::replace(&mut judging.fed, self.fed);
+        let before = judging.parts.len();
         match Commands::parse(text, dialect) {
             Ok(commands) => {
                 judging.list(&commands, &self.here);
@@ -293,10 +296,28 @@ impl Simple<'_> {
                 self.ask(format!("runs a text that is not analysed: {refused}"));
             }
         }
+        let inner_text: Arc<str> = text.into();
+        for part in judging.parts.iter_mut().skip(before).filter(|part| !part.is_inner()) {
+            part.inner_text = Some(Arc::clone(&inner_text));
+        }
         judging.bindings = bindings;
         judging.fed = fed;
         judging.depth -= 1;
     }
+}
+
+/// The place behind the name of the machine that a program is to run a command on: `ls` in `ssh -p 22 host ls`. `host` is a
+/// program, too. Zero for all other programs.
+fn behind_machine(name: &str, args: &[Word]) -> usize {
+    if !["ssh", "rsh", "mosh"].contains(&name) {
+        return 0;
+    }
+    let mut at = 0;
+    while let Some(option) = args.get(at).and_then(|word| word.text.strip_prefix('-')) {
+        let takes_value = option.len() == 1 && "BbcDEeFIiJLlmOopQRSWw".contains(option);
+        at += 1 + usize::from(takes_value);
+    }
+    at + 1
 }
 
 /// Returns `true` if a program shows no content of the files that it is given.

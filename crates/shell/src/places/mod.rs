@@ -16,4 +16,5 @@ pub(super) mod repository;
 pub(super) mod script_files;
 pub(super) mod search_path;
 pub mod secrets;
+pub(super) mod shims;
 pub(super) mod worktrees;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::lexical::lexically_normal;
 use super::paths::Workspace;
+use super::shims::is_shim;
 
 /// The directories in which programs are looked up.
 ///
@@ -82,6 +83,7 @@ impl SearchPath {
                     "`{name}` is `{}`, which tools may write",
                     found.display()
                 )),
+                false if is_shim(&file, &found) => ProgramFile::Shim(found),
                 false => ProgramFile::File(found),
             };
         }
@@ -108,6 +110,8 @@ fn unsafe_folder(folder: &Path, workspace: &Workspace) -> Option<&'static str> {
 pub(crate) enum ProgramFile {
     /// The file, with links resolved.
     File(PathBuf),
+    /// The file of a version manager, which starts the program that a file of the folder names.
+    Shim(PathBuf),
     /// No such program, so that nothing runs; or no files are examined.
     Nothing,
     /// The name may stand for a file that tools can write.

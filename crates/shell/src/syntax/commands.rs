@@ -633,6 +633,8 @@ pub struct Word {
     /// `true` if no program takes it for an option: a line that begins with the name of a folder, or a pattern that matches no
     /// such name now.
     pub(crate) no_option: bool,
+    /// `true` if it has a `^` or `#` without quotes, which are characters of patterns to zsh, if it is set up so.
+    pub(crate) may_match: bool,
     pub(crate) span: Range<usize>,
 }
 
@@ -718,6 +720,7 @@ impl Word {
             line: false,
             found: false,
             no_option: false,
+            may_match: false,
             whole_line: false,
             span: 0..0,
         }

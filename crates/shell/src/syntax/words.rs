@@ -37,6 +37,7 @@ pub(super) struct OpenWord {
     is_pattern: bool,
     /// `true` if a `[` or `]` is quoted: with a pattern beside it, the text alone does not say which begins a set.
     quotes_bracket: bool,
+    may_match: bool,
     parameters: Vec<String>,
     substitutions: Vec<Commands>,
     /// The lists in braces, each with its place in the text.
@@ -87,6 +88,7 @@ impl Lexer<'_> {
             in_double_quotes: false,
             is_pattern: false,
             quotes_bracket: false,
+            may_match: false,
             parameters: Vec::new(),
             substitutions: Vec::new(),
             braces: Vec::new(),
@@ -157,6 +159,7 @@ impl Lexer<'_> {
         }
         word.is_pattern |= matches!(next, '*' | '?' | '[') && !lone_bracket;
         word.split |= word.is_pattern;
+        word.may_match |= matches!(next, '^' | '#');
         self.at += next.len_utf8();
         word.text.push(next);
     }
@@ -395,6 +398,7 @@ impl Lexer<'_> {
             line: false,
             found: false,
             no_option: false,
+            may_match: word.may_match,
             whole_line: false,
             span: word.start..self.at,
         };

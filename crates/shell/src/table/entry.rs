@@ -224,6 +224,8 @@ pub(crate) struct ProgramEntry {
     /// Prefixes of options (`--color*`), longest first.
     pub(super) beginnings: Vec<(String, OptionForm)>,
     pub(super) needs: Vec<Vec<String>>,
+    /// The effects, in words, of a command that does not match the entry.
+    pub(super) otherwise: Option<String>,
     /// Letters that the first operand may bundle as options, as in `tar tf`.
     pub(super) letters: String,
     pub(super) marks: Vec<ProgramMark>,
@@ -318,6 +320,11 @@ impl ProgramEntry {
 
     pub(crate) fn does(&self) -> &Does {
         &self.does
+    }
+
+    /// The effects, in words, of a command that does not match the entry; `None` where the table does not say them.
+    pub(crate) fn otherwise(&self) -> Option<&str> {
+        self.otherwise.as_deref()
     }
 
     pub(crate) fn is(&self, mark: ProgramMark) -> bool {

@@ -8,6 +8,7 @@
 //! values: -e|--regexp=text^       a value that takes the place of the first operand
 //! values: -f=read --color?=text   a file; an optional value in the same word
 //! needs: -l -L                    one of these has to be given
+//! otherwise: may run code         why to ask about a command that does not match, for people
 //! marks: filter                   whole lines of the input are passed on
 //! safe: grep -n x src/lib.rs      a test: has to be allowed
 //! unsafe: grep -f /etc/shadow x   a test: has to be asked about
@@ -117,6 +118,7 @@ impl Reader<'_> {
             "values" => value.split_whitespace().try_for_each(|word| self.value(word))?,
             "pairs" => value.split_whitespace().try_for_each(|word| self.pair(word))?,
             "needs" => self.entry.needs.push(value.split_whitespace().map(str::to_owned).collect()),
+            "otherwise" => self.entry.otherwise = Some(value.to_owned()),
             "words" => options(value).for_each(|word| self.option(&word, OptionForm::Flag)),
             "paths" => self.entry.paths.extend(options(value)),
             "lines" => self.entry.lines.extend(options(value)),
@@ -231,6 +233,7 @@ impl Reader<'_> {
         if self.entry.needs.is_empty() {
             self.entry.needs = other.needs;
         }
+        self.entry.otherwise = self.entry.otherwise.take().or(other.otherwise);
         if self.entry.letters.is_empty() {
             self.entry.letters = other.letters;
         }
@@ -303,6 +306,8 @@ impl Reader<'_> {
     }
 
     /// Parses an option with a value: `-n=text`, `--color?=text`, `-e=text^`, `-e|--regexp=text^`.
+    ///
+    /// A `?` or `$` counts for all names of a group: of `-w|--width?=text`, the word behind `-w` is an operand, too.
     fn value(&mut self, word: &str) -> Result<(), String> {
         let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
         let (value, place) = match value.strip_suffix('^') {
@@ -310,14 +315,13 @@ impl Reader<'_> {
             None => (value, ValuePlace::Own),
         };
         let value = kind(value)?;
+        let form = match names {
+            _ if names.contains('?') => OptionForm::Optional(value),
+            _ if names.contains('$') => OptionForm::Last(value),
+            _ => OptionForm::Value(value, place),
+        };
         for name in names.split('|') {
-            if let Some(name) = name.strip_suffix('?') {
-                self.option(name, OptionForm::Optional(value.clone()));
-            } else if let Some(name) = name.strip_suffix('$') {
-                self.option(name, OptionForm::Last(value.clone()));
-            } else {
-                self.option(name, OptionForm::Value(value.clone(), place));
-            }
+            self.option(name.trim_end_matches(['?', '$']), form.clone());
         }
         Ok(())
     }

@@ -176,6 +176,32 @@ fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
     }
 }
 
+/// P5: "It is a reason to ask where that folder has a library, also if it was there when the hook was installed."
+#[test]
+fn a_program_that_may_load_a_library_of_its_folder_is_asked_about() {
+    let desk = Desk::new("claude");
+    let empty = [("LD_LIBRARY_PATH", "/opt/lib:")];
+    desk.install(&empty);
+    assert_allowed(&desk.answer("cat README", &empty));
+    fs::write(desk.project().join("libshop.so.1"), "").unwrap();
+    assert_denied(
+        "claude",
+        &desk.answer("cat README", &empty),
+        "load the libraries that are where",
+    );
+    fs::remove_file(desk.project().join("libshop.so.1")).unwrap();
+    assert_denied(
+        "claude",
+        &desk.answer("cd src && ls", &empty),
+        "load the libraries that are where",
+    );
+
+    let whole = [("LD_LIBRARY_PATH", "/opt/lib")];
+    desk.install(&whole);
+    fs::write(desk.project().join("libshop.so.1"), "").unwrap();
+    assert_allowed(&desk.answer("cat README", &whole));
+}
+
 /// P5: "The environment is judged": what a client is known to hand on, and a project can set.
 #[test]
 fn a_variable_that_changes_an_allowed_command_is_a_reason_to_ask() {

@@ -121,8 +121,8 @@ pub(super) fn environment(
     let state = options.and_then(|options| options.state().ok());
     let state = state.unwrap_or_else(|| context.directories.state().to_owned());
     let now = Environment::of_process(context.directories.home());
-    let named = |environment: &Environment| {
-        let names = environment.names().map(|name| format!("`{}`", name.escape_debug()));
+    let named = |names: &[&str]| {
+        let names = names.iter().map(|name| format!("`{}`", name.escape_debug()));
         names.collect::<Vec<_>>().join(", ")
     };
     match now.clone().without_recorded(&Environment::record_in(&state, client)) {
@@ -130,18 +130,31 @@ pub(super) fn environment(
             let found = match now.names().next() {
                 None => "no variable changes what commands do".to_owned(),
                 Some(_) => {
-                    format!("{} were there at the installation, and ask nothing", named(&now))
+                    let names: Vec<_> = now.names().collect();
+                    format!("{} were there at the installation, and ask nothing", named(&names))
                 }
             };
             Finding("environment", Some(true), found)
         }
         Ok(new) => {
-            let found = format!(
-                "{} may change what commands do, and were not there at the installation: calls that they concern are \
-                 asked about, until you install the hook again",
-                named(&new)
-            );
-            Finding("environment", None, found)
+            let (of_folder, added): (Vec<_>, Vec<_>) =
+                new.names().partition(|name| new.lets_folders_load(name));
+            let mut found = Vec::new();
+            if !added.is_empty() {
+                found.push(format!(
+                    "{} may change what commands do, and were not there at the installation: calls that they concern are \
+                     asked about, until you install the hook again",
+                    named(&added)
+                ));
+            }
+            if !of_folder.is_empty() {
+                found.push(format!(
+                    "{} has an empty or relative folder, which stands for the one that a program works in: calls in a folder \
+                     with libraries are asked about, until you remove it",
+                    named(&of_folder)
+                ));
+            }
+            Finding("environment", None, found.join("; "))
         }
         Err(error) => Finding("environment", Some(false), error.to_string()),
     }

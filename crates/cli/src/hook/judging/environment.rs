@@ -26,6 +26,7 @@ use serde_json::json;
 use crate::config::ConfigError;
 use crate::hook::clients::Client;
 use crate::hook::digest::digest;
+use crate::hook::judging::shells;
 use countersign::args::Args;
 use countersign_shell::{ActingVariable, Classifier, Dialect, Preset, SearchPath, Workspace};
 
@@ -59,6 +60,24 @@ struct Variable {
     acts: Option<ActingVariable>,
     /// `true` if a file of the project sets it.
     is_of_project: bool,
+    /// `true` if programs load libraries of the folder that they work in because of it.
+    loads_here: bool,
+    /// `true` if it was there, with this value, when the hook was installed.
+    is_recorded: bool,
+}
+
+impl Variable {
+    /// A setting of a client that is not known.
+    fn of_client(name: String, digest: String) -> Self {
+        Self {
+            name,
+            digest,
+            acts: None,
+            is_of_project: true,
+            loads_here: false,
+            is_recorded: false,
+        }
+    }
 }
 
 /// The reason why a call is asked about because of its environment.
@@ -93,11 +112,14 @@ impl Environment {
             if let Some(acts) = ActingVariable::find(&name, &text) {
                 let digest = digest_of(&name, &value);
                 let acts = Some(acts);
+                let loads_here = loads_of_folder(&name, &text);
                 found.push(Variable {
                     name: name.into_owned(),
                     digest,
                     acts,
                     is_of_project: false,
+                    loads_here,
+                    is_recorded: false,
                 });
             }
         }
@@ -125,8 +147,7 @@ impl Environment {
             (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned(), digest)
         });
         let set = set.filter(|(name, value, _)| !ActingVariable::is_harmless(name, value));
-        let variables =
-            set.map(|(name, _, digest)| Variable { name, digest, acts: None, is_of_project: true });
+        let variables = set.map(|(name, _, digest)| Variable::of_client(name, digest));
         let mut this = Self { variables: variables.collect(), root: None };
         this.variables.sort_by(|one, other| one.name.cmp(&other.name));
         this
@@ -145,7 +166,7 @@ impl Environment {
     pub(crate) fn of_setting(name: &str, value: &str) -> Self {
         let digest = digest(json!(["setting", name, value]));
         let name = name.to_owned();
-        let variable = Variable { name, digest, acts: None, is_of_project: true };
+        let variable = Variable::of_client(name, digest);
         Self { variables: vec![variable], root: None }
     }
 
@@ -172,6 +193,13 @@ impl Environment {
     /// The names of the variables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|it| it.name.as_str())
+    }
+
+    /// Returns `true` for a variable that was there when the hook was installed, and lets programs load the libraries that are where
+    /// they work: `LD_LIBRARY_PATH=/opt/lib:`.
+    #[must_use]
+    pub fn lets_folders_load(&self, name: &str) -> bool {
+        self.variables.iter().any(|it| it.name == name && it.is_recorded && it.loads_here)
     }
 
     /// The file in the user's state directory in which the environment is recorded when the hook of a client is
@@ -229,7 +257,7 @@ impl Environment {
     }
 
     /// This environment without the variables that a file has recorded, with the same values. Without the file, nothing
-    /// is recorded.
+    /// is recorded. A recorded `LD_LIBRARY_PATH` with an empty folder stays: it stands for the folder that a program works in.
     ///
     /// # Errors
     /// [`ConfigError`] when the file cannot be read, or others could have changed it.
@@ -247,7 +275,10 @@ impl Environment {
         crate::config::check_private(file)?;
         let known: BTreeSet<&str> =
             text.lines().filter_map(|line| line.split(' ').next()).collect();
-        self.variables.retain(|it| !known.contains(it.digest.as_str()));
+        self.variables
+            .iter_mut()
+            .for_each(|it| it.is_recorded = known.contains(it.digest.as_str()));
+        self.variables.retain(|it| !it.is_recorded || it.loads_here);
         Ok(self)
     }
 
@@ -287,29 +318,62 @@ impl Environment {
             _ => found.retain(|it| it.acts.is_none()),
         }
         found.retain(|it| !is_daily(it));
+        let has_library =
+            || has_library(directory) || args.str("command").is_some_and(shells::changes_directory);
+        found.retain(|it| !it.is_recorded || has_library());
         if found.is_empty() {
             return None;
         }
-        let (settings, variables): (Vec<_>, Vec<_>) =
-            found.iter().copied().partition(|it| it.acts.is_none());
-        let mut reasons = Vec::new();
-        if !settings.is_empty() {
-            reasons.push(format!(
-                "settings of the project have {}: they may change what this call does, and were not there when the hook was \
-                 installed",
-                named(&settings)
-            ));
-        }
-        if !variables.is_empty() {
-            reasons.push(format!(
-                "the environment has {}, which may change what this call does, and had not when the hook was installed",
-                named(&variables)
-            ));
-        }
-        let reason = reasons.join("; ");
+        let reason = reason_of(&found);
         let pins = found.iter().map(|it| (it.name.clone(), it.digest.clone())).collect();
         Some(EnvironmentDoubt { reason, pins })
     }
+}
+
+/// The reason to ask because of these variables, for people.
+fn reason_of(found: &[&Variable]) -> String {
+    let (recorded, added): (Vec<_>, Vec<_>) = found.iter().copied().partition(|it| it.is_recorded);
+    let (settings, variables): (Vec<_>, Vec<_>) =
+        added.into_iter().partition(|it| it.acts.is_none());
+    let mut reasons = Vec::new();
+    if !recorded.is_empty() {
+        reasons.push(format!(
+            "{} has an empty or relative folder, so that programs load the libraries that are where they work",
+            named(&recorded)
+        ));
+    }
+    if !settings.is_empty() {
+        reasons.push(format!(
+            "settings of the project have {}: they may change what this call does, and were not there when the hook was \
+             installed",
+            named(&settings)
+        ));
+    }
+    if !variables.is_empty() {
+        reasons.push(format!(
+            "the environment has {}, which may change what this call does, and had not when the hook was installed",
+            named(&variables)
+        ));
+    }
+    reasons.join("; ")
+}
+
+/// Returns `true` if a list of folders in which libraries are looked for has one that is relative, or empty and so the folder that
+/// a program works in: `/opt/lib:`.
+fn loads_of_folder(name: &str, value: &str) -> bool {
+    (name.starts_with("LD_") || name.starts_with("DYLD_"))
+        && name.ends_with("_PATH")
+        && value.split([':', ';']).any(|folder| !folder.starts_with('/'))
+}
+
+/// Returns `true` if a folder has a file with the name of a library that programs load, or cannot be read.
+fn has_library(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.contains(".so") || name.contains(".dylib")
+    })
 }
 
 /// The names of variables for people, of which the first few are enough.

@@ -65,6 +65,50 @@ pub(crate) fn says_where(command: &str) -> bool {
     goes && is_alone && others.iter().all(|it| it.join() == Join::And)
 }
 
+/// Why an interactive shell may read a text in another way than a shell that is started for it. A kept shell may be an interactive
+/// one.
+///
+/// | text | an interactive shell |
+/// |---|---|
+/// | `echo '"; make; echo "' "!#:1"`, `^a^b` | bash and zsh put words of earlier commands, or of this one, in the place of `!`, before they read the quotes |
+/// | `ls # ; make` | zsh knows no comments |
+/// | `cat no<TAB>` | completes the name, if the text is typed into it |
+pub(crate) fn reads_otherwise(command: &str) -> Option<&'static str> {
+    // Some shells forget at the end of a line that a quote is open, and read `$'\''` as one.
+    let quotes_hold = !command.contains('\n') && !command.contains("$'");
+    command.lines().find_map(|line| line_reads_otherwise(line, quotes_hold))
+}
+
+fn line_reads_otherwise(line: &str, quotes_hold: bool) -> Option<&'static str> {
+    const HISTORY: &str = "the client's shell may put other words in the place of `!` or `^`";
+    if line.starts_with('^') {
+        return Some(HISTORY);
+    }
+    let (mut single, mut double, mut is_start) = (false, false, true);
+    let mut rest = line.chars().peekable();
+    while let Some(next) = rest.next() {
+        let starts = std::mem::replace(&mut is_start, next == ' ');
+        match next {
+            '\'' if !double && quotes_hold => single = !single,
+            _ if single => {}
+            '\\' => drop(rest.next()),
+            '"' => double = !double,
+            '!' => match rest.peek() {
+                None | Some(' ' | '\t' | '=' | '(') => {}
+                Some('"') if double => {}
+                Some(_) => return Some(HISTORY),
+            },
+            '\t' if !double => return Some("the client's shell may complete a name at a tab"),
+            '#' if starts && !double => {
+                let runs = rest.any(|it| ";&|<>`$".contains(it));
+                return runs.then_some("the client's shell may run what is behind `#`");
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The directories in which a call may leave the shell, but for that of the session and those that the shell may be in
 /// already. A directory that the call names is one of them.
 pub(crate) fn left_in(

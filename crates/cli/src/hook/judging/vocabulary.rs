@@ -22,7 +22,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{patterns, shells};
+use super::{kept_shell, patterns, shells};
 use countersign::Decision;
 use countersign::args::Args;
 use countersign_rules::readings::argument::{self, Likelihood, TextReading, readings};
@@ -422,6 +422,11 @@ fn shell(call: &HookCall, this: &mut Normal) {
         call.client.spec().tools.types_unasked,
     ) {
         this.doubt(key, doubt);
+    }
+    if call.client.spec().tools.keeps_shell
+        && let Some(doubt) = kept_shell::reads_otherwise(&command)
+    {
+        this.doubt("interactive-shell", doubt);
     }
     // Some clients read a patch in a command as a call of its patch tool.
     if command.contains("*** Begin Patch") {

@@ -51,7 +51,8 @@ pub(super) fn class(
         return None;
     }
     let file = directory.join(script);
-    let is_changed = view.parts().iter().any(|it| it.span() != part.span() && !only_reads(it));
+    let is_other = |it: &&Part| it.is_inner() || it.span() != part.span();
+    let is_changed = view.parts().iter().filter(is_other).any(|it| !only_reads(it));
     if is_changed || runner.is_none() && !begins_plainly(&file) {
         return None;
     }

@@ -76,7 +76,8 @@ pub(super) fn of_text(
 fn classes(examined: &ExaminedCall<'_>, view: &CommandView, part: &Part) -> Option<CommandClasses> {
     // A command in a text that another one is given, as with `bash -c`, does not stand in the call.
     let mut written = view.commands().simple_commands();
-    if !written.any(|it| it.span() == part.span() && it.words() == part.words()) {
+    if part.is_inner() || !written.any(|it| it.span() == part.span() && it.words() == part.words())
+    {
         return None;
     }
     let found = listed::classes(examined, part).or_else(|| addresses::of_curl(examined, part));
