@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Recorder, call};
+use crate::support::{Recorder, call, cases};
 
 /// The argument of this name, as it is shown in full.
 fn field(name: &str, text: &str) -> Field {
@@ -85,6 +85,8 @@ fn base64() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(256)))]
+
     /// S4: "Masking never hides a command, path, host, script line, boolean, number or sentence", whatever the argument is
     /// called.
     #[test]
@@ -131,7 +133,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(cases(512)))]
 
     /// S4: "Masking never hides a … path".
     #[test]

@@ -255,36 +255,27 @@ fn what_may_write_a_protected_name_is_never_allowed() {
 fn a_protected_directory_is_asked_about_where_a_command_does_more_than_read() {
     let world = World::new();
     let folders = [".git", ".git/hooks", ".claude", ".github/workflows", ".vscode"];
-    for folder in folders {
+    let clients_in = |folder| Client::ALL.map(|client| (folder, client));
+    for (folder, client) in folders.into_iter().flat_map(clients_in).step_by(one_row_of()) {
         let there = world.root.join(folder);
-        for client in Client::ALL {
-            for command in
-                ["ls -la", "cat x", "pwd", "git status", "grep -rn x .", "ls; cat y | wc -l"]
-            {
-                assert_eq!(
-                    world.shell(client, command, &there),
-                    None,
-                    "{client} {folder} {command}"
-                );
-                let from = format!("cd {folder} && {command}");
-                assert_eq!(world.shell(client, &from, &world.root), None, "{client} {from}");
-            }
-            for command in [
-                "cargo test",
-                "touch x",
-                "tar xf a.tar",
-                "no-such-program",
-                "echo x > y",
-                "make",
-                "git clean -fd",
-            ] {
-                assert!(
-                    world.shell(client, command, &there).is_some(),
-                    "{client} {folder} {command}"
-                );
-                let from = format!("cd {folder} && {command}");
-                assert!(world.shell(client, &from, &world.root).is_some(), "{client} {from}");
-            }
+        for command in ["ls -la", "cat x", "pwd", "git status", "grep -rn x .", "ls; cat y | wc -l"]
+        {
+            assert_eq!(world.shell(client, command, &there), None, "{client} {folder} {command}");
+            let from = format!("cd {folder} && {command}");
+            assert_eq!(world.shell(client, &from, &world.root), None, "{client} {from}");
+        }
+        for command in [
+            "cargo test",
+            "touch x",
+            "tar xf a.tar",
+            "no-such-program",
+            "echo x > y",
+            "make",
+            "git clean -fd",
+        ] {
+            assert!(world.shell(client, command, &there).is_some(), "{client} {folder} {command}");
+            let from = format!("cd {folder} && {command}");
+            assert!(world.shell(client, &from, &world.root).is_some(), "{client} {from}");
         }
     }
     // Words for people beside a command are no files of its directory; the directory may be an argument.

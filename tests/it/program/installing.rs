@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::clients::{clients, forms};
+use crate::support::clients::{forms, some_clients};
 use crate::support::write_program;
 
 use super::User;
@@ -25,7 +25,7 @@ impl User {
 #[test]
 fn the_entry_has_the_limit_in_the_clients_unit_and_its_switch_to_fail_closed() {
     let user = User::new();
-    for (client, entry) in clients().filter_map(|it| Some((it, forms(it).entry()?))) {
+    for (client, entry) in some_clients(0).filter_map(|it| Some((it, forms(it).entry()?))) {
         let (name, unit) = forms(client).limit();
         let ended =
             user.run(&["hook", "install", client, "--limit", "90", "--", "--store", "memory:"]);
@@ -127,7 +127,7 @@ fn a_program_that_runs_from_a_passing_place_is_copied_into_the_users_own_directo
 fn a_hook_that_is_missing_or_killed_is_a_denial_of_the_installed_command() {
     let user = User::new();
     let other = user.home().join("other");
-    for client in clients().filter(|it| forms(it).entry().is_some()) {
+    for client in some_clients(1).filter(|it| forms(it).entry().is_some()) {
         user.run(&["hook", "install", client]);
         let installed = command_of(&user, client);
         let words: Vec<_> = installed.split(' ').collect();
@@ -180,7 +180,7 @@ fn the_entry_is_where_the_client_is_told_to_look() {
 /// "First sight is three lines": where, what happens at the next call, where to answer. Variables are for `--verbose`.
 #[test]
 fn an_installation_says_three_lines() {
-    for client in clients() {
+    for client in some_clients(2) {
         let user = User::new();
         let install = |words: &[&str]| {
             let mut command = user.command(&[&["hook", "install", client], words].concat());
@@ -604,7 +604,7 @@ fn the_doctor_finds_an_entry_whose_program_is_gone() {
     let user = User::new();
     let moved = user.home().join("a b/countersign");
     fs::create_dir_all(moved.parent().unwrap()).unwrap();
-    for client in clients() {
+    for client in some_clients(0) {
         user.run(&["hook", "install", client]);
         assert_eq!(finding(&user, client, "program").unwrap().0, true);
         let (_, installed) = finding(&user, client, "program").unwrap();
@@ -631,7 +631,7 @@ fn the_doctor_finds_an_entry_whose_program_is_gone() {
 #[test]
 fn the_doctor_finds_a_client_that_is_older_than_any_that_was_tested() {
     let user = User::new();
-    for name in clients().filter(|name| !forms(name).is_from_documentation()) {
+    for name in some_clients(1).filter(|name| !forms(name).is_from_documentation()) {
         user.run(&["hook", "install", name]);
         let program = client(&user, "");
         let text = fs::read_to_string(&program).unwrap();
@@ -671,7 +671,7 @@ fn the_entry_names_every_setting_by_an_absolute_path() {
     let at = |name: &str| home.join(name).display().to_string();
     let config = user.configure("");
     fs::write(config.with_file_name("rules.toml"), "version = 1\n").unwrap();
-    for client in clients().filter(|it| forms(it).entry().is_some()) {
+    for client in some_clients(2).filter(|it| forms(it).entry().is_some()) {
         assert_eq!(user.run(&["hook", "install", client]).status, 0);
         let command = command_of(&user, client);
         assert!(command.starts_with("/bin/sh -c "), "{command}");
@@ -809,7 +809,7 @@ fn the_entry_of_the_machine_names_no_user() {
 #[test]
 fn uninstalling_takes_the_record_of_the_environment_away() {
     let user = User::new();
-    for client in clients() {
+    for client in some_clients(0) {
         let record = user.state("environment").join(client);
         assert_eq!(user.run(&["hook", "install", client]).status, 0);
         assert!(record.exists(), "{client}");

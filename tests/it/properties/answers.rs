@@ -10,7 +10,7 @@ use countersign::{Args, DeferredToolResults, Error, ToolDefinition, Turn, TurnRe
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Recorder, call};
+use crate::support::{Recorder, call, cases};
 
 /// The calls of the response: two to approve, one executed elsewhere, one ordinary, and an unknown id.
 const IDS: [&str; 5] = ["d1", "d2", "s1", "r1", "who?"];
@@ -125,7 +125,7 @@ fn holds(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn answers_take_effect_as_a_whole_or_not_at_all(said in said()) {

@@ -6,7 +6,7 @@ use countersign::call::AskHistory;
 use countersign::{ToolCall, ToolsExt, Turn};
 use proptest::prelude::*;
 
-use crate::support::{Recorder, call, stored};
+use crate::support::{Recorder, call, cases, stored};
 
 const MAX_REPEATS: u32 = 2;
 const MAX_PENDING: usize = 3;
@@ -41,7 +41,7 @@ fn made(which: usize, at: usize) -> ToolCall {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn people_are_asked_exactly_as_the_rule_says(responses in responses()) {

@@ -10,7 +10,7 @@ use countersign::{AnswerError, DeferredToolRequests, DeferredToolResults, ToolDe
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Recorder, call, words};
+use crate::support::{Recorder, call, cases, words};
 
 /// The kind of answer that a call of the response needs, if any.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,7 +120,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     // `requests.answer()` … `build()` is taken by the turn, and what it says happens.
     #[test]

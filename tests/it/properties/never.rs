@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::model::{self, Ends, Execution, Level, Log, Says};
-use crate::support::call;
+use crate::support::{call, cases};
 
 /// How an approver answers a call.
 #[derive(Debug, Clone, Copy)]
@@ -230,7 +230,7 @@ fn ran_once(calls: &[(Ends, u8)], executions: &[Execution]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(3000), failure_persistence: None, ..ProptestConfig::default() })]
 
     // "A pass is executed at most once"; D1, D3, A1, A3, T3, T6, T9.
     #[test]

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use countersign_cli::hook::Client;
 use serde_json::{Value, json};
 
+use super::one_row_of;
+
 /// The forms of one client.
 pub(crate) struct ClientForms {
     pub(crate) client: Client,
@@ -22,6 +24,12 @@ static ALL: LazyLock<BTreeMap<&'static str, ClientForms>> = LazyLock::new(|| {
 /// The names of all clients.
 pub(crate) fn clients() -> impl Iterator<Item = &'static str> + Clone {
     Client::ALL.into_iter().map(Client::name)
+}
+
+/// All clients, or in the short form each third one from `first` on. Each of them is tried in the tests that start no process.
+pub(crate) fn some_clients(first: usize) -> impl Iterator<Item = &'static str> + Clone {
+    let each = one_row_of().min(3);
+    clients().skip(first % each).step_by(each)
 }
 
 /// The forms of the client of this name.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{CALL, Call, assert_allowed, assert_denied};
 use crate::program::{Ended, User, ended, in_environment_of};
-use crate::support::clients::{clients, forms};
+use crate::support::clients::{forms, some_clients};
 use crate::support::write_program;
 
 /// Reading is allowed, and two files are asked about and denied.
@@ -136,7 +136,7 @@ fn foreign(at: &Path) {
 /// when the hook was installed.
 #[test]
 fn no_variable_of_a_project_is_a_setting_of_an_installed_hook() {
-    for client in clients() {
+    for client in some_clients(0) {
         let desk = Desk::new(client);
         desk.install(&[]);
         assert_allowed(&desk.answer("cat README", &[]));
@@ -205,7 +205,7 @@ fn a_program_that_may_load_a_library_of_its_folder_is_asked_about() {
 /// P5: "The environment is judged": what a client is known to hand on, and a project can set.
 #[test]
 fn a_variable_that_changes_an_allowed_command_is_a_reason_to_ask() {
-    for client in clients() {
+    for client in some_clients(0) {
         let desk = Desk::new(client);
         desk.install(&[("GIT_EXTERNAL_DIFF", "mine")]);
         let home = desk.project().join(".home").display().to_string();
