@@ -290,6 +290,20 @@ fn a_question_about_git_is_bound_to_the_settings_and_hooks_of_the_repository() {
     let before = pins("git push other main");
     std::fs::write(at(".git/remotes/other"), "URL: https://evil.example/x\n").unwrap();
     assert_ne!(pins("git push other main"), before);
+    // A setting of one run names what it runs as well.
+    std::fs::create_dir_all(at("tools")).unwrap();
+    std::fs::write(at("tools/pre-commit"), "#!/bin/sh\n").unwrap();
+    for command in [
+        "git -c core.hooksPath=tools commit -m x",
+        "cd sub && git -c core.hooksPath=../tools commit -m x",
+    ] {
+        let found = bound(&rules, command);
+        assert!(found.iter().any(|it| it.ends_with("tools/pre-commit")), "{command}: {found:?}");
+    }
+    assert!(
+        bound(&rules, "git -c core.sshCommand=./x.sh push origin main")
+            .contains(&"x.sh".to_owned())
+    );
     // Of more settings than are looked at there is no answer in advance.
     let grantable = || {
         let call = args(json!({"command": "git push origin main"}));

@@ -309,6 +309,17 @@ pub(super) fn settings_of_git(
     }
     let git = GitWords::of(part);
     let named = examined.files_named_by(part);
+    // A setting of this run may name a program, a file of settings, or a folder of hooks.
+    let values = git.settings.iter().filter_map(|setting| setting.split_once('='));
+    for place in values.flat_map(|(_, value)| named.places(value)) {
+        match std::fs::read_dir(&place) {
+            Ok(entries) => {
+                let all = entries.flatten().map(|entry| entry.path());
+                files.extend(all.filter(|path| path.is_file()));
+            }
+            Err(_) => drop(files.insert(place)),
+        }
+    }
     let moved = git.moves.iter().flat_map(|word| named.places(word));
     let folders = part.directories().iter().cloned().chain(moved);
     let branches = is_of_git && !needs_no_branch(&git);

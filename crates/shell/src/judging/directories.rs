@@ -415,6 +415,12 @@ impl Simple<'_> {
         Printing { simple: self, judging, matched }
     }
 
+    /// Returns `true` if the program is one of busybox or toybox, which follow links where those of GNU do not: `grep -r`.
+    fn is_applet(&self) -> bool {
+        let name = self.program_file().and_then(Path::file_name);
+        name.is_some_and(|name| name == "busybox" || name == "toybox")
+    }
+
     /// Asks about a program that follows links, if one of them leads out of the workspace.
     pub(crate) fn followed(
         &mut self,
@@ -435,10 +441,17 @@ impl Simple<'_> {
                 .or_else(|| looks.then(|| tracked_link_out(workspace, name, links)).flatten());
             reason.into_iter().for_each(|reason| self.ask_about_reach(reason));
         }
-        if matched.follows && !matched.help && self.printing(judging, matched).has_links_out() {
+        let follows = matched.follows || self.is_applet() && self.words.iter().any(recurses);
+        if follows && !matched.help && self.printing(judging, matched).has_links_out() {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
     }
+}
+
+/// Returns `true` for `-r`, `-R` and `--recursive`, also among other letters.
+fn recurses(word: &Word) -> bool {
+    let letters = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    word.text == "--recursive" || letters.is_some_and(|letters| letters.contains(['r', 'R']))
 }
 
 /// Returns `true` if no option of a program does harm, and no name that may be one.

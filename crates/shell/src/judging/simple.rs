@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bindings::Binding;
@@ -356,6 +356,11 @@ impl<'a> Simple<'a> {
     fn not_installed(&mut self, given: &str) {
         self.effects.push(Effect::Runs(given.to_owned()));
         self.ask(format!("runs `{given}`, which is not an installed program"));
+    }
+
+    /// The file of the program, with links resolved, where it is known.
+    pub(super) fn program_file(&self) -> Option<&Path> {
+        self.program.as_ref()?.file.as_deref()
     }
 
     fn unmatched(
