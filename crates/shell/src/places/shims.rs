@@ -3,9 +3,9 @@
 //! `jq` in `~/.local/share/mise/shims` is mise, and with `jq path:./tools` in `.tool-versions` it starts `./tools/bin/jq`. So a shim
 //! runs code of the workspace, unless such files name nothing but versions.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::files::bounded_text;
 use super::lexical::is_in;
 
 /// The files of version managers. mise reads further ones that its environment names.
@@ -66,12 +66,12 @@ pub(crate) fn may_start_other(name: &str, here: &[PathBuf], root: &Path) -> bool
 
 /// Returns `true` if a file is not there, or names nothing but tools and their versions.
 fn names_versions(file: &Path) -> bool {
-    let Ok(found) = fs::symlink_metadata(file) else { return true };
-    let Ok(text) = fs::read_to_string(file) else { return false };
-    if !found.is_file() || found.len() > MAX_SIZE || text.contains("..") {
-        return false;
-    }
-    let is_of_version = |c: char| c.is_ascii_alphanumeric() || " \t\r\n.-_+@*".contains(c);
+    let text = match bounded_text(file, MAX_SIZE) {
+        Ok(Some(text)) if !text.contains("..") => text,
+        Ok(None) => return true,
+        _ => return false,
+    };
+    let is_of_version = |c: char| c.is_ascii_alphanumeric() || " \t\r.-_+@*=\"'".contains(c);
     let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     match file.extension().and_then(|it| it.to_str()) {
         Some("yaml" | "yml") => false,
@@ -79,14 +79,16 @@ fn names_versions(file: &Path) -> bool {
         Some("toml") => {
             let mut lines = lines.filter(|line| !line.is_empty());
             lines.next().is_none_or(|first| first == "[tools]")
-                && lines.all(|line| line.chars().all(|c| is_of_version(c) || "=\"'".contains(c)))
+                && lines.all(|line| line.chars().all(is_of_version))
         }
-        _ => lines.all(|line| line.chars().all(|c| is_of_version(c) || "=\"'".contains(c))),
+        _ => lines.all(|line| line.chars().all(is_of_version)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// P5: "A program of the search path that is a shim of a version manager".

@@ -1,4 +1,4 @@
-//! The directory of a shell that a client keeps for all commands of a session.
+//! A shell that a client keeps for all commands of a session: its directory, and how it reads a text.
 //!
 //! Some clients run the commands of a session in one shell ([`keeps_shell`](crate::hook::clients::spec::ToolForm)), and send the
 //! directory of the session with each call. After `cd docs`, such a shell runs `cat notes` in `docs`, and the payload does not say
@@ -10,6 +10,8 @@
 //! | `cd docs && ls` | `/w/docs` |
 //! | `(cd docs && ls)` | nowhere else |
 //! | `cd "$x"` | anywhere: a later command is asked about, unless it begins with `cd /w &&` |
+//!
+//! Such a shell may be an interactive one, which reads some texts [in another way](reads_otherwise).
 
 use std::path::{Path, PathBuf};
 
