@@ -97,9 +97,7 @@ impl<M: ToolMiddleware> Erased for M {
     }
 }
 
-/// Starts a future in a slot, replacing the previous one. Inlined, as each member of a chain comes here: without,
-/// `chain_32` of `benches/instructions.rs` counts 14 instructions more for each of them.
-#[inline]
+/// Starts a future in a slot, replacing the previous one.
 fn start<'s, 'a, T>(
     slot: &'s mut Slot<'a, T>,
     future: impl Future<Output = T> + Send + 'a,

@@ -126,7 +126,7 @@ fn module(word: &str) -> Option<String> {
     (plain(module) && plain(within)).then(|| module.replace('.', "/"))
 }
 
-/// The value of a long option: `out` in `--dir=out`.
+/// The value of a long option or a setting: `out` in `--dir=out`.
 fn value(word: &str) -> Option<&str> {
     Some(word.split_once('=')?.1)
 }
@@ -310,8 +310,8 @@ pub(super) fn settings_of_git(
     let git = GitWords::of(part);
     let named = examined.files_named_by(part);
     // A setting of this run may name a program, a file of settings, or a folder of hooks.
-    let values = git.settings.iter().filter_map(|setting| setting.split_once('='));
-    for place in values.flat_map(|(_, value)| named.places(value)) {
+    let values = git.settings.iter().filter_map(|setting| value(setting));
+    for place in values.flat_map(|value| named.places(value)) {
         match std::fs::read_dir(&place) {
             Ok(entries) => {
                 let all = entries.flatten().map(|entry| entry.path());

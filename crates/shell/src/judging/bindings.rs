@@ -62,13 +62,17 @@ pub(super) fn is_free_name(name: &str, workspace: &Workspace) -> bool {
 /// Returns `true` if no program and no shell is known to give a meaning to a name in capitals, and no command of a text may
 /// export it.
 fn is_unknown(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let of_shells = names("variables of shells in capitals");
-    name.starts_with(|c: char| c.is_ascii_uppercase())
-        && name.chars().all(plain)
+    is_in_capitals(name)
         && !of_shells.iter().any(|pattern| is_named(pattern, name))
         && !environment::is_settable(name)
         && ActingVariable::find(name, "./x").is_none()
+}
+
+/// Returns `true` for a name such as `HOME` or `MY_DIR2`.
+pub(super) fn is_in_capitals(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(plain)
 }
 
 /// Returns `true` if programs and shells give no meaning to variables of such names.

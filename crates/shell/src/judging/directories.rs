@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use super::bindings::is_in_capitals;
 use super::implied::{has_journal, is_earlier};
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, with_found_paths};
@@ -73,9 +74,10 @@ impl Simple<'_> {
                 let places = self.here.iter().map(|here| workspace.places(text, here));
                 places.collect::<Option<Vec<_>>>()
             });
+        // Where no folder has that name, `cd HOME` goes to the value of the variable, if the shell is set up so (`cdable_vars`).
         let may_be_variable = |there: &Vec<[PathBuf; 2]>| {
             workspace.looks()
-                && is_name_of_variable(&word.text)
+                && is_in_capitals(&word.text)
                 && !there.iter().flatten().any(|place| place.is_dir())
         };
         match there.filter(|there| !may_be_variable(there)) {
@@ -457,13 +459,6 @@ fn recurses(word: &Word) -> bool {
 /// Returns `true` if no option of a program does harm, and no name that may be one.
 pub(super) fn is_harmless(workspace: &Workspace, entry: &ProgramEntry) -> bool {
     entry.is(ProgramMark::Harmless) && !(workspace.looks() && entry.is(ProgramMark::ByName))
-}
-
-/// Returns `true` for `HOME`. Where no folder has that name, `cd HOME` goes to the value of the variable, if the shell is set up
-/// so (`cdable_vars`).
-fn is_name_of_variable(word: &str) -> bool {
-    let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(is_of_name)
 }
 
 /// The directories, each of them once.

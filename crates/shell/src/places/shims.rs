@@ -3,6 +3,7 @@
 //! `jq` in `~/.local/share/mise/shims` is mise, and with `jq path:./tools` in `.tool-versions` it starts `./tools/bin/jq`. So a shim
 //! runs code of the workspace, unless such files name nothing but versions.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::files::bounded_text;
@@ -45,20 +46,17 @@ const MAX_SIZE: u64 = 64 << 10;
 
 /// Returns `true` if a program is a shim, by the path under which it was found and the file that this leads to.
 pub(super) fn is_shim(found: &Path, file: &Path) -> bool {
-    let name = |path: &Path| path.file_name().and_then(|it| it.to_str()).map(str::to_owned);
-    let manager = name(file).is_some_and(|file| MANAGERS.contains(&&*file));
-    found.parent().and_then(name).as_deref() == Some("shims")
-        || manager && name(found) != name(file)
+    let is_manager = |name: &OsStr| MANAGERS.iter().any(|manager| name == *manager);
+    let leads_to_manager =
+        found.file_name() != file.file_name() && file.file_name().is_some_and(is_manager);
+    leads_to_manager || found.parent().is_some_and(|folder| folder.ends_with("shims"))
 }
 
 /// Returns `true` if a shim of this name may start a program of the workspace in one of these directories: by a file in there or
 /// above, or as an installed package that volta prefers.
 pub(crate) fn may_start_other(name: &str, here: &[PathBuf], root: &Path) -> bool {
-    let above = |from: &'_ PathBuf| {
-        let folders = from.ancestors().take_while(|it| is_in(it, root)).map(Path::to_owned);
-        folders.collect::<Vec<_>>()
-    };
-    here.iter().flat_map(above).any(|folder| {
+    let mut folders = here.iter().flat_map(|it| it.ancestors().take_while(|it| is_in(it, root)));
+    folders.any(|folder| {
         folder.join("node_modules/.bin").join(name).exists()
             || FILES.iter().any(|file| !names_versions(&folder.join(file)))
     })
@@ -75,7 +73,7 @@ fn names_versions(file: &Path) -> bool {
     let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     match file.extension().and_then(|it| it.to_str()) {
         Some("yaml" | "yml") => false,
-        // What else mise is told there, it does, once the user trusts the file.
+        // Other parts set variables and run commands, once the user trusts the file.
         Some("toml") => {
             let mut lines = lines.filter(|line| !line.is_empty());
             lines.next().is_none_or(|first| first == "[tools]")

@@ -62,7 +62,8 @@ struct Variable {
     is_of_project: bool,
     /// `true` if programs load libraries of the folder that they work in because of it.
     loads_here: bool,
-    /// `true` if it was there, with this value, when the hook was installed.
+    /// `true` if it was there, with this value, when the hook was installed. Such a variable is kept only if it
+    /// [loads](Self::loads_here) here.
     is_recorded: bool,
 }
 
@@ -199,7 +200,7 @@ impl Environment {
     /// they work: `LD_LIBRARY_PATH=/opt/lib:`.
     #[must_use]
     pub fn lets_folders_load(&self, name: &str) -> bool {
-        self.variables.iter().any(|it| it.name == name && it.is_recorded && it.loads_here)
+        self.variables.iter().any(|it| it.name == name && it.is_recorded)
     }
 
     /// The file in the user's state directory in which the environment is recorded when the hook of a client is
@@ -318,9 +319,9 @@ impl Environment {
             _ => found.retain(|it| it.acts.is_none()),
         }
         found.retain(|it| !is_daily(it));
-        let has_library =
+        let may_load =
             || has_library(directory) || args.str("command").is_some_and(shells::changes_directory);
-        found.retain(|it| !it.is_recorded || has_library());
+        found.retain(|it| !it.is_recorded || may_load());
         if found.is_empty() {
             return None;
         }
