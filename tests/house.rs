@@ -1586,6 +1586,58 @@ fn an_arrow_between_crates_is_on_the_list() {
     }
 }
 
+/// The dependencies of a package, as they are called in code.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let sections = manifest.split("\n[").filter(|section| {
+        let name = section.split(']').next().unwrap_or_default();
+        name.ends_with("dependencies") && !name.starts_with("workspace")
+    });
+    let lines = sections.flat_map(|section| section.lines().skip(1));
+    let keys = lines.filter_map(|line| line.split(['.', ' ']).next());
+    let is_name = |key: &&str| key.starts_with(|first: char| first.is_ascii_lowercase());
+    keys.filter(is_name).map(|key| key.replace('-', "_")).collect()
+}
+
+/// The code of a package, with the files of other packages that it takes in.
+fn code_of(folder: &str) -> String {
+    let mut code = String::new();
+    for path in files(folder, &[".rs"]) {
+        let text = read(&path);
+        for line in text.lines().filter_map(|line| line.strip_prefix("#[path = \"")) {
+            let other = Path::new(&path).with_file_name(line.trim_end_matches("\"]"));
+            match other.ends_with("mod.rs") {
+                true => code += &code_of(&other.with_file_name("").to_string_lossy()),
+                false => code += &read(other),
+            }
+        }
+        code += &text;
+    }
+    code
+}
+
+/// A build compiles each dependency of a package, also one that its code does not name.
+#[test]
+fn the_code_of_a_package_names_its_dependencies() {
+    let folders = ["benches", "crates", "examples", "fuzz", "tests"];
+    let manifests = folders.into_iter().flat_map(|folder| files(folder, &["Cargo.toml"]));
+    let manifests = ["Cargo.toml".to_owned()].into_iter().chain(manifests);
+    let mut unused = Vec::new();
+    // The pages are the code of the guide.
+    for manifest in manifests.filter(|path| path != "tests/guide/Cargo.toml") {
+        let folder = manifest.trim_end_matches("Cargo.toml").trim_end_matches('/');
+        let code = match folder {
+            "" => ["src", "examples"].map(code_of).concat(),
+            folder => code_of(folder),
+        };
+        let words: BTreeSet<_> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let names = dependencies(&read(&manifest));
+        assert!(!names.is_empty() || folder == "examples/servers", "{manifest}");
+        let gone = names.into_iter().filter(|name| !words.contains(name.as_str()));
+        unused.extend(gone.map(|name| format!("{manifest}: {name}")));
+    }
+    assert!(unused.is_empty(), "{unused:#?}");
+}
+
 /// Folders within a crate that the rest of the crate stands on, and that use nothing of it.
 const BELOW: [(&str, &str); 2] =
     [("crates/cli/src/config", "config"), ("crates/rules/src/readings", "readings")];

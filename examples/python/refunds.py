@@ -1,6 +1,6 @@
 """An agent asks, a person approves in the inbox, and another process runs the call: once.
 
-    pip install countersign
+    pip install dist/countersign-*.whl   # docs/python/start.md says how the wheel is built
     python refunds.py ask          # the agent: parks the refund, and ends
     countersign inbox              # a person: opens the page, and approves
     python refunds.py work         # a worker: waits for the decision, and pays once
