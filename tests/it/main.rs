@@ -8,7 +8,7 @@
 //! | a module of `src` | the module of the same name here |
 //! | a rule that says "never" | [`properties`], over random stacks, answers and clients |
 //! | the inbox, the chat page, several servers | `tests/browser`, in a real browser |
-//! | the shell's tables and rule files | `shell`, `rules`, and the commands in `tests/data` |
+//! | the shell's tables and rule files | `shell`, `rules`, and the commands in `tests/shell` |
 //! | how texts, paths and hosts are read, at any door | `readers`, over hostile calls and daily work |
 //! | what every place where people decide has to do | `surfaces`, which is played at each of them |
 //! | a store | [`ledger`], which runs over every store; [`postgres`] for what only a server can do |

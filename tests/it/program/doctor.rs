@@ -444,6 +444,7 @@ fn what_a_project_can_switch_off_is_on_the_page_and_red() {
             "Codex CLI" => "codex",
             "Gemini CLI" => "gemini",
             "GitHub Copilot CLI" => "copilot",
+            "Qwen Code" => "qwen",
             other => panic!("{other}"),
         };
         let (text, named) = match setting {
@@ -463,7 +464,7 @@ fn what_a_project_can_switch_off_is_on_the_page_and_red() {
         assert!(found["found"].as_str().unwrap().contains(named), "{row:?}: {found}");
         seen.push(client);
     }
-    for client in ["claude", "codex", "gemini", "copilot"] {
+    for client in ["claude", "codex", "gemini", "copilot", "qwen"] {
         assert!(seen.contains(&client), "{client}");
     }
     assert!(page.contains("opencode has no such setting"));

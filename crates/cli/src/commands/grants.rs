@@ -84,7 +84,7 @@ struct Make {
     /// Where the grant holds: in the `session` or in the `project` of the call
     #[arg(long = "in", value_name = "SCOPE")]
     scope: GrantPlace,
-    /// Which of the grants that can be offered: 1 for exactly such calls, 2 and 3 for wider ones where there are any
+    /// Which of the grants that can be offered: 1 for exactly such calls, 2 to 4 for wider ones where there are any
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pattern: usize,
     /// Print the grants that can be offered, with examples, and make none

@@ -84,6 +84,10 @@ const VARIABLES: &[(&str, &str)] = &[
     ("COUNTERSIGN_PRINCIPAL", "the name under which you decide"),
     ("COUNTERSIGN_AUDIT_KEY_FILE", "the key of the ledger's log"),
     (
+        "COUNTERSIGN_LINES",
+        "`asks review` asks line by line where this is not empty, for a screen reader for example",
+    ),
+    (
         "COUNTERSIGN_GUARD_TOKEN",
         "not read by the program: clients of a guard over HTTP read its secret from it",
     ),
@@ -97,6 +101,10 @@ const FILES: &[(&str, &str)] = &[
     (
         "~/.config/countersign/rules.toml",
         "your rules, which the hook reads unless its entry names other files",
+    ),
+    (
+        "~/.config/countersign/guard/NAME.toml",
+        "the rules of the guard of this name, as `guard init` writes them",
     ),
     ("~/.local/state/countersign/asks.db", "the default store"),
     ("~/.local/state/countersign/seal.key", "the key that seals links and sessions"),
@@ -116,7 +124,11 @@ const FILES: &[(&str, &str)] = &[
     ("~/.local/state/countersign/hook-files/", "the files that `hook install --file` has named"),
     (
         "~/.local/state/countersign/allowed/",
-        "the calls that a hook has allowed, until they have ended",
+        "the calls that a hook has allowed, until they have ended; which files a session has written, and where its shell may be",
+    ),
+    (
+        "~/.local/state/countersign/bin/countersign",
+        "a copy of the program that entries name, where the installed one may be replaced or removed",
     ),
     ("~/.local/state/countersign/proven/", "which agents have obeyed `hook doctor --live` here"),
     ("~/.local/state/countersign/canary/", "the call of a `hook doctor --live` that runs"),
@@ -155,7 +167,7 @@ fn page(mut program: Command) -> String {
     for (name, says) in VARIABLES {
         row(&mut page, &[&format!("`{name}`"), says]);
     }
-    page += "\n## Files\n\nThe directories are those of the XDG variables. All files are for this user alone.\n\n| file | contents |\n|---|---|\n";
+    page += "\n## Files\n\nThe directories are those of the XDG variables. All but the last are for this user alone.\n\n| file | contents |\n|---|---|\n";
     for (name, says) in FILES {
         row(&mut page, &[&format!("`{name}`"), says]);
     }
