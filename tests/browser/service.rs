@@ -106,7 +106,9 @@ impl Place {
     pub(crate) fn ran(&self) -> Vec<Value> {
         let text =
             std::fs::read_to_string(self.folder.path().join("ran.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        // A line that is being written has no end yet.
+        let ended = text.rfind('\n').map_or("", |end| &text[..end]);
+        ended.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// How often a tool has run with this argument.

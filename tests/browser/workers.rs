@@ -47,10 +47,10 @@ async fn dies(place: Place) {
     // L2: "When the worker is gone, the outcome is unknown, and the call is never silently run again, unless the tool
     // is idempotent."  L5: another worker takes the run up.
     let server = place.server(&["--workers", "0"]);
-    // Six seconds are nine thirds of the lease: the body ends as its claim and its run are renewed.
+    // The body ends while its claim and its run are renewed, as it takes longer than the lease of the second worker.
     for (prompt, tool, idempotent) in [
         (r#"restart_server {"host": "x", "takes_s": 3600}"#, "host", false),
-        (r#"send_report {"to": "x", "takes_s": 6}"#, "to", true),
+        (r#"send_report {"to": "x", "takes_s": 12}"#, "to", true),
     ] {
         let id = approved(&place, &server.url, prompt).await;
         let mut first = place.worker(&["--lease-s", "2"]);
@@ -59,7 +59,7 @@ async fn dies(place: Place) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         first.kill();
-        let second = place.worker(&["--lease-s", "2"]);
+        let second = place.worker(&["--lease-s", "10"]);
         let state = if idempotent { AskState::Executed } else { AskState::Unknown };
         let ask = place.until(&id, state).await;
         let said = place.over(&[ask.ask.run().to_owned()]).await;

@@ -16,7 +16,7 @@ use crate::program::installing::trusted_by_codex;
 use crate::program::{Ended, RULES, User, ended};
 
 /// The seconds that the client waits for a hook, and the hook for a person.
-const LIMIT: &str = "6";
+const LIMIT: &str = "12";
 
 /// The longest time that a session of an agent may take.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -228,6 +228,7 @@ fn approve_when_asked(desk: Desk, before: Vec<Value>) {
             if let Some(ask) = desk.pending().iter().find(|ask| !before.contains(ask)) {
                 return desk.approve(ask);
             }
+            std::thread::sleep(Duration::from_millis(50));
         }
     });
 }

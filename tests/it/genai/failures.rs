@@ -163,7 +163,7 @@ async fn waits_in_vain(wire: Wire, events: usize) {
     let hangs = Reply::Hangs(vec![says("Hm")], events);
     let provider = Provider::saying(wire, [call, hangs, done()]).await;
     let recorder = tools();
-    let timeout = ServiceBuilder::new().timeout(Duration::from_secs(2));
+    let timeout = ServiceBuilder::new().timeout(Duration::from_secs(8));
     let agent = Agent::new(provider.model().layered(timeout), recorder.clone());
     let error = agent.run("go").await.unwrap_err();
     let Error::Model(inner) = error.error() else { panic!("{error:?}") };

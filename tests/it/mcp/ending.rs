@@ -126,7 +126,7 @@ fn slow() -> (FunctionToolset, Arc<Notify>, Arc<Notify>) {
 }
 
 // "From then on no call begins", and a call that ends in time has its outcome.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_told_to_end_begins_nothing_and_ends_what_it_has_begun() {
     let (tools, begun, end) = slow();
     let (stop, stopped) = oneshot::channel::<()>();

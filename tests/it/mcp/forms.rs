@@ -31,7 +31,8 @@ fn pay(euros: u32) -> Value {
 
 /// Waits until so many asks are in this state, and gives them.
 async fn records(ledger: &Ledger, state: AskState, count: usize) -> Vec<AskRecord> {
-    for _ in 0..2_000 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(30) {
         let records = ledger.list(Some(state), 99).await.unwrap().records;
         if records.len() == count {
             return records;
@@ -251,7 +252,7 @@ async fn a_client_that_leaves_while_its_form_is_open_does_not_keep_the_server() 
     client.until(|client| client.asked.len() == 1).await;
     let left = Instant::now();
     client.goes().await;
-    assert!(left.elapsed() < Duration::from_millis(1_500), "{:?}", left.elapsed());
+    assert!(left.elapsed() < LONG / 2, "{:?}", left.elapsed());
     records(&ledger, AskState::Pending, 1).await;
     assert_eq!(times(&paid), 0);
 }

@@ -1,13 +1,13 @@
 //! Clients that do what the protocol does not allow, at the program `countersign guard`: nothing runs that was not
 //! approved, and nothing runs twice (rules M2, M3).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign::ledger::AskState;
 use serde_json::{Value, json};
 
 use super::client::{Client, forms, told, yes};
-use super::process::{Desk, wait};
+use super::process::Desk;
 
 const ERA: &str = "2025-11-25";
 
@@ -62,14 +62,26 @@ async fn a_call_with_an_id_of_any_type_runs_once_for_its_approval_or_not_at_all(
             approve_all(&desk).await;
         }
     }
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
     let listed = client.ask("tools/list", json!({})).await;
     assert_eq!(listed["result"]["tools"][0]["name"], "write", "{listed}");
-    let runs = desk.runs();
+    // Each approved call ends.
+    let begun = Instant::now();
+    let runs = loop {
+        let all = desk.ledger().await.list(None, 200).await.unwrap().records;
+        let in_state = |state| all.iter().filter(|it| it.state == state).count();
+        let (runs, executed) = (desk.runs(), in_state(AskState::Executed));
+        if executed > 0 && executed == runs.len() && in_state(AskState::Claimed) == 0 {
+            break runs;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{executed} of {}: {all:?}", runs.len());
+        if runs.is_empty() {
+            client.send(&call(json!("again"), 0)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        approve_all(&desk).await;
+    };
     let keys: std::collections::BTreeSet<_> = runs.iter().map(|run| run["key"].as_str()).collect();
     assert_eq!(keys.len(), runs.len(), "an approval for each run: {runs:?}");
-    let executed = desk.ledger().await.list(Some(AskState::Executed), 100).await.unwrap().records;
-    assert_eq!(executed.len(), runs.len());
 }
 
 // M6: an id that is in flight is refused, so that no response is taken for another request's.
@@ -80,10 +92,7 @@ async fn of_calls_under_one_id_the_first_alone_is_asked_about() {
     for n in [1, 2, 1] {
         client.send(&call(json!(77), n)).await;
     }
-    wait("the first call is pending", || desk.runs().is_empty()).await;
-    while desk.pending().await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    desk.asked().await;
     client.ask("ping", json!({})).await;
     assert_eq!(approve_all(&desk).await, 1, "the others were refused before they were parked");
     desk.begun(1).await;
@@ -94,12 +103,12 @@ async fn of_calls_under_one_id_the_first_alone_is_asked_about() {
 
 #[tokio::test]
 async fn nothing_runs_before_the_handshake() {
-    let desk = Desk::new();
     for frames in [
         vec![call(json!(1), 1)],
         vec![json!({"jsonrpc": "2.0", "method": "notifications/initialized"}), call(json!(1), 1)],
         vec![json!({"jsonrpc": "2.0", "id": 1, "result": {}}), call(json!(2), 1)],
     ] {
+        let desk = Desk::new();
         let rules = desk.user.home().join("rules.toml");
         std::fs::write(&rules, "version = 1\ndanger_default_allow = true\n").unwrap();
         let rules = rules.display().to_string();
@@ -110,6 +119,13 @@ async fn nothing_runs_before_the_handshake() {
         }
         _ = tokio::time::timeout(Duration::from_millis(500), client.response_or_end(99)).await;
         assert!(desk.runs().is_empty(), "{frames:?}");
+        // Behind a handshake the same call runs.
+        let guard = desk.guard_of("ann", &options, &desk.told());
+        let mut proper = Client::earlier(guard, "2025-11-25", json!({})).await;
+        proper.call("write", json!({"n": 2})).await;
+        let ran: Vec<_> = desk.runs().iter().map(|run| run["args"]["n"].clone()).collect();
+        assert_eq!(ran, vec![json!(2); ran.len()], "{frames:?}");
+        assert!(!ran.is_empty());
     }
 }
 
@@ -268,11 +284,9 @@ async fn the_outcome_of_a_call_that_was_cancelled_in_it_is_delivered_to_an_equal
     client.ask("ping", json!({})).await;
     std::fs::write(desk.gate(), "").unwrap();
     // Its outcome is recorded, and then there is one for the equal call.
-    for _ in 0..400 {
-        let executed = desk.ledger().await.list(Some(AskState::Executed), 1).await.unwrap().records;
-        if !executed.is_empty() {
-            break;
-        }
+    let begun = Instant::now();
+    while desk.ledger().await.list(Some(AskState::Executed), 1).await.unwrap().records.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no outcome is recorded");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let response = client.call("write", json!({"n": 1})).await;

@@ -91,7 +91,7 @@ async fn a_result_of_an_unknown_form_is_not_taken_for_one_and_not_repeated() {
         let desk = Desk::new();
         let mut server = desk.told();
         server["result"] = result.clone();
-        let options = ["--name", "files", "--wait", "1", "--danger-accept-all-tools"];
+        let options = ["--name", "files", "--wait", "30", "--danger-accept-all-tools"];
         let guard = desk.guard_of("ann", &options, &server);
         let mut client = Client::earlier(guard, ERA, forms()).await;
         client.person = Some(yes());

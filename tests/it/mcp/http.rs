@@ -13,10 +13,14 @@ use super::servers::folder;
 use super::sessions::{Web, ask_of, call};
 
 /// A guard over HTTP, which holds a call for a second.
-const LISTEN: [&str; 4] = ["--wait", "1", "--listen", "127.0.0.1:0"];
-
 async fn listening(desk: &Desk, options: &[&str]) -> WebGuard {
-    desk.listening(desk.guard_of("ann", &[&LISTEN, options].concat(), &desk.told())).await
+    listening_for(desk, "1", options).await
+}
+
+/// A guard over HTTP, which holds a call for so many seconds.
+async fn listening_for(desk: &Desk, wait: &str, options: &[&str]) -> WebGuard {
+    let listen = ["--wait", wait, "--listen", "127.0.0.1:0"];
+    desk.listening(desk.guard_of("ann", &[&listen, options].concat(), &desk.told())).await
 }
 
 /// The values of `Authorization` of senders that are not known.
@@ -224,14 +228,16 @@ async fn python(guard: &WebGuard, mode: &str, answer: Option<&str>, calls: Value
 async fn the_python_client_is_asked_and_comes_back_over_http() {
     for mode in ["legacy", "auto"] {
         let desk = Desk::new();
-        let mut guard = listening(&desk, &[]).await;
-        python(&guard, mode, None, json!([])).await;
+        let patient = listening_for(&desk, "30", &[]).await;
+        python(&patient, mode, None, json!([])).await;
         desk.accept_tools().await;
         let call = json!([["write", {"n": 1}]]);
-        let lines = python(&guard, mode, Some("approve"), call.clone()).await;
+        let lines = python(&patient, mode, Some("approve"), call.clone()).await;
         assert_eq!((&lines[0]["tools"], &lines[1]["asked"]), (&json!(["write"]), &json!(1)));
         assert!(lines[1]["text"].as_str().unwrap().starts_with("wrote"), "{mode}: {lines:?}");
 
+        // The client has no form, and its wait runs out.
+        let mut guard = listening(&desk, &[]).await;
         let lines = python(&guard, mode, None, call.clone()).await;
         assert!(lines[1]["text"].as_str().unwrap().contains("waits for an approval"), "{lines:?}");
         desk.approve(&desk.asked().await, "bob").await;

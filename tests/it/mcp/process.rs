@@ -87,7 +87,9 @@ impl Desk {
 
     fn lines(&self, key: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.log()).unwrap_or_default();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // A line that is being written has no end yet.
+        let ended = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = ended.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter_map(|line| line.get(key).cloned()).collect()
     }
 

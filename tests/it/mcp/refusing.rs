@@ -66,8 +66,8 @@ async fn a_list_of_tools_that_cannot_be_read_is_said_in_one_line() {
     for (what, limit, expected) in [
         ("the same cursor", "300", "does not end"),
         ("other cursors", "300", "does not end"),
-        ("a number", "2", "could not list its tools"),
-        ("exit", "2", "could not list its tools"),
+        ("a number", "8", "could not list its tools"),
+        ("exit", "8", "could not list its tools"),
     ] {
         let desk = Desk::new();
         let told_server = instead(&desk, "tools/list", what);
@@ -402,7 +402,8 @@ async fn halves_of_characters_are_repaired() {
         assert_eq!(told(&response), ("cut \u{fffd}".to_owned(), false), "{what}");
     }
     let desk = Desk::new();
-    let mut client = Client::earlier(desk.guard(&desk.told()), ERA, forms()).await;
+    let guard = desk.guard_of("ann", &["--wait", "30"], &desk.told());
+    let mut client = Client::earlier(guard, ERA, forms()).await;
     desk.accept_tools().await;
     client.person = Some(super::client::yes());
     let id = client.begin("ping", json!({})).await;

@@ -198,7 +198,7 @@ async fn a_dropped_operation_leaves_nothing_locked() {
     let name = url.rsplit("%3D").next().unwrap();
     // We close connections that the server still has open, sooner than it would by itself.
     let nothing_open = format!(
-        "DO $$ BEGIN FOR i IN 1..50 LOOP
+        "DO $$ BEGIN FOR i IN 1..300 LOOP
             PERFORM pg_stat_clear_snapshot();
             IF NOT EXISTS (SELECT FROM pg_stat_activity
                 WHERE application_name = '{name}' AND state LIKE 'idle in transaction%') THEN RETURN; END IF;

@@ -94,7 +94,7 @@ async fn output_and_time_are_limited() {
 async fn a_cancelled_call_kills_its_programs() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("alive");
-    let command = "echo begun > alive; sleep 600";
+    let command = "sh -c 'echo $$ > begun; mv begun alive; exec sleep 600'";
     let running = tokio::spawn({
         let tool = ShellTool::new(folder.path());
         async move { run(tool, command).await }
@@ -103,8 +103,15 @@ async fn a_cancelled_call_kills_its_programs() {
     while !fifo.exists() && begun.elapsed() < Duration::from_secs(60) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    let shell = std::fs::read_to_string(&fifo).expect("the program has begun");
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
+    let process = std::path::Path::new("/proc").join(shell.trim());
+    let aborted = Instant::now();
+    while cfg!(target_os = "linux") && process.exists() {
+        assert!(aborted.elapsed() < Duration::from_secs(30), "{process:?} runs");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     // Blocking work that is left would keep the runtime from ending, and so this test.
 }
 

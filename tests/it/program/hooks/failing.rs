@@ -66,7 +66,7 @@ fn a_store_that_is_locked_denies_in_time() {
     let hook = user.command(&["hook", "claude", "--limit", "2"]);
     let payload = other.before().to_string();
     assert_denied("claude", &answered(hook, &payload), "");
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(30));
     lock.execute_batch("ROLLBACK").unwrap();
     assert_denied("claude", &user.hook(&other, "0"), "waits for approval");
 }
@@ -81,7 +81,7 @@ fn a_report_that_cannot_be_recorded_is_a_remark_and_no_denial() {
         let lock = rusqlite::Connection::open(user.state("asks.db")).unwrap();
         lock.execute_batch("BEGIN IMMEDIATE").unwrap();
         let report = call.after().to_string();
-        let locked = answered(user.command(&["hook", client, "--limit", "2"]), &report);
+        let locked = answered(user.command(&["hook", client, "--limit", "9"]), &report);
         lock.execute_batch("ROLLBACK").unwrap();
         let child = user.start_hook(client, "0", &["--store", "nonsense:"], report.as_bytes());
         let unusable = ended(&child.wait_with_output().unwrap());
@@ -108,7 +108,7 @@ fn a_hook_whose_input_never_ends_denies_in_time() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_time_limit_is_counted_from_the_start_of_the_process() {
-    counted_from_the_start("sleep 4; exec \"$0\" hook codex --home \"$HOME\" --limit 9");
+    counted_from_the_start("sleep 6; exec \"$0\" hook codex --home \"$HOME\" --limit 12");
 }
 
 /// The shell of the installed command is there for as long as the hook.
@@ -116,7 +116,7 @@ fn the_time_limit_is_counted_from_the_start_of_the_process() {
 #[test]
 fn the_time_limit_is_counted_from_the_start_of_the_shell_around_the_hook() {
     counted_from_the_start(
-        "sleep 4; \"$0\" hook codex --home \"$HOME\" --limit 9 --shell $$ || exit 2",
+        "sleep 6; \"$0\" hook codex --home \"$HOME\" --limit 12 --shell $$ || exit 2",
     );
 }
 
@@ -132,8 +132,9 @@ fn counted_from_the_start(script: &str) {
     let mut child = command.spawn().unwrap();
     let call = Call { client: "codex", ..CALL };
     child.stdin.take().unwrap().write_all(call.before().to_string().as_bytes()).unwrap();
-    assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "waits for approval");
-    assert!(start.elapsed() < Duration::from_secs(9), "the client has run the tool already");
+    assert_denied("codex", &ended(&child.wait_with_output().unwrap()), "");
+    // Counted from the hook's own beginning it would be 16 at the least.
+    assert!(start.elapsed() < Duration::from_secs(15), "the client has run the tool already");
 }
 
 /// P4: "A hook that is not told its limit answers within the shortest time that a known version of its client waits", if no
@@ -148,7 +149,7 @@ fn a_hook_without_a_limit_answers_before_its_client_gives_up() {
                 let payload = Call { client, ..CALL }.before().to_string();
                 let told = answered(user.command(&["hook", client]), &payload);
                 let (took, waits) = (start.elapsed(), forms(client).client.shortest_limit());
-                assert_denied(client, &told, "waits for approval");
+                assert_denied(client, &told, "");
                 assert!(took < waits, "{client} has run the tool already: {took:?} of {waits:?}");
             });
         }

@@ -2,7 +2,7 @@
 
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn a_hook_that_is_killed_between_its_claim_and_its_answer_leaves_an_unknown_outc
     let mut command = user.command(&["hook", "claude", "--limit", "60"]);
     let mut child = command.stdin(Stdio::piped()).stdout(stdout).spawn().unwrap();
     child.stdin.take().unwrap().write_all(CALL.before().to_string().as_bytes()).unwrap();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     while user.states() != ["claimed"] {
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", user.states());
     }
@@ -94,13 +94,16 @@ fn a_hook_that_is_killed_between_its_claim_and_its_answer_leaves_an_unknown_outc
 #[test]
 fn a_hook_that_is_killed_at_any_moment_spends_an_approval_at_most_once() {
     let user = User::new();
-    for (step, client) in (0_u64..15).zip(clients().cycle()) {
+    for (step, client) in (0_u32..15).zip(clients().cycle()) {
         let command = format!("make step{step}");
         let call = Call { command: &command, client, ..CALL };
+        let begun = Instant::now();
         user.hook(&call, "0");
+        let whole = begun.elapsed();
         user.approve_pending();
         let mut child = user.start_hook(client, "20", &[], call.before().to_string().as_bytes());
-        std::thread::sleep(Duration::from_millis(step * 4));
+        // From before it has begun to after it has ended.
+        std::thread::sleep(whole * step / 11);
         child.kill().unwrap();
         let killed = ended(&child.wait_with_output().unwrap());
         let again = user.hook(&call, "0");
@@ -139,12 +142,13 @@ fn an_allow_that_cannot_be_written_is_no_allow() {
     let user = User::new();
     user.hook(&CALL, "0");
     user.approve_pending();
-    let mut command = user.command(&["hook", "claude", "--limit", "10"]);
+    let mut command = user.command(&["hook", "claude", "--limit", "90"]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(CALL.before().to_string().as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_eq!(user.states(), ["claimed"], "it was allowed, and its approval is spent");
 }
 
 /// A client that reads stdout alone gets its answer, also when its other pipe is full.
