@@ -196,6 +196,11 @@ impl Question {
             && self.0.previews.iter().all(|preview| Some(preview.author()) == author)
     }
 
+    /// Returns `true` if a change of its previews is too long to be seen whole.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.previews().iter().any(|preview| preview.lines_cut() > 0)
+    }
+
     /// The identity of the question, which says whether an approval covers it (rule A1).
     #[must_use]
     pub fn id(&self) -> QuestionId<'_> {

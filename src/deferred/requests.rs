@@ -284,10 +284,7 @@ impl DeferredToolRequests {
         if self.is_blocked(id) {
             return Err(Unapprovable::Blocked);
         }
-        let is_cut = || {
-            let mut previews = self.questions(id).iter().flat_map(Question::previews);
-            previews.any(|preview| preview.lines_cut() > 0)
-        };
+        let is_cut = || self.questions(id).iter().any(Question::is_cut);
         match extent {
             Extent::Part => Err(Unapprovable::NotShown),
             Extent::Together if is_cut() => Err(Unapprovable::Cut),

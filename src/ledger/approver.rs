@@ -120,6 +120,12 @@ impl Approver {
         self.sees.as_ref().is_none_or(|sees| sees(record))
     }
 
+    /// Tells whether this person may see every ask, as nothing limits them ([`with_sees`](Self::with_sees)).
+    #[must_use]
+    pub fn sees_all(&self) -> bool {
+        self.sees.is_none()
+    }
+
     /// Tells whether this person may see the ask and decide it.
     #[must_use]
     pub fn decides(&self, record: &AskRecord) -> bool {

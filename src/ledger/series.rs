@@ -13,6 +13,7 @@
 //! | a requester has at most 1 000 pending asks (D11) | counted by the store, by canonical name |
 //! | a call that may have run is not repeated without end | counted, shown in the question, and bounded |
 //! | an ask that no one has answered says nothing | one that has expired or was cancelled is passed over |
+//! | what is too long ago to be looked at may have been a no | a person is asked, and told so: no grant answers |
 
 use std::fmt;
 use std::time::Duration;
@@ -311,8 +312,10 @@ impl<'a> AskSeries<'a> {
         if last.holds_up().is_some() {
             return Ok(None);
         }
-        let answered = self.last_answered(last).await?;
-        if self.sees_ends && answered.as_ref().is_some_and(may_run) {
+        let mut earlier = self.earlier(last);
+        let answered = earlier.next_answered().await?;
+        let may_be_denied = answered.is_none() && earlier.is_cut();
+        if may_be_denied || self.sees_ends && answered.as_ref().is_some_and(may_run) {
             return Ok(None);
         }
         let denied = answered.as_ref().filter(|it| it.is_denied());
@@ -366,7 +369,12 @@ impl<'a> AskSeries<'a> {
                 break;
             }
         }
-        let Some(record) = started else { return Ok(None) };
+        let Some(record) = started else {
+            let cut = format!(
+                "More than {LOOKED_BACK} equal calls were asked about in vain: one before them may have run."
+            );
+            return Ok(earlier.is_cut().then_some(cut));
+        };
         let id = record.ask.id();
         Ok(match record.state {
             AskState::Claimed => Some(format!(
@@ -433,17 +441,6 @@ impl<'a> AskSeries<'a> {
         Ok(before)
     }
 
-    /// The last ask that was answered.
-    async fn last_answered(&self, last: &LastAsk) -> Result<Option<AskRecord>, LedgerError> {
-        let mut earlier = self.earlier(last);
-        while let Some(record) = earlier.next().await? {
-            if record.decision.is_some() {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
-    }
-
     /// The asks that someone has answered, or whose call has run, newest first.
     fn earlier<'s>(&'s self, last: &'s LastAsk) -> EarlierAsks<'s> {
         EarlierAsks { series: self, last, number: last.number, left: LOOKED_BACK }
@@ -484,6 +481,23 @@ impl EarlierAsks<'_> {
             }
         }
         Ok(None)
+    }
+}
+
+impl EarlierAsks<'_> {
+    /// The next one that was answered.
+    async fn next_answered(&mut self) -> Result<Option<AskRecord>, LedgerError> {
+        while let Some(record) = self.next().await? {
+            if record.decision.is_some() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns `true` if there are earlier ones that are not looked at.
+    fn is_cut(&self) -> bool {
+        self.left == 0 && self.number > 0
     }
 }
 

@@ -130,12 +130,7 @@ impl Surface {
         let Some(record) = self.find(who, &shown.ask).await? else {
             return Ok(Decided::UnknownAsk);
         };
-        let checked = match &answer {
-            Answer::Approve { .. } => self.check_approval(&record, shown.extent, &answer),
-            Answer::Result { .. } => check_result(&record),
-            Answer::Deny { .. } => Ok(()),
-        };
-        if let Err(why) = checked {
+        if let Err(why) = self.check_answer(&record, shown.extent, &answer) {
             return Ok(Decided::Unapprovable(why));
         }
         if !who.decides(&record) {
@@ -144,27 +139,32 @@ impl Surface {
         self.ledger.decide(record.ask.id(), &shown.fingerprint, who.name(), answer).await
     }
 
-    fn check_approval(
+    /// Checks whether this answer may be recorded about the call of an ask, of which so much was shown.
+    pub(crate) fn check_answer(
         &self,
         record: &AskRecord,
         extent: Extent,
         answer: &Answer,
     ) -> Result<(), Unapprovable> {
         let requests = record.ask.requests();
-        let call = requests.iter().next().ok_or(Unapprovable::UnknownCall)?;
-        let call = requests.check_approval(call.id(), extent)?;
-        let Answer::Approve { args: Some(args) } = answer else { return Ok(()) };
-        (self.check)(&call.clone().with_args(args.clone()))
-            .map_err(|problem| Unapprovable::BadArgs { problem })
+        match answer {
+            Answer::Deny { .. } => Ok(()),
+            // Of a call that runs once it is approved, a result would be told to the model, and nothing has run.
+            Answer::Result { .. } if requests.approvals.is_empty() => Ok(()),
+            Answer::Result { .. } => Err(Unapprovable::NeedsApproval),
+            Answer::Approve { args } => {
+                let call = requests.iter().next().ok_or(Unapprovable::UnknownCall)?;
+                let call = requests.check_approval(call.id(), extent)?;
+                let Some(args) = args else { return Ok(()) };
+                (self.check)(&call.clone().with_args(args.clone()))
+                    .map_err(|problem| Unapprovable::BadArgs { problem })
+            }
+        }
     }
-}
 
-/// Refuses a result for a call that runs once it is approved.
-fn check_result(record: &AskRecord) -> Result<(), Unapprovable> {
-    let requests = record.ask.requests();
-    match requests.approvals.is_empty() {
-        true => Ok(()),
-        false => Err(Unapprovable::NeedsApproval),
+    /// The ledger whose asks are decided here.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }
 

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use countersign::Args;
-use countersign::deferred::Answer;
-use countersign::ledger::{Ask, AskRecord, AskState, Decided, Ledger, MemoryStore, Millis, Quorum};
+use countersign::deferred::metadata::{APPROVAL_POLICY, BLOCKED};
+use countersign::deferred::{Answer, Unapprovable};
+use countersign::ledger::{
+    Ask, AskRecord, AskState, Decided, Ledger, MemoryStore, Millis, Quorum, Surface,
+};
 use countersign::seal::{SealError, SealKeys};
+use countersign::{Args, Decision};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -89,6 +92,31 @@ async fn a_token_decides_as_the_person_it_names() {
     assert_eq!(place.decide(&token(&ask), yes()).await.unwrap(), Decided::Won { again: false });
     let decision = place.now(&ask).await.decision.unwrap();
     assert_eq!((decision.by, decision.answer), (vec!["ann".to_owned()], yes()));
+}
+
+/// A5: no surface approves a call that a layer has blocked, and none takes a result for a call that needs an approval.
+#[tokio::test]
+async fn a_token_decides_nothing_that_no_surface_would() {
+    let place = Place::new();
+    let blocked = Decision::ask("frozen").with_metadata(APPROVAL_POLICY, BLOCKED);
+    let blocked = ask("root/c1").with_questions(blocked.questions().to_vec());
+    let (blocked, open) = (place.park(blocked).await, place.park(ask("root/c2")).await);
+    let result = Answer::Result { value: json!("deleted") };
+    for (record, answer, why) in
+        [(&blocked, yes(), Unapprovable::Blocked), (&open, result, Unapprovable::NeedsApproval)]
+    {
+        let decided = place.decide(&token(record), answer).await.unwrap();
+        assert_eq!(decided, Decided::Unapprovable(why));
+        assert_eq!(place.now(record).await, *record);
+    }
+    // The tool of a surface checks edited arguments, with a token as without.
+    let surface = Surface::new(place.ledger.clone()).check(|_| Err("no such file".to_owned()));
+    let token = keys().seal_ask_with_edits(&open, "ann", at(NOW + 60_000)).unwrap();
+    let edited = Answer::Approve { args: Some(Args::new().with("path", "b.log")) };
+    let decided = surface.decide_sealed(&keys(), &token, edited).await.unwrap();
+    let problem = "no such file".to_owned();
+    assert_eq!(decided, Decided::Unapprovable(Unapprovable::BadArgs { problem }));
+    assert!(matches!(place.decide(&token, no()).await.unwrap(), Decided::Won { .. }));
 }
 
 #[tokio::test]

@@ -66,9 +66,7 @@ pub(super) fn shown(
     if let Some(data) = data.as_object_mut().filter(|_| !view.origins.is_empty()) {
         data.insert("origins".to_owned(), json!(view.origins));
     }
-    // A call that cannot be seen whole is not granted (rule G3).
-    let is_whole = view.previews.iter().all(|preview| preview.cut == 0);
-    if let Some(data) = data.as_object_mut().filter(|_| is_whole && !offers.is_empty()) {
+    if let Some(data) = data.as_object_mut().filter(|_| !offers.is_empty()) {
         data.insert("offers".to_owned(), offers.into());
     }
     Some(chunk(approval, data))

@@ -67,6 +67,9 @@ pub(super) struct ShownAsk {
     /// The answer, stored until the other calls of the response have theirs (rule T1).
     #[serde(rename = "held", default, skip_serializing_if = "Option::is_none", with = "stored")]
     pub(super) answer: Option<Answer>,
+    /// The time of the answer by the clock of the store, in milliseconds since 1970.
+    #[serde(rename = "held_at", default, skip_serializing_if = "Option::is_none")]
+    pub(super) answered_at: Option<i64>,
     /// The grant that was chosen with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) grant: Option<ChosenGrant>,

@@ -30,9 +30,10 @@ use super::message_stream::{MessageStream, lock};
 use super::principal::Principal;
 use super::rejection::Rejection;
 use super::storage::ChatLease;
-use countersign::agent::{Run, RunError, RunOutput, RunResult, RunStep};
+use countersign::agent::{Agent, Run, RunError, RunOutput, RunResult, RunStep};
 use countersign::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
 use countersign::error::Error;
+use countersign::ledger::LedgerError;
 use countersign::outcome::DeferralKind;
 use countersign::turn::{SuspendedRun, TurnReport};
 
@@ -173,6 +174,11 @@ impl<'a> ResponseTask<'a> {
         }
         let run = match chat.run.take() {
             Some(run) => {
+                let answered_now = |ask: &&ShownAsk| self.answers.contains_key(&ask.call);
+                let stored = chat.asks.iter().filter(|ask| !answered_now(ask));
+                if let Err(kind) = withdraw_aged(agent, &run, stored).await {
+                    return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
+                }
                 let stored = chat
                     .asks
                     .iter()
@@ -228,9 +234,13 @@ impl<'a> ResponseTask<'a> {
         let agent = &self.config.agent;
         let decided = async {
             agent.decide(&run, denials).await?;
-            agent.decisions(&run).await
+            let now = match agent.configured_ledger() {
+                Some(ledger) => Some(ledger.now().await.map_err(of_ledger)?),
+                None => None,
+            };
+            Ok((agent.decisions(&run).await?, now))
         };
-        let recorded = match decided.await {
+        let (recorded, now) = match decided.await {
             Ok(recorded) => recorded,
             Err(kind) => return RunEnd::Failed(Box::new(RunError::before_start(kind, run))),
         };
@@ -244,6 +254,7 @@ impl<'a> ResponseTask<'a> {
             for ask in self.lease.chat.asks.iter_mut().filter(|ask| ask.part == answer.part) {
                 ask.open = false;
                 ask.answer = Some(answer.answer.clone());
+                ask.answered_at = now;
                 ask.grant.clone_from(&answer.grant);
             }
         }
@@ -428,7 +439,36 @@ impl<'a> ResponseTask<'a> {
             fingerprint: requests.fingerprint(id).map(str::to_owned),
             open: true,
             answer: None,
+            answered_at: None,
             grant: None,
         });
     }
+}
+
+fn of_ledger(error: LedgerError) -> Error {
+    Error::Ledger(error.into())
+}
+
+/// Withdraws the asks whose approvals are stored here for longer than an approval is valid (rule A8). Otherwise such an
+/// approval would be as new as the answer to the last call of its response.
+async fn withdraw_aged(
+    agent: &Agent,
+    run: &SuspendedRun,
+    stored: impl Iterator<Item = &ShownAsk>,
+) -> Result<(), Error> {
+    let approved = stored.filter(|ask| matches!(ask.answer, Some(Answer::Approve { .. })));
+    let approved: HashMap<_, _> = approved.map(|ask| (&*ask.call, ask)).collect();
+    let Some(ledger) = agent.configured_ledger().filter(|_| !approved.is_empty()) else {
+        return Ok(());
+    };
+    let now = ledger.now().await.map_err(of_ledger)?;
+    for (call, record) in agent.asks(run).await? {
+        let Some(ask) = approved.get(&*call) else { continue };
+        let since = ask.answered_at.unwrap_or(record.parked_at);
+        if record.valid_for.is_some_and(|time| since.saturating_add(time) <= now) {
+            let by = "countersign: the approval is too old";
+            ledger.cancel(record.ask.id(), by).await.map_err(of_ledger)?;
+        }
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ use super::json::set;
 use super::refused::{ApiError, ApiReply};
 use countersign::args::Args;
 use countersign::deferred::{Answer, Unapprovable};
-use countersign::ledger::{Approver, AskRecord, AskState, Decided, Presented};
+use countersign::ledger::{Approver, AskRecord, AskState, Decided, GrantOutcome, Presented};
 
 /// The largest number of decisions in a request.
 const MOST: usize = 500;
@@ -105,7 +105,12 @@ pub(super) async fn decide(
     };
     let mut result = take(&app, &who, &shown, answer).await;
     if let (Ok(result), Some(grant)) = (&mut result, granted) {
-        set(result, "grant", grant.make(&app.ledger, who.name()).await.shown());
+        // A request that is sent again makes no second grant.
+        let outcome = match result["again"] == true {
+            true => GrantOutcome::DecidedBefore,
+            false => grant.make(&app.ledger, who.name()).await,
+        };
+        set(result, "grant", outcome.shown());
     }
     // An ask that this person may not see is told to no one.
     if !result.as_ref().is_err_and(ApiError::is_unknown) {
@@ -142,10 +147,11 @@ pub(super) async fn decide_many(
         };
         let shown = if alone { shown } else { shown.together() };
         let result = take(&app, &who, &shown, answer).await;
+        let is_unknown = result.as_ref().is_err_and(ApiError::is_unknown);
         let mut result = result.unwrap_or_else(|refused| refused.body());
         set(&mut result, "id", shown.ask.as_str().into());
         results.push(result);
-        ids.push(shown.ask);
+        ids.extend(Some(shown.ask).filter(|_| !is_unknown));
     }
     tell(&app, &ids).await;
     Ok(Json(json!({"results": results})))

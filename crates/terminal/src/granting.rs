@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use countersign::deferred::DeferredToolRequests;
+use countersign::deferred::{Answer, DeferredToolRequests};
 use countersign::error::BoxError;
-use countersign::ledger::{AskState, GrantOffer, GrantPlace, GrantTime, Ledger, Offers};
+use countersign::ledger::{
+    Approver, AskRecord, AskState, Decided, GrantOffer, GrantOutcome, GrantPlace, GrantTime,
+    Ledger, LedgerError, Offers, Presented, Surface,
+};
 use countersign::show;
 
 /// The grants that are offered with the calls of a batch, by call id. A call without an entry cannot be granted.
@@ -111,27 +114,69 @@ fn example(offer: &GrantOffer, width: usize) -> Vec<String> {
     all
 }
 
-/// The grants that can be made with the approval of the calls of a batch, as the ledger has parked them.
+/// The pending asks of the calls of a batch, by call id, as the ledger has parked them. The id of an agent's call has those of
+/// the calls above it in front, and an ask has the call's own.
+async fn asks(
+    ledger: &Ledger,
+    run: &str,
+    requests: &DeferredToolRequests,
+) -> Result<BTreeMap<String, AskRecord>, LedgerError> {
+    let listed = ledger.list_run(run, u32::MAX).await?;
+    let of = |id: &str| {
+        let (fingerprint, own) = (requests.fingerprint(id)?, id.rsplit('/').next());
+        let mut found = listed.records.iter().filter(|record| {
+            record.state == AskState::Pending
+                && record.fingerprint == fingerprint
+                && record.ask.path().rsplit('/').next() == own
+        });
+        // Where two agents make equal calls with equal ids, it is not known which ask is whose.
+        found.next().filter(|_| found.next().is_none()).cloned()
+    };
+    let calls = requests.approvals.iter();
+    Ok(calls.filter_map(|call| Some((call.id().to_owned(), of(call.id())?))).collect())
+}
+
+/// The grants that can be made with the approval of the calls of a batch.
 pub(super) async fn offers(
     ledger: &Ledger,
     run: &str,
     requests: &DeferredToolRequests,
 ) -> Result<CallOffers, BoxError> {
-    let listed = ledger.list_run(run, u32::MAX).await?;
-    let pending = listed.records.into_iter().filter(|record| record.state == AskState::Pending);
-    let by_fingerprint: BTreeMap<_, _> =
-        pending.map(|record| (record.fingerprint.clone(), Offers::of(&record.ask))).collect();
-    let of = |id: &str| by_fingerprint.get(requests.fingerprint(id)?).cloned();
-    let found = requests.approvals.iter();
-    let found = found.filter_map(|call| Some((call.id().to_owned(), of(call.id())?)));
-    Ok(found.filter(|(_, offers)| !offers.is_empty()).collect())
+    let asks = asks(ledger, run, requests).await?.into_iter();
+    let offers = asks.map(|(call, record)| (call, Offers::of(&record.ask)));
+    Ok(offers.filter(|(_, offers)| !offers.is_empty()).collect())
 }
 
-/// Makes the chosen grants, and returns a line about each for the person.
-pub(super) async fn make(ledger: &Ledger, chosen: Chosen, by: &str) -> Vec<String> {
+/// Records the approvals with which grants were chosen, and makes the grant of each that counts, as another person may have
+/// decided meanwhile (rule G3). Returns a line about each for the person.
+pub(super) async fn make(
+    ledger: &Ledger,
+    (run, requests): (&str, &DeferredToolRequests),
+    chosen: Chosen,
+    by: &str,
+) -> Vec<String> {
+    if chosen.is_empty() {
+        return Vec::new();
+    }
+    let asks = asks(ledger, run, requests).await;
+    let surface = Surface::new(ledger.clone());
     let mut lines = Vec::new();
-    for offer in chosen.into_values() {
-        lines.push(offer.make(ledger, by).await.to_string());
+    for (call, offer) in chosen {
+        let approved = match asks.as_ref().map(|asks| asks.get(&call)) {
+            Ok(Some(record)) => {
+                let shown = Presented::whole(record.ask.id(), &record.fingerprint);
+                let yes = Answer::Approve { args: None };
+                surface.decide(&Approver::new(by), &shown, yes).await.ok()
+            }
+            Ok(None) => Some(Decided::UnknownAsk),
+            Err(_) => None,
+        };
+        let outcome = match approved {
+            Some(Decided::Won { .. }) => offer.make(ledger, by).await,
+            Some(_) => GrantOutcome::DecidedBefore,
+            None => GrantOutcome::Failed,
+        };
+        lines.push(outcome.to_string());
     }
     lines
 }

@@ -338,14 +338,15 @@ impl DeferredToolHandler for TerminalHandler {
             Some(ledger) => granting::offers(ledger, cx.run_id(), requests).await?,
             None => CallOffers::new(),
         };
-        let (this, agent, requests) = (self.clone(), cx.agent_path(), requests.clone());
+        let (this, agent, asked) = (self.clone(), cx.agent_path(), requests.clone());
         let asked = runtime.spawn_blocking(move || {
             let _turn = turn;
-            this.ask(&agent, &requests, offers, abandoned)
+            this.ask(&agent, &asked, offers, abandoned)
         });
         let (answers, granted) = asked.await??;
         if let Some(ledger) = &self.grants {
-            for line in granting::make(ledger, granted, &self.answered_by).await {
+            let batch = (cx.run_id(), requests);
+            for line in granting::make(ledger, batch, granted, &self.answered_by).await {
                 // An error is ignored: the terminal may be gone, and the calls are decided.
                 let _ = writeln!(io::stderr(), "{line}");
             }

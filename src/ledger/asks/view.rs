@@ -18,7 +18,7 @@ use crate::show::{
 
 /// The sentence about an ask whose caller is gone.
 const NO_CALLER: &str =
-    "its caller no longer waits: an approval is for the next equal call, which runs then";
+    "the call that asked no longer waits: an approval is for the next equal call, which runs then";
 
 impl AskRecord {
     /// The ask as a person is shown it at this time of the store: which votes count depends on it (rule A8).

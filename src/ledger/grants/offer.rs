@@ -116,9 +116,12 @@ impl GrantOffer {
     /// grant may answer such a call (rule G2).
     ///
     /// A call that changes a file finds another file the next time. A grant for exactly this change would never answer,
-    /// so it is not offered. The others keep their numbers.
+    /// so it is not offered. The others keep their numbers. Of a change that is too long to be seen whole, none is offered.
     #[must_use]
     pub fn all(ask: &Ask, scope: &GrantScope) -> Vec<Self> {
+        if ask.questions().iter().any(Question::is_cut) {
+            return Vec::new();
+        }
         let Ok(exact) = Grant::of(ask, scope.clone()) else { return Vec::new() };
         let wider = classes(ask).into_iter().enumerate().map(|(at, class)| {
             let (also, never) = (class.examples().to_vec(), class.never().to_vec());

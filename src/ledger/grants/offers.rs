@@ -164,7 +164,7 @@ impl fmt::Display for GrantOutcome {
                 f.write_str("The call is approved, and no grant was made: the store has failed.")
             }
             Self::DecidedBefore => {
-                f.write_str("No grant was made: the call was decided about before.")
+                f.write_str("No further grant was made: the call was decided about before.")
             }
         }
     }

@@ -8,8 +8,11 @@ import { approve, card, comeIn, decided, details, notice, startRun, waiting } fr
 await scenario(async ({ person }) => {
   const ann = await comeIn(await person("ann"));
   await ann.page.getByText("Nothing is pending.").waitFor();
+  const search = ann.page.getByRole("search", { name: "Search and filter" });
+  assert.ok(!(await search.isVisible()), "an empty inbox has nothing to search");
   await startRun(ann);
   await waiting(ann, 5);
+  assert.ok(await search.isVisible());
   assert.equal(await ann.page.title(), "(5) Approvals");
 
   const file = card(ann, "delete_file", "logs/2024-archive.tar");

@@ -1,5 +1,7 @@
 //! Approvals in a chat, by a client that does what `useChat` does.
 
+use std::time::Duration;
+
 use countersign_ai_sdk::ClientVersion;
 use serde_json::{Value, json};
 
@@ -97,6 +99,22 @@ async fn answers_are_stored_until_complete_and_a_denial_counts_at_once() {
     assert_eq!(ann.states(), ["output-denied", "output-available", "output-available"]);
     assert_eq!(world.ran(), ["b.txt", "c.txt"]);
     world.check();
+}
+
+/// A8: an approval is valid for as long as its ledger says, also one that waits in the chat for the other answers.
+#[tokio::test]
+async fn a_yes_that_is_stored_for_too_long_runs_nothing() {
+    for (minutes, runs) in [(9, &["a.txt", "b.txt"][..]), (11, &["b.txt"])] {
+        let world = World::new().with_approvals_for(Duration::from_secs(600));
+        let mut ann = world.ann("c1");
+        ann.say("delete a.txt; delete b.txt").await;
+        let asks = ann.waiting();
+        ann.note(&asks[0], true, None).send().await;
+        world.wait(Duration::from_secs(minutes * 60));
+        let told = ann.note(&asks[1], true, None).send().await;
+        assert_eq!(world.ran(), runs, "after {minutes} minutes: {told:?}");
+        world.check();
+    }
 }
 
 #[tokio::test]

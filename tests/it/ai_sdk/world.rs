@@ -72,6 +72,13 @@ impl World {
         self
     }
 
+    /// Sets for how long an approval is valid.
+    pub(super) fn with_approvals_for(mut self, time: Duration) -> Self {
+        let open = self.open;
+        self.open = Arc::new(move || open().approvals_valid_for(time));
+        self
+    }
+
     /// Advances the clock of the store.
     pub(super) fn wait(&self, time: Duration) {
         self.ahead.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::AcqRel);

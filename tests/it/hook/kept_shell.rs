@@ -227,6 +227,42 @@ fn an_approval_in_a_kept_shell_is_for_its_directory_and_its_files() {
     assert!(said("cat notes").contains("waits for approval"), "another directory is another call");
 }
 
+/// P2: an approved command is denied where another one has left the shell elsewhere while a person was asked, and its approval
+/// stays.
+#[test]
+fn an_approved_command_does_not_run_where_it_was_not_judged() {
+    let project = Project::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ledger = Ledger::new(MemoryStore::new());
+    let hook = || project.hook(Client::Copilot).noting_in(project.notes());
+    let told = runtime.block_on(async {
+        let asked = hook();
+        let payload = of_copilot(&project.root(), "s", "touch x.md; unknown-program y").to_string();
+        let until = Instant::now() + std::time::Duration::from_secs(60);
+        let answered = asked.answer(payload.as_bytes(), until, async { Ok(ledger.clone()) });
+        let meanwhile = async {
+            loop {
+                let pending = ledger.list(Some(AskState::Pending), 1).await.unwrap().records;
+                let Some(ask) = pending.first() else {
+                    tokio::task::yield_now().await;
+                    continue;
+                };
+                let payload = of_copilot(&project.root(), "s", "cd docs").to_string();
+                let other = hook();
+                let store = async { Ok(ledger.clone()) };
+                assert!(!other.answer(payload.as_bytes(), until, store).await.is_denial());
+                let yes = Answer::Approve { args: None };
+                ledger.decide(ask.ask.id(), &ask.fingerprint, "ann", yes).await.unwrap();
+                break;
+            }
+        };
+        tokio::join!(answered, meanwhile).0.stderr().to_owned()
+    });
+    assert!(told.contains("may have left the shell in another directory"), "{told}");
+    let states = runtime.block_on(ledger.list(None, 9)).unwrap().records;
+    assert_eq!(states.iter().map(|it| it.state).collect::<Vec<_>>(), [AskState::Decided]);
+}
+
 /// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about": a folder that is there no more
 /// has another name, and a word that is a folder is a `cd` to zsh.
 #[test]

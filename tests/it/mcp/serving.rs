@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign::deferred::Answer;
 use countersign::ledger::{Ask, AskState, Ledger, MemoryStore};
@@ -31,6 +31,11 @@ fn server(tools: impl Into<Tools>, ledger: &Ledger) -> Server {
         .seal_keys(keys)
         .wait(Duration::from_millis(300))
         .principal("ann")
+}
+
+/// The same, which holds a call for as long as a person may need.
+fn patient(tools: impl Into<Tools>, ledger: &Ledger) -> Server {
+    server(tools, ledger).wait(Duration::from_secs(30))
 }
 
 /// Asks by an input-required result, and gives the state.
@@ -204,7 +209,7 @@ async fn an_earlier_client_is_asked_by_elicitation() {
         let (tools, paid) = payments();
         let ledger = ledger();
         let mut client =
-            Client::earlier(server(tools.approval_required(), &ledger), era, forms()).await;
+            Client::earlier(patient(tools.approval_required(), &ledger), era, forms()).await;
         client.person = Some(yes());
         assert_eq!(told(&client.call("pay", json!({"euros": 5})).await).0, "paid 5");
         assert!(client.asked[0]["message"].as_str().unwrap().contains("pay(euros: 5)"));
@@ -230,6 +235,12 @@ async fn a_client_that_cannot_ask_gets_the_id_of_the_ask_and_finds_the_decision(
     let (text, error) = told(&response);
     let pending = ledger.list(Some(AskState::Pending), 9).await.unwrap().records;
     assert!(error && text.contains(pending[0].ask.id()), "{text}");
+    // S16: "An ask whose call no longer waits […] says so on every surface". The store's clock has begun after ours.
+    let begun = Instant::now();
+    while !pending[0].has_no_caller(ledger.now().await.unwrap()) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", pending[0]);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     assert!(
         response["result"].get("structuredContent").is_none()
             && !text.contains("http")
@@ -306,7 +317,7 @@ async fn a_call_that_was_denied_three_times_is_denied_without_asking() {
     let (tools, paid) = payments();
     let ledger = ledger();
     let mut client =
-        Client::earlier(server(tools.approval_required(), &ledger), "2025-11-25", forms()).await;
+        Client::earlier(patient(tools.approval_required(), &ledger), "2025-11-25", forms()).await;
     client.person = Some(no());
     for _ in 0..3 {
         client.call("pay", json!({"euros": 5})).await;
@@ -326,7 +337,7 @@ async fn a_denial_counts_for_24_hours() {
     let store = MemoryStore::with_clock(move || clock.load(Ordering::SeqCst));
     let ledger = Ledger::new(store);
     let mut client =
-        Client::earlier(server(tools.approval_required(), &ledger), "2025-11-25", forms()).await;
+        Client::earlier(patient(tools.approval_required(), &ledger), "2025-11-25", forms()).await;
     client.person = Some(no());
     for _ in 0..3 {
         client.call("pay", json!({"euros": 5})).await;

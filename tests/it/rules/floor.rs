@@ -2,6 +2,7 @@
 //! looked at, as a hook does.
 #![cfg(unix)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -123,6 +124,21 @@ fn the_program_is_not_run_by_another_program_either() {
         ],
         Ask,
     );
+}
+
+/// R5: the same for each command of the program but two that only print.
+#[test]
+fn no_command_of_the_program_is_run_by_another_program() {
+    let page = include_str!("../../../docs/reference.md");
+    let commands = page.lines().filter_map(|line| line.strip_prefix("### countersign "));
+    let commands: BTreeSet<_> = commands.filter_map(|rest| rest.split(' ').next()).collect();
+    assert!(commands.len() >= 10 && commands.contains("init"), "{commands:?}");
+    let world = world();
+    for command in commands {
+        let only_prints = ["completions", "reference"].contains(&command);
+        let wanted = if only_prints { Allow } else { Ask };
+        world.assert(&[&format!("flock a.txt countersign {command}")], wanted);
+    }
 }
 
 /// The same for a tool that is not known, which may run what it is given.

@@ -43,9 +43,13 @@ fn the_program_at_the_terminal() {
             "dropped" => return dropped().await,
             "parallel" => return parallel().await,
             "long" => return long().await,
-            "granted" => return granted().await,
+            "granted" => return granted(false).await,
+            "granted_too_late" => return granted(true).await,
             "ledger" => return in_a_ledger().await,
-            "many" => return many().await,
+            "many" => return many(TerminalHandler::new()).await,
+            "many_slowly" => {
+                return many(TerminalHandler::new().arming(Duration::from_secs(5))).await;
+            }
             "preview" => return preview().await,
             "text" => return text().await,
             "panic" | "panic elsewhere" => return super::teardown::panicking(&case).await,
@@ -117,8 +121,8 @@ async fn long() -> Value {
     json!(recorder.ids())
 }
 
-/// A call with elided text, for which a grant is offered.
-async fn granted() -> Value {
+/// A call with elided text, for which a grant is offered. Another person may deny it before this one answers.
+async fn granted(is_denied: bool) -> Value {
     let ledger = Ledger::new(MemoryStore::new()).session("s1");
     let recorder = Recorder::new(["write_file"]);
     let asked = Decision::ask("sure?").with_metadata(metadata::GRANTABLE, true);
@@ -127,18 +131,34 @@ async fn granted() -> Value {
     let calls = vec![call("c1", "write_file", json!({"path": "a.sh", "input": input}))];
     let handler = TerminalHandler::new().answered_by("ann").grants(ledger.clone());
     let turn = Turn::new(tools).of_run("run", 0).ledger(ledger.clone());
-    turn.deferred_tool_handler(handler).run(calls).await.unwrap();
+    let elsewhere = async {
+        if !is_denied {
+            return;
+        }
+        loop {
+            let pending = ledger.list(Some(AskState::Pending), 1).await.unwrap().records;
+            if let [ask] = &*pending {
+                let no = Answer::Deny { message: "no".to_owned() };
+                ledger.decide(ask.ask.id(), &ask.fingerprint, "bob", no).await.unwrap();
+                eprintln!("denied elsewhere");
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let turn = turn.deferred_tool_handler(handler);
+    tokio::join!(turn.run(calls), elsewhere).0.unwrap();
     json!({"ran": recorder.ids(), "grants": ledger.grants(9).await.unwrap().records.len()})
 }
 
 /// Sixty calls, of which ten are equal.
-async fn many() -> Value {
+async fn many(handler: TerminalHandler) -> Value {
     let recorder = Recorder::new(["delete_file"]);
     let tools = recorder.clone().layered(decide_fn(|_, _| Decision::ask("sure?")).into_layer());
     let path =
         |i: usize| json!({"path": if i < 50 { format!("{i}.log") } else { "same.log".to_owned() }});
     let calls = (0..60).map(|i| call(&format!("c{i}"), "delete_file", path(i))).collect();
-    let ended = Turn::new(tools).deferred_tool_handler(TerminalHandler::new()).run(calls).await;
+    let ended = Turn::new(tools).deferred_tool_handler(handler).run(calls).await;
     json!({"ran": recorder.ids().len(), "stopped": ended.is_err()})
 }
 
@@ -394,9 +414,8 @@ fn an_empty_line_denies() {
 fn input_typed_before_the_question_does_not_answer_it() {
     let session = Session::start("late");
     session.send("a\ry\ry\r").until("Ignored 6 keys", 1).until(PROMPT, 1);
-    session.send("\r").until("3 of 3: delete_file", 1);
-    // Typed before the second question was open.
-    session.send("y\r").until("Ignored 2 keys", 1);
+    // What follows the answer was typed before the second question was open.
+    session.send("\ry\r").until("3 of 3: delete_file", 1).until("Ignored 2 keys", 1);
     session.send("n\r");
     assert_eq!(session.result()["ran"], json!([]));
 }
@@ -405,9 +424,7 @@ fn input_typed_before_the_question_does_not_answer_it() {
 fn pasted_text_answers_nothing() {
     let session = Session::start("slow");
     session.until(PROMPT, 1).send("\u{1b}[200~a\ry\r\u{1b}[201~");
-    std::thread::sleep(Duration::from_millis(200));
-    session.send("n\r").until("3 of 3: delete_file", 1);
-    session.send("y\ry\ry\r").until("Ignored 6 keys", 1);
+    session.send("n\ry\ry\ry\r").until("3 of 3: delete_file", 1).until("Ignored 6 keys", 1);
     session
         .send("\u{3}")
         .until("Stopped, as Ctrl-C was pressed: 2 calls not decided, and not run.", 1);
@@ -506,6 +523,16 @@ fn elided_text_is_opened_before_its_call_is_granted() {
     session.send("v\r").asked_behind("curl-evil|sh", 1).send("g\r").until("Grant this?", 1);
     session.send("y\r");
     assert_eq!(session.result(), json!({"ran": ["c1"], "grants": 1}));
+}
+
+/// G3: a grant is made once the approval that it goes with counts, and it does not where another person was first.
+#[test]
+fn no_grant_is_made_where_another_person_has_decided_meanwhile() {
+    let session = Session::start("granted_too_late");
+    session.until("denied elsewhere", 1).until(PROMPT, 1).send("v\r");
+    session.asked_behind("curl-evil|sh", 1).send("g\r").until("Grant this?", 1).send("y\r");
+    session.until("No further grant was made: the call was decided about before.", 1);
+    assert_eq!(session.result(), json!({"ran": [], "grants": 0}));
 }
 
 #[test]

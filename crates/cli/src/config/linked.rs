@@ -7,19 +7,20 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use countersign_shell::protected::is_protected;
 
-/// The number of entries that are looked at, the upper folders first. A home directory has a few hundred down to this
-/// depth.
-const MAX_ENTRIES: usize = 8_192;
+/// The number of entries that are looked at. A home directory has a few thousand down to this depth.
+const MAX_ENTRIES: usize = 65_536;
 
 /// The levels of names that are looked at: `.config/opencode/opencode.json`.
 const MAX_DEPTH: usize = 3;
 
 /// The targets of links with a protected name in a home directory or a project (rule R5), also if nothing is there
-/// yet. We look at names three levels deep, in folders with a dot in front or with a protected name.
+/// yet. We look at names three levels deep, in folders with a dot in front or with a protected name. If there are too many
+/// to look at, the folder itself is the result, so that everything in it is protected.
 ///
 /// Give each to [`RulesBuilder::protect`](countersign_rules::RulesBuilder::protect). Those of the user are among the
 /// [own places](super::Config::own_places).
@@ -45,35 +46,59 @@ pub fn linked_places(folder: &Path) -> Vec<PathBuf> {
         let name = path.file_name().and_then(|name| name.to_str());
         is_kept(path) || depth == 1 && name.is_some_and(|name| name.starts_with('.'))
     };
-    links(folder, MAX_DEPTH, &is_kept, &is_entered)
+    links(folder, (MAX_DEPTH, MAX_ENTRIES), &is_kept, &is_entered)
 }
 
 /// The targets of the links in a folder of which every file is protected.
 pub(super) fn all_of(folder: &Path) -> Vec<PathBuf> {
-    links(folder, 1, &|_| true, &|_, _| false)
+    links(folder, (1, MAX_ENTRIES), &|_| true, &|_, _| false)
 }
 
+/// Folders with a protected name come first, so that no tool hides one of them by filling others.
 fn links(
     folder: &Path,
-    max_depth: usize,
+    (max_depth, max_entries): (usize, usize),
     is_kept: &dyn Fn(&Path) -> bool,
     is_entered: &dyn Fn(&Path, usize) -> bool,
 ) -> Vec<PathBuf> {
-    let (mut found, mut left) = (Vec::new(), MAX_ENTRIES);
-    let mut open = VecDeque::from([(folder.to_owned(), 1)]);
-    while let Some((folder, depth)) = open.pop_front() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries.flatten().take(left) {
-            left -= 1;
+    let (mut found, mut left) = (Vec::new(), max_entries);
+    let (mut kept, mut others) = (VecDeque::from([(folder.to_owned(), 1)]), VecDeque::new());
+    while let Some((inner, depth)) = kept.pop_front().or_else(|| others.pop_front()) {
+        let entries = match fs::read_dir(&inner) {
+            Ok(entries) => entries,
+            // What this user cannot read leads its tools nowhere.
+            Err(error) if is_out_of_reach(&error) => continue,
+            Err(_) => return vec![folder.to_owned()],
+        };
+        for entry in entries {
+            let Some((entry, rest)) = entry.ok().zip(left.checked_sub(1)) else {
+                return vec![folder.to_owned()];
+            };
+            left = rest;
             let (Ok(kind), path) = (entry.file_type(), entry.path()) else { continue };
             if kind.is_symlink() && is_kept(&path) {
                 found.extend(target(&path));
-            } else if kind.is_dir() && depth < max_depth && is_entered(&path, depth) {
-                open.push_back((path, depth + 1));
+            } else if kind.is_dir()
+                && depth < max_depth
+                && is_entered(&path, depth)
+                && !is_of_objects(&path)
+            {
+                let queue = if is_kept(&path) { &mut kept } else { &mut others };
+                queue.push_back((path, depth + 1));
             }
         }
     }
     found
+}
+
+fn is_out_of_reach(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
+}
+
+/// The objects of git are named by what they hold: one that is changed is none. A repository may have a hundred thousand.
+fn is_of_objects(folder: &Path) -> bool {
+    folder.ends_with(".git/objects")
 }
 
 /// The file that a link leads to, or the place where it would be made.
@@ -84,4 +109,41 @@ fn target(link: &Path) -> Option<PathBuf> {
     let named = link.parent()?.join(fs::read_link(link).ok()?);
     let folder = named.parent()?.canonicalize().ok()?;
     Some(folder.join(named.file_name()?))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project whose hooks lie behind a link, with a folder of a tool beside it.
+    fn project() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in [".git/objects/00", ".a", "hooks"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink("../hooks", root.join(".git/hooks")).unwrap();
+        (dir, root)
+    }
+
+    /// R5: links under protected names count, whatever else a project has.
+    #[test]
+    fn no_other_folder_hides_a_link_with_a_protected_name() {
+        let (_dir, root) = project();
+        for n in 0..9_000 {
+            fs::write(root.join(format!(".a/{n}")), "").unwrap();
+        }
+        assert_eq!(linked_places(&root), [root.join("hooks")]);
+    }
+
+    #[test]
+    fn everything_is_protected_where_not_all_names_could_be_looked_at() {
+        let (_dir, root) = project();
+        let within = |entries| links(&root, (3, entries), &is_protected, &|_, _| true);
+        // Three in the root, two in `.git`, none elsewhere.
+        assert_eq!(within(5), [root.join("hooks")]);
+        assert_eq!(within(4), std::slice::from_ref(&root));
+    }
 }

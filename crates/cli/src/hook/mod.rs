@@ -71,7 +71,7 @@ pub use installing::{
 };
 pub use judging::edits::EditedFiles;
 pub use judging::environment::Environment;
-use judging::kept_shell::{left_in, says_where};
+use judging::kept_shell::{ShellDirectory, left_in, says_where};
 use judging::stack::{CallStack, ID, StackRuling, SuspendedCount};
 use judging::vocabulary::{self, Normal, ToolNames};
 pub use payload::HookPayload;
@@ -512,11 +512,9 @@ impl Hook {
         until: Instant,
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
-        self.allowed.iter().for_each(|allowed| allowed.begin_call(call));
-        let mut normal = vocabulary::normal(call, &self.names);
-        normal.doubts.extend(self.doubts.iter().cloned());
-        self.judge_other_ways(call, &mut normal).await?;
-        self.judge_where_left(call, &mut normal).await?;
+        let (normal, left) = self.normal(call).await?;
+        // While a person was asked, another command may have left the shell elsewhere.
+        let is_where_judged = || self.where_left(call) == left;
         let (environment, home) = (&self.environment, self.home.as_deref());
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
@@ -539,13 +537,17 @@ impl Hook {
                 Some(ledger) => ledger,
                 None => opened.insert(self.in_session(call, store.as_mut().await)?),
             };
-            let principal = self.principal.as_deref();
-            let inbox = self.inbox.as_deref();
-            let in_client =
-                self.allowed.as_ref().filter(|_| self.in_client && call.session.is_some());
-            let edits = self.edits.as_ref();
-            let asking =
-                Asking { ledger, stack, principal, inbox, until, uncounted, in_client, edits };
+            let asking = Asking {
+                ledger,
+                stack,
+                principal: self.principal.as_deref(),
+                inbox: self.inbox.as_deref(),
+                until,
+                uncounted,
+                in_client: self.notes_of_session(call).filter(|_| self.in_client),
+                edits: self.edits.as_ref(),
+                is_where_judged: &is_where_judged,
+            };
             match asking.answered(*pending).await? {
                 AskingEnd::InClient(reply) => {
                     self.note_where_left(call, None)?;
@@ -563,6 +565,18 @@ impl Hook {
                 AskingEnd::Again { .. } => {}
             }
         }
+    }
+
+    /// The call in the common vocabulary, with every doubt about it, and the directories in which the client's shell may be beside
+    /// that of the call.
+    async fn normal(&self, call: &HookCall) -> Result<(Normal, Vec<ShellDirectory>), String> {
+        self.allowed.iter().for_each(|allowed| allowed.begin_call(call));
+        let mut normal = vocabulary::normal(call, &self.names);
+        normal.doubts.extend(self.doubts.iter().cloned());
+        self.judge_other_ways(call, &mut normal).await?;
+        let left = self.where_left(call);
+        self.judge_where_left(call, &mut normal, &left).await?;
+        Ok((normal, left))
     }
 
     /// The reply to a call that runs unasked, with these arguments in the client's names if they have changed.
@@ -596,24 +610,28 @@ impl Hook {
 
     /// Decides a command also in each directory in which an earlier one may have left the client's shell. What is asked about
     /// there is asked about for that directory: an approval of `make` here is none of `make` there.
-    async fn judge_where_left(&self, call: &HookCall, normal: &mut Normal) -> Result<(), String> {
+    async fn judge_where_left(
+        &self,
+        call: &HookCall,
+        normal: &mut Normal,
+        left: &[ShellDirectory],
+    ) -> Result<(), String> {
         let keeps_shell = self.client.spec().tools.keeps_shell;
         let (true, Some((named, command))) = (keeps_shell, normal.command_in()) else {
             return Ok(());
         };
-        let notes = self.allowed.as_ref().filter(|_| call.session.is_some());
-        let Some(notes) = notes else {
+        if self.notes_of_session(call).is_none() {
             if !left_in(call, &[], (named, command)).is_empty() {
                 let why = "it leaves the shell in another directory, which cannot be noted";
                 normal.doubt("directory", why);
             }
             return Ok(());
-        };
+        }
         // It runs in the same directory, wherever it begins.
         if says_where(command) {
             return Ok(());
         }
-        for directory in directories_left(notes, call) {
+        for directory in left {
             let Some(directory) = directory.path() else {
                 let why = "an earlier command may have left the shell in a directory that is not known: begin with \
                            `cd /the/directory &&`";
@@ -626,6 +644,17 @@ impl Hook {
             normal.doubt_in(directory, &call.directory, asked.iter());
         }
         Ok(())
+    }
+
+    /// The directories in which earlier commands of the session may have left the client's shell, beside that of the call.
+    fn where_left(&self, call: &HookCall) -> Vec<ShellDirectory> {
+        let notes = self.notes_of_session(call).filter(|_| self.client.spec().tools.keeps_shell);
+        notes.map(|notes| directories_left(notes, call)).unwrap_or_default()
+    }
+
+    /// The place for notes about the session of the call, if it names one.
+    fn notes_of_session(&self, call: &HookCall) -> Option<&AllowedCalls> {
+        self.allowed.as_ref().filter(|_| call.session.is_some())
     }
 
     /// The questions of the layers about a call that does not count. The error is the reason of a denial.

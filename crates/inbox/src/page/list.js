@@ -128,6 +128,8 @@ export function list(host) {
     $("beside").hidden = !wide.matches || cards.size === 0 || [...cards.values()].some((it) => it.isUnfolded());
     $("empty").hidden = cards.size > 0 || total > 0 || !$("refused").hidden;
     const narrowed = [...wanted().keys()].some((name) => !["sort", "group"].includes(name));
+    // An empty inbox has nothing to search. A field stays while a person is in it.
+    $("tools").hidden = !$("empty").hidden && !narrowed && !$("tools").contains(document.activeElement);
     $("reset").hidden = !narrowed;
     $("matches").hidden = !narrowed;
     $("matches").textContent = `${matches} of ${total} pending calls match.`;

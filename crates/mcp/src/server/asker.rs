@@ -125,6 +125,7 @@ impl Asker {
         let (asks, questions) = (&self.shared.asks, requests.questions(call.id()));
         let key = self.key_of(requests, call);
         let until = Instant::now() + self.shared.wait;
+        let left = |reply| Ok(CallReply::Left(reply));
         // The ask that the call is held for, the place in its log, and its form in the client.
         let mut held: Option<HeldFor> = None;
         // Once no one is waited for any more: whether the form was closed.
@@ -134,12 +135,16 @@ impl Asker {
             if self.is_ending() {
                 return self.ended_early(held.as_ref()).await;
             }
-            if asks.is_cancelled(held.as_ref().map(|held| &*held.ask)).await? {
-                return Ok(CallReply::Left(cancelled()));
+            let held_for = held.as_ref().map(|held| &*held.ask);
+            if asks.is_cancelled(held_for).await? {
+                return left(cancelled());
             }
-            let is_found = &|ask: &Ask| self.client.returns || self.question(ask).is_some();
-            let joins = self.joins.load(Ordering::Relaxed);
-            let parking = MayPark { joins, held: held.as_ref().map(|held| &*held.ask), is_found };
+            let parking = MayPark {
+                joins: self.joins.load(Ordering::Relaxed),
+                held: held_for,
+                held_until: Some(until).filter(|_| !self.client.rounds),
+                is_found: &|ask| self.client.returns || self.question(ask).is_some(),
+            };
             let record = match asks.standing(cx, &key, (call.args(), questions), &parking).await? {
                 AskStanding::Pending(record) => record,
                 AskStanding::Claimed { ask, token, args } => {
@@ -147,14 +152,12 @@ impl Asker {
                     return Ok(CallReply::Approved(args));
                 }
                 AskStanding::Denied(text) => return Ok(CallReply::Denied(text)),
-                AskStanding::Delivered(outcome) => {
-                    return Ok(CallReply::Left(Shared::redelivered(outcome)));
-                }
-                AskStanding::Cancelled => return Ok(CallReply::Left(cancelled())),
-                AskStanding::NoWayBack => return Ok(CallReply::Left(no_way_back())),
+                AskStanding::Delivered(outcome) => return left(Shared::redelivered(outcome)),
+                AskStanding::Cancelled => return left(cancelled()),
+                AskStanding::NoWayBack => return left(no_way_back()),
             };
             if let Some(closed) = wait_is_over {
-                return Ok(CallReply::Left(self.shared.left(&record, &self.client, closed).await?));
+                return left(self.shared.left(&record, &self.client, closed).await?);
             }
             let (id, run) = (record.ask.id(), record.ask.run());
             let Some(here) = held.as_mut().filter(|held| held.ask == id) else {
@@ -168,10 +171,6 @@ impl Asker {
             match self.wait(run, here, until).await? {
                 Waited::Changed(place) => here.seen = place,
                 Waited::Closed => wait_is_over = Some(true),
-                Waited::Over if self.is_ending() => {
-                    let reply = self.shared.left(&record, &self.client, false).await?;
-                    return Ok(CallReply::Left(reply));
-                }
                 Waited::Over => wait_is_over = Some(false),
             }
         }

@@ -578,7 +578,7 @@ static ERAS: [ProtocolVersion; 3] =
 
 impl Shared {
     /// Counts the changes of the served tools.
-    fn changes(&self) -> tokio::sync::watch::Receiver<ListChanges> {
+    pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<ListChanges> {
         match &self.upstream {
             Some(upstream) => upstream.toolset.connection.changes(),
             None => self.changed.subscribe(),

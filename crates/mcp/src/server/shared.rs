@@ -32,8 +32,8 @@ use countersign::turn::Turn;
 
 /// The time for which the identities of tools are used before they are read again.
 ///
-/// If we listed a server's tools for each call, we would double its requests. Within this time the pin still finds a
-/// changed tool.
+/// If we listed a server's tools for each call, we would double its requests. A change that the server announces ends this
+/// time, and within it the pin still finds a changed tool.
 const FRESH: Duration = Duration::from_secs(5);
 /// The time for which calls may run after the client's connection has ended.
 ///
@@ -99,6 +99,14 @@ impl Upstream {
 /// The tools by their names.
 type Identities = Arc<HashMap<String, ToolIdentity>>;
 
+/// The tools as they were read at a moment, behind so many announced changes.
+#[derive(Clone)]
+pub(crate) struct KnownTools {
+    at: Instant,
+    changes: u64,
+    tools: Identities,
+}
+
 /// Finds the address of the inbox, if there is one.
 pub(crate) type InboxPlace = dyn Fn() -> Option<String> + Send + Sync;
 
@@ -121,7 +129,7 @@ pub(crate) struct Shared {
     pub(crate) upstream: Option<Upstream>,
     /// The calls whose servers have sent a question, until their clients answer.
     pub(crate) kept: Mutex<HashMap<String, CallInFlight>>,
-    pub(crate) identities: RwLock<Option<(Instant, Identities)>>,
+    pub(crate) identities: RwLock<Option<KnownTools>>,
     pub(crate) changed: watch::Sender<ListChanges>,
     pub(crate) in_flight: Arc<()>,
     pub(crate) request_ids: Arc<RequestIds>,
@@ -153,16 +161,20 @@ impl Shared {
 
     /// The digest of a tool's source and schema; empty for an unknown tool.
     pub(crate) async fn identity(&self, tool: &str) -> Result<String, BoxError> {
+        // A change that is announced while they are read is a later one.
+        let changes = self.changes().borrow().tools;
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let known = match known.filter(|(at, _)| at.elapsed() < FRESH) {
-            Some((_, known)) => known,
+        let is_fresh = |it: &KnownTools| it.changes == changes && it.at.elapsed() < FRESH;
+        let known = match known.filter(is_fresh) {
+            Some(known) => known.tools,
             None => {
                 let definitions = self.turn().definitions().await?;
-                let known: HashMap<_, _> = definitions.iter().map(identity).collect();
-                let known = Arc::new(known);
+                let tools: HashMap<_, _> = definitions.iter().map(identity).collect();
+                let tools = Arc::new(tools);
+                let known = KnownTools { at: Instant::now(), changes, tools: Arc::clone(&tools) };
                 let mut write = self.identities.write().unwrap_or_else(PoisonError::into_inner);
-                *write = Some((Instant::now(), Arc::clone(&known)));
-                known
+                *write = Some(known);
+                tools
             }
         };
         Ok(known.get(tool).map(|identity| identity.digest.clone()).unwrap_or_default())
@@ -196,18 +208,16 @@ impl Shared {
     /// Returns `true` if the tool declares the form of its results.
     pub(crate) fn has_schema(&self, tool: &str) -> bool {
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
-        known
-            .as_ref()
-            .and_then(|(_, known)| known.get(tool))
-            .is_some_and(|identity| identity.has_schema)
+        let known = known.as_ref().and_then(|known| known.tools.get(tool));
+        known.is_some_and(|identity| identity.has_schema)
     }
 
     /// The schema of a tool's arguments, if the tools were read before: with it headers of HTTP that repeat an argument
     /// are compared with the argument.
     pub(crate) fn parameters(&self, tool: &str) -> Option<Arc<JsonObject>> {
         let known = self.identities.read().unwrap_or_else(PoisonError::into_inner);
-        let (_, known) = known.as_ref()?;
-        known.get(tool).map(|identity| Arc::clone(&identity.parameters))
+        let identity = known.as_ref()?.tools.get(tool)?;
+        Some(Arc::clone(&identity.parameters))
     }
 
     /// Waits for calls that still run after the client has disconnected or the program was told to end, so that their

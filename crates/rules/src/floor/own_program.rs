@@ -19,8 +19,8 @@ use countersign_shell::{Effect, Part};
 
 const NAME: &str = "countersign";
 
-/// The commands of the program.
-const COMMANDS: &[&str] = &["asks", "grants", "guard", "hook", "inbox", "pins", "rules"];
+/// The commands of the program that do more than print.
+const COMMANDS: &[&str] = &["asks", "grants", "guard", "hook", "inbox", "init", "pins", "rules"];
 
 /// The commands of `countersign rules` that read rules, and change nothing.
 const READS_RULES: &[&str] = &["check", "explain", "lint", "replay", "diff", "schema"];

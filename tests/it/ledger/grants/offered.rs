@@ -179,6 +179,36 @@ async fn exactly_this_change_of_a_file_is_not_offered() {
     assert_eq!((status, made["grant"]["problem"].as_str()), (StatusCode::OK, None), "{made}");
 }
 
+/// G3: "a call of which something was not seen cannot be granted either": no surface shows all of such a change.
+#[tokio::test]
+async fn a_change_that_is_too_long_to_be_seen_whole_is_offered_no_grant() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let offers = async |run: &str, lines: usize| {
+        let file = GrantPattern::new("file", "the file `a.txt`, with any content");
+        let new: String = (0..lines).map(|n| format!("{n}\n")).collect();
+        let asked = Decision::ask("writes").with_key("write").with_metadata(GRANTABLE, true);
+        let asked = asked.with_grant_patterns([file]);
+        let asked = asked.with_preview(Preview::diff("a.txt", "", &*new));
+        let ask = Ask::new(run, "root/c1", "write").with_questions(asked.questions().to_vec());
+        Offers::of(&ledger.park(ask).await.unwrap().ask).iter().count()
+    };
+    assert_eq!(offers("r1", 100).await, 1);
+    assert_eq!(offers("r2", 100_000).await, 0);
+}
+
+/// G3: a request whose response was lost is sent again.
+#[tokio::test]
+async fn an_approval_that_is_sent_again_makes_no_second_grant() {
+    let ledger = Ledger::new(MemoryStore::new()).session("s1");
+    let record = ledger.park(asked("r1")).await.unwrap();
+    let first = approved(&ledger, &record, json!({"scope": "session"})).await;
+    assert_eq!((first.0, first.1["grant"]["problem"].as_str()), (StatusCode::OK, None));
+    let (status, again) = approved(&ledger, &record, json!({"scope": "session"})).await;
+    let told = again["grant"]["problem"].as_str().unwrap_or_default();
+    assert!(status == StatusCode::OK && told.starts_with("No further grant was made"), "{again}");
+    assert_eq!(ledger.grants(9).await.unwrap().records.len(), 1);
+}
+
 /// G2: a grant "gives its makers' votes", and one vote is not enough here.
 #[tokio::test]
 async fn a_call_that_two_people_have_to_approve_is_offered_no_grant() {

@@ -45,12 +45,12 @@ use countersign::turn::SuspendedTurn;
 /// The hook process is gone when the tool runs, so no one can renew the claim.
 const LEASE: Duration = Duration::from_secs(3600);
 
-/// The number of asks of a session in which we look for a person's no to the same call under other questions.
-const LOOKED_AT: u32 = 1000;
-
 /// The number of times the layers may ask again about an approved call, for example when an edit raises another
 /// question.
 const MAX_ROUNDS: usize = 4;
+
+/// The denial of an approved command that would run where it was not judged. Its approval stays.
+const MOVED: &str = "Not run: while it was asked about, another command may have left the shell in another directory. Call it again.";
 
 /// Payloads up to this size are stored with the ask; of longer ones only the size.
 const MAX_STORED: usize = 64 << 10;
@@ -69,6 +69,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) in_client: Option<&'a AllowedCalls>,
     /// The files whose edits are all that the client may ask about, if that is so.
     pub(crate) edits: Option<&'a EditedFiles>,
+    /// Returns `true` while the call would run in the directories in which it was judged.
+    pub(crate) is_where_judged: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 /// The end of asking, unless the call is denied.
@@ -128,6 +130,9 @@ impl Asking<'_> {
                     };
                     let by = decision.map(|it| it.by_line()).unwrap_or_default();
                     match self.stack.approved(pending, edited, &by).await? {
+                        StackRuling::Allow(_) if !(self.is_where_judged)() => {
+                            return Err(MOVED.to_owned());
+                        }
                         StackRuling::Allow(args) => {
                             return Ok(match self.spend(&approved, &args).await? {
                                 Some(args) => AskingEnd::Run(args),
@@ -231,17 +236,27 @@ impl Asking<'_> {
     }
 
     /// The time when a person denied this call in its session, if that was the last answer to it, under these
-    /// questions or others.
+    /// questions or others. All asks of the session are looked at, as one that is left out may be the no.
     async fn denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<Option<Millis>, String> {
-        let asks = self.ledger.list_run(&key.run, LOOKED_AT).await.map_err(store)?;
+        let asks = self.ledger.list_run(&key.run, u32::MAX).await.map_err(store)?;
+        if let Some(row) = asks.refused.first() {
+            return Err(format!(
+                "the ask {} of this session cannot be read: {}",
+                row.id, row.error
+            ));
+        }
         let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
         let args = compared(ask);
-        let mut answered = asks.records.iter().filter(|record| {
-            let by_person = record.decision.as_ref().is_some_and(|it| it.grant.is_none());
-            by_person && record.ask.tool() == ask.tool() && compared(&record.ask) == args
+        let equal = asks
+            .records
+            .iter()
+            .filter(|record| record.ask.tool() == ask.tool() && compared(&record.ask) == args);
+        let answers = equal.filter_map(|record| {
+            let by_person = record.decision.as_ref().filter(|it| it.grant.is_none())?;
+            Some((by_person.at, record.is_denied()))
         });
-        let last = answered.next().filter(|record| record.is_denied());
-        Ok(last.and_then(|record| record.decision.as_ref()).map(|decision| decision.at))
+        // Of two answers at the same moment the no counts.
+        Ok(answers.max().filter(|(_, is_denied)| *is_denied).map(|(at, _)| at))
     }
 
     /// Waits for an answer until the time is over.

@@ -5,6 +5,7 @@
 //! denial: the command would run, and no later one would be judged where it runs.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -46,7 +47,13 @@ pub(crate) fn note_directories(
 
 /// The directories in which earlier commands of the session may have left the shell, beside that of the call.
 pub(crate) fn directories_left(notes: &AllowedCalls, call: &HookCall) -> Vec<ShellDirectory> {
-    let entries = folder_of(notes, call).and_then(|folder| fs::read_dir(folder).ok());
+    let entries = match folder_of(notes, call).map(fs::read_dir) {
+        Some(Ok(entries)) => Some(entries),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+            return vec![ShellDirectory::Unknown];
+        }
+        None | Some(Err(_)) => None,
+    };
     let files = entries.into_iter().flatten().flatten().filter(|entry| {
         let name = entry.file_name();
         name.to_str().is_some_and(|it| it.starts_with(NOTE) && !it.contains('.'))

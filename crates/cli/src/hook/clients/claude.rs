@@ -211,9 +211,14 @@ fn named(user: &Path, project: &Path) -> Vec<(PathBuf, String)> {
     let folders = [user.to_owned(), project.join(".claude")];
     let of_skills =
         folders.iter().flat_map(|it| ["skills", "agents", "commands"].map(|name| it.join(name)));
-    let of_skills = front_matter::with_hooks(of_skills).into_iter();
-    let mut found: Vec<_> =
-        of_skills.map(|file| (file, "the hooks of its front matter".to_owned())).collect();
+    let of_skills = front_matter::with_hooks(of_skills).into_iter().map(|path| {
+        let what = match path.is_dir() {
+            true => "hooks of files that were not looked at, as there are too many",
+            false => "the hooks of its front matter",
+        };
+        (path, what.to_owned())
+    });
+    let mut found: Vec<_> = of_skills.collect();
     let installed = plugins::json(&user.join("plugins/installed_plugins.json"));
     for file in plugins::settings(&folders) {
         plugins::enabled(&file, "enabledPlugins", &plugins::json(&file), &installed, &mut found);
