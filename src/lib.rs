@@ -122,6 +122,7 @@
 //! | `countersign-rules` | permissions as a file: rules in TOML as a layer, with tests in the file |
 //! | `countersign-shell` | what a shell command would do, as far as it can be known |
 //! | `countersign-sqlite` | a store for the ledger in a file that several processes share |
+//! | `countersign-stores` | ledgers by the URLs of their stores |
 //! | `countersign-terminal` | a handler that asks a person in the terminal |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(

@@ -9,6 +9,7 @@ pub(crate) mod client;
 mod conformance;
 mod crashing;
 mod ending;
+mod entries;
 mod forms;
 mod granting;
 mod guarding;

@@ -2,6 +2,7 @@
 
 mod configuring;
 mod doctor;
+mod earlier;
 mod hooks;
 mod inbox;
 mod initializing;
