@@ -371,7 +371,7 @@ impl<'a> AskSeries<'a> {
         }
         let Some(record) = started else {
             let cut = format!(
-                "More than {LOOKED_BACK} equal calls were asked about in vain: one before them may have run."
+                "Of the last {LOOKED_BACK} equal calls that were asked about none has run. An earlier one may have."
             );
             return Ok(earlier.is_cut().then_some(cut));
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::still_holds;
 use super::{SealError, SealKeys};
-use crate::deferred::{Answer, Extent, Unapprovable};
+use crate::deferred::{Answer, Extent};
 use crate::ledger::{AskRecord, Decided, Ledger, Millis, Surface};
 
 /// The purpose of these tokens, which is part of the sealed bytes (see `token`).
@@ -132,10 +132,10 @@ impl SealKeys {
 
 /// Deciding with sealed tokens (feature `seal`).
 impl Surface {
-    /// Decides about the sealed ask as the person whom the token names, with the checks that are around every decision. An
-    /// ask whose call, arguments, questions or principal differ from the sealed ones is not decided. The token's expiry is
-    /// compared with the store's clock, within the transaction that decides (rules L4, L6). A token that is used twice counts
-    /// once, as any decision does.
+    /// Decides about the sealed ask as the person whom the token names, with the checks of [`decide`](Surface::decide) but for
+    /// those of an [`Approver`](crate::ledger::Approver): what this person may see and decide. An ask whose call, arguments,
+    /// questions or principal differ from the sealed ones is not decided. The token's expiry is compared with the store's clock,
+    /// within the transaction that decides (rules L4, L6). A token that is used twice counts once, as any decision does.
     ///
     /// # Errors
     /// [`SealError`] says why the token is refused, or that the ledger failed; nothing was decided then.
@@ -150,38 +150,31 @@ impl Surface {
     ) -> Result<Decided, SealError> {
         let (claims, expires_at) = keys.open_at_any_time::<AskClaims>(PURPOSE, token)?;
         let AskClaims { ask, fingerprint, by, edits, .. } = &claims;
-        let given = answer.clone();
+        let edited = match &answer {
+            Answer::Approve { args } if !edits => args.clone(),
+            _ => None,
+        };
         let fits = |record: &AskRecord, now: Millis| {
             still_holds(expires_at, now)?;
-            if let Some(what) = claims.difference(record) {
-                return Err(SealError::OtherAsk { ask: ask.clone(), what }.into());
+            match claims.difference(record) {
+                None if edited.as_ref().is_some_and(|args| !args.equal(record.ask.args())) => {
+                    Err(SealError::NoEdits { ask: ask.clone() })
+                }
+                None => Ok(()),
+                Some(what) => Err(SealError::OtherAsk { ask: ask.clone(), what }),
             }
-            if let Answer::Approve { args: Some(args) } = &given
-                && !edits
-                && !args.equal(record.ask.args())
-            {
-                return Err(SealError::NoEdits { ask: ask.clone() }.into());
-            }
-            self.check_answer(record, Extent::Whole, &given).map_err(NotDecided::Unapprovable)
         };
-        match self.ledger().decide_if(ask, fingerprint, by, answer, fits).await? {
-            Some(Ok(decided)) => Ok(decided),
-            Some(Err(NotDecided::Unapprovable(why))) => Ok(Decided::Unapprovable(why)),
-            Some(Err(NotDecided::Token(error))) => Err(error),
-            None => Ok(Decided::UnknownAsk),
+        let ledger = self.ledger();
+        if let Some(record) = ledger.get(ask).await? {
+            fits(&record, ledger.now().await?)?;
+            if let Err(why) = self.check_answer(&record, Extent::Whole, &answer) {
+                return Ok(Decided::Unapprovable(why));
+            }
         }
-    }
-}
-
-/// The reason why nothing is decided with a token.
-enum NotDecided {
-    Token(SealError),
-    Unapprovable(Unapprovable),
-}
-
-impl From<SealError> for NotDecided {
-    fn from(error: SealError) -> Self {
-        Self::Token(error)
+        ledger
+            .decide_if(ask, fingerprint, by, answer, fits)
+            .await?
+            .unwrap_or(Ok(Decided::UnknownAsk))
     }
 }
 

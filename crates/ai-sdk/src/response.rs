@@ -33,7 +33,7 @@ use super::storage::ChatLease;
 use countersign::agent::{Agent, Run, RunError, RunOutput, RunResult, RunStep};
 use countersign::deferred::{Answer, DeferredToolRequests, DeferredToolResults};
 use countersign::error::Error;
-use countersign::ledger::LedgerError;
+use countersign::ledger::{AskState, LedgerError};
 use countersign::outcome::DeferralKind;
 use countersign::turn::{SuspendedRun, TurnReport};
 
@@ -464,6 +464,10 @@ async fn withdraw_aged(
     let now = ledger.now().await.map_err(of_ledger)?;
     for (call, record) in agent.asks(run).await? {
         let Some(ask) = approved.get(&*call) else { continue };
+        // What others have answered meanwhile is as new as it is.
+        if record.state != AskState::Pending || !record.votes.is_empty() {
+            continue;
+        }
         let since = ask.answered_at.unwrap_or(record.parked_at);
         if record.valid_for.is_some_and(|time| since.saturating_add(time) <= now) {
             let by = "countersign: the approval is too old";

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use countersign::deferred::{Answer, DeferredToolRequests};
+use countersign::deferred::DeferredToolRequests;
 use countersign::error::BoxError;
 use countersign::ledger::{
-    Approver, AskRecord, AskState, Decided, GrantOffer, GrantOutcome, GrantPlace, GrantTime,
-    Ledger, LedgerError, Offers, Presented, Surface,
+    AskRecord, AskState, GrantOffer, GrantOutcome, GrantPlace, GrantTime, Ledger, LedgerError,
+    Offers,
 };
 use countersign::show;
 
@@ -114,24 +114,17 @@ fn example(offer: &GrantOffer, width: usize) -> Vec<String> {
     all
 }
 
-/// The pending asks of the calls of a batch, by call id, as the ledger has parked them. The id of an agent's call has those of
-/// the calls above it in front, and an ask has the call's own.
+/// The pending asks of the calls of a batch, by call id, as the ledger has parked them.
 async fn asks(
     ledger: &Ledger,
     run: &str,
     requests: &DeferredToolRequests,
 ) -> Result<BTreeMap<String, AskRecord>, LedgerError> {
     let listed = ledger.list_run(run, u32::MAX).await?;
-    let of = |id: &str| {
-        let (fingerprint, own) = (requests.fingerprint(id)?, id.rsplit('/').next());
-        let mut found = listed.records.iter().filter(|record| {
-            record.state == AskState::Pending
-                && record.fingerprint == fingerprint
-                && record.ask.path().rsplit('/').next() == own
-        });
-        // Where two agents make equal calls with equal ids, it is not known which ask is whose.
-        found.next().filter(|_| found.next().is_none()).cloned()
-    };
+    let pending = listed.records.into_iter().filter(|record| record.state == AskState::Pending);
+    let by_fingerprint: BTreeMap<_, _> =
+        pending.map(|record| (record.fingerprint.clone(), record)).collect();
+    let of = |id: &str| by_fingerprint.get(requests.fingerprint(id)?).cloned();
     let calls = requests.approvals.iter();
     Ok(calls.filter_map(|call| Some((call.id().to_owned(), of(call.id())?))).collect())
 }
@@ -147,38 +140,30 @@ pub(super) async fn offers(
     Ok(offers.filter(|(_, offers)| !offers.is_empty()).collect())
 }
 
-/// Records the approvals with which grants were chosen, and makes the grant of each that counts, as another person may have
-/// decided meanwhile (rule G3). Returns a line about each for the person.
+/// Makes the chosen grants, but for calls that another person has decided meanwhile, or that this one may not approve (rule G3).
+/// Returns a line about each for the person.
 pub(super) async fn make(
     ledger: &Ledger,
     (run, requests): (&str, &DeferredToolRequests),
     chosen: Chosen,
     by: &str,
-) -> Vec<String> {
+) -> Result<Vec<String>, LedgerError> {
     if chosen.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let asks = asks(ledger, run, requests).await;
-    let surface = Surface::new(ledger.clone());
+    let (asks, now) = (asks(ledger, run, requests).await?, ledger.now().await?);
+    let is_open = |record: &AskRecord| {
+        ledger.may_approve(record, by) && record.expires_at.is_none_or(|at| now < at)
+    };
     let mut lines = Vec::new();
     for (call, offer) in chosen {
-        let approved = match asks.as_ref().map(|asks| asks.get(&call)) {
-            Ok(Some(record)) => {
-                let shown = Presented::whole(record.ask.id(), &record.fingerprint);
-                let yes = Answer::Approve { args: None };
-                surface.decide(&Approver::new(by), &shown, yes).await.ok()
-            }
-            Ok(None) => Some(Decided::UnknownAsk),
-            Err(_) => None,
-        };
-        let outcome = match approved {
-            Some(Decided::Won { .. }) => offer.make(ledger, by).await,
-            Some(_) => GrantOutcome::DecidedBefore,
-            None => GrantOutcome::Failed,
+        let outcome = match asks.get(&call).is_some_and(is_open) {
+            true => offer.make(ledger, by).await,
+            false => GrantOutcome::DecidedBefore,
         };
         lines.push(outcome.to_string());
     }
-    lines
+    Ok(lines)
 }
 
 #[cfg(test)]

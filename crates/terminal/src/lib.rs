@@ -346,7 +346,7 @@ impl DeferredToolHandler for TerminalHandler {
         let (answers, granted) = asked.await??;
         if let Some(ledger) = &self.grants {
             let batch = (cx.run_id(), requests);
-            for line in granting::make(ledger, batch, granted, &self.answered_by).await {
+            for line in granting::make(ledger, batch, granted, &self.answered_by).await? {
                 // An error is ignored: the terminal may be gone, and the calls are decided.
                 let _ = writeln!(io::stderr(), "{line}");
             }

@@ -17,8 +17,8 @@ use crate::show::{
 };
 
 /// The sentence about an ask whose caller is gone.
-const NO_CALLER: &str =
-    "the call that asked no longer waits: an approval is for the next equal call, which runs then";
+const NO_CALLER: &str = "the call that asked first no longer waits: an approval is for an equal call that waits now, or for the \
+                         next one";
 
 impl AskRecord {
     /// The ask as a person is shown it at this time of the store: which votes count depends on it (rule A8).

@@ -163,9 +163,9 @@ impl fmt::Display for GrantOutcome {
             Self::Failed => {
                 f.write_str("The call is approved, and no grant was made: the store has failed.")
             }
-            Self::DecidedBefore => {
-                f.write_str("No further grant was made: the call was decided about before.")
-            }
+            Self::DecidedBefore => f.write_str(
+                "No grant was made with this answer: the call was decided about before.",
+            ),
         }
     }
 }

@@ -317,10 +317,7 @@ async fn an_approval_that_loses_makes_no_grant() {
         ann.post(&body).await.unwrap();
         let told = ann.shown().remove(0);
         assert_eq!(told["by"], "boss");
-        assert!(
-            string(&told["grant"]["problem"]).starts_with("No further grant was made"),
-            "{told}"
-        );
+        assert!(string(&told["grant"]["problem"]).starts_with("No grant was made"), "{told}");
         assert!(grants(&world).await.is_empty());
     }
 }

@@ -227,8 +227,8 @@ fn an_approval_in_a_kept_shell_is_for_its_directory_and_its_files() {
     assert!(said("cat notes").contains("waits for approval"), "another directory is another call");
 }
 
-/// P2: an approved command is denied where another one has left the shell elsewhere while a person was asked, and its approval
-/// stays.
+/// P2: "An approved command is denied where another one has left the shell elsewhere meanwhile", and is asked about for that
+/// directory, too. One that says where it runs is not.
 #[test]
 fn an_approved_command_does_not_run_where_it_was_not_judged() {
     let project = Project::new();
@@ -260,7 +260,12 @@ fn an_approved_command_does_not_run_where_it_was_not_judged() {
     });
     assert!(told.contains("may have left the shell in another directory"), "{told}");
     let states = runtime.block_on(ledger.list(None, 9)).unwrap().records;
-    assert_eq!(states.iter().map(|it| it.state).collect::<Vec<_>>(), [AskState::Decided]);
+    assert_eq!(states.iter().map(|it| it.state).collect::<Vec<_>>(), [AskState::Closed]);
+    let payload = of_copilot(&project.root(), "s", "touch x.md; unknown-program y").to_string();
+    let store = async { Ok(ledger.clone()) };
+    let (again, asked) = (hook(), Instant::now());
+    let told = runtime.block_on(again.answer(payload.as_bytes(), asked, store));
+    assert!(told.stderr().contains("waits for approval"), "{}", told.stderr());
 }
 
 /// P2: "If such a command may have gone anywhere, a later one with relative paths is asked about": a folder that is there no more

@@ -197,7 +197,7 @@ async fn a_thousand_asks_are_looked_at_for_what_people_have_said() {
     assert_eq!(granted(&others).await, (true, None));
     let (is_granted, note) = granted(&numbered).await;
     assert!(!is_granted);
-    assert!(note.is_some_and(|note| note.starts_with("More than 1000 equal calls")));
+    assert!(note.is_some_and(|note| note.starts_with("Of the last 1000 equal calls")));
 }
 
 // D11: where the door sees the ends of calls, a person has to know that a call may have run, and no grant answers for them.

@@ -84,7 +84,7 @@ fn asks_whose_caller_is_gone_come_last_and_say_what_an_approval_does() {
     user.asks_about("pull", &json!({}));
     let listed = user.run(&["asks", "list", "--text"]).out;
     assert_eq!(
-        listed.matches("caller: the call that asked no longer waits").count(),
+        listed.matches("caller: the call that asked first no longer waits").count(),
         1,
         "{listed}"
     );
@@ -93,9 +93,7 @@ fn asks_whose_caller_is_gone_come_last_and_say_what_an_approval_does() {
     session.asked_behind("push()", 1).until("1 of 3: ", 1).send("d no\r");
     session.until("Denied: push()", 1);
     session.asked_behind("pull()", 1).until("2 of 3: ", 1).send("l\r").until("Left for later", 1);
-    session
-        .until("3 of 3: ", 1)
-        .until("the call that asked no longer waits: an approval is for", 1);
+    session.until("3 of 3: ", 1).until("the call that asked first no longer waits:", 1);
     session.asked_behind("make install", 1).send("a\r").until("Approved: ", 1);
     session.until("No other ask waits for you", 1).send("\u{3}");
     assert_eq!(session.ended(), Some(0), "{}", session.shown());

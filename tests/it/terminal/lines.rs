@@ -525,13 +525,13 @@ fn elided_text_is_opened_before_its_call_is_granted() {
     assert_eq!(session.result(), json!({"ran": ["c1"], "grants": 1}));
 }
 
-/// G3: a grant is made once the approval that it goes with counts, and it does not where another person was first.
+/// G3: "No grant is made for a call that another person has decided meanwhile".
 #[test]
 fn no_grant_is_made_where_another_person_has_decided_meanwhile() {
     let session = Session::start("granted_too_late");
     session.until("denied elsewhere", 1).until(PROMPT, 1).send("v\r");
     session.asked_behind("curl-evil|sh", 1).send("g\r").until("Grant this?", 1).send("y\r");
-    session.until("No further grant was made: the call was decided about before.", 1);
+    session.until("No grant was made with this answer", 1);
     assert_eq!(session.result(), json!({"ran": [], "grants": 0}));
 }
 

@@ -7,20 +7,21 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 
 use countersign_shell::protected::is_protected;
 
-/// The number of entries that are looked at. A home directory has a few thousand down to this depth.
+/// The number of links and folders that are looked at. A home directory has a few hundred down to this depth.
 const MAX_ENTRIES: usize = 65_536;
 
 /// The levels of names that are looked at: `.config/opencode/opencode.json`.
 const MAX_DEPTH: usize = 3;
 
 /// The targets of links with a protected name in a home directory or a project (rule R5), also if nothing is there
-/// yet. We look at names three levels deep, in folders with a dot in front or with a protected name. If there are too many
-/// to look at, the folder itself is the result, so that everything in it is protected.
+/// yet. We look at names three levels deep, in folders with a dot in front or with a protected name. A folder that cannot be
+/// read is among the results, and if there are too many links and folders to look at, the folder itself is, so that everything in
+/// it is protected.
 ///
 /// Give each to [`RulesBuilder::protect`](countersign_rules::RulesBuilder::protect). Those of the user are among the
 /// [own places](super::Config::own_places).
@@ -66,16 +67,24 @@ fn links(
     while let Some((inner, depth)) = kept.pop_front().or_else(|| others.pop_front()) {
         let entries = match fs::read_dir(&inner) {
             Ok(entries) => entries,
-            // What this user cannot read leads its tools nowhere.
-            Err(error) if is_out_of_reach(&error) => continue,
-            Err(_) => return vec![folder.to_owned()],
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
+            Err(_) => {
+                found.push(inner);
+                continue;
+            }
         };
         for entry in entries {
-            let Some((entry, rest)) = entry.ok().zip(left.checked_sub(1)) else {
-                return vec![folder.to_owned()];
+            let Some((kind, path)) =
+                entry.ok().and_then(|it| Some((it.file_type().ok()?, it.path())))
+            else {
+                found.push(inner.clone());
+                continue;
             };
+            if kind.is_file() {
+                continue;
+            }
+            let Some(rest) = left.checked_sub(1) else { return vec![folder.to_owned()] };
             left = rest;
-            let (Ok(kind), path) = (entry.file_type(), entry.path()) else { continue };
             if kind.is_symlink() && is_kept(&path) {
                 found.extend(target(&path));
             } else if kind.is_dir()
@@ -89,11 +98,6 @@ fn links(
         }
     }
     found
-}
-
-fn is_out_of_reach(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
 }
 
 /// The objects of git are named by what they hold: one that is changed is none. A repository may have a hundred thousand.
@@ -133,7 +137,8 @@ mod tests {
     fn no_other_folder_hides_a_link_with_a_protected_name() {
         let (_dir, root) = project();
         for n in 0..9_000 {
-            fs::write(root.join(format!(".a/{n}")), "").unwrap();
+            fs::create_dir(root.join(format!(".a/{n}"))).unwrap();
+            fs::write(root.join(format!(".git/{n}")), "").unwrap();
         }
         assert_eq!(linked_places(&root), [root.join("hooks")]);
     }

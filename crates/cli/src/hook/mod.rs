@@ -513,8 +513,7 @@ impl Hook {
         store: impl Future<Output = Result<Ledger, BoxError>>,
     ) -> Result<HookReply, String> {
         let (normal, left) = self.normal(call).await?;
-        // While a person was asked, another command may have left the shell elsewhere.
-        let is_where_judged = || self.where_left(call) == left;
+        let is_where_judged = || self.is_where_judged(call, &normal, &left);
         let (environment, home) = (&self.environment, self.home.as_deref());
         let (mut store, mut opened) = (pin!(store), None::<Ledger>);
         let mut run = key::new_run();
@@ -650,6 +649,13 @@ impl Hook {
     fn where_left(&self, call: &HookCall) -> Vec<ShellDirectory> {
         let notes = self.notes_of_session(call).filter(|_| self.client.spec().tools.keeps_shell);
         notes.map(|notes| directories_left(notes, call)).unwrap_or_default()
+    }
+
+    /// Returns `true` while a call would run in these directories, in which it was judged: while a person is asked, another
+    /// command may leave the shell elsewhere.
+    fn is_where_judged(&self, call: &HookCall, normal: &Normal, left: &[ShellDirectory]) -> bool {
+        let begins = normal.command_in().filter(|(_, command)| !says_where(command));
+        begins.is_none() || self.where_left(call).iter().all(|it| left.contains(it))
     }
 
     /// The place for notes about the session of the call, if it names one.

@@ -142,7 +142,7 @@ impl Asker {
             let parking = MayPark {
                 joins: self.joins.load(Ordering::Relaxed),
                 held: held_for,
-                held_until: Some(until).filter(|_| !self.client.rounds),
+                held_until: &|ask| self.is_held_for(ask).then_some(until),
                 is_found: &|ask| self.client.returns || self.question(ask).is_some(),
             };
             let record = match asks.standing(cx, &key, (call.args(), questions), &parking).await? {
@@ -174,6 +174,11 @@ impl Asker {
                 Waited::Over => wait_is_over = Some(false),
             }
         }
+    }
+
+    /// Returns `true` if a call is held for the answer to an ask, and not answered by a round with its question.
+    fn is_held_for(&self, ask: &Ask) -> bool {
+        !self.client.rounds || self.question(ask).is_none()
     }
 
     /// Keeps the claim of an approved call until its outcome is settled.

@@ -132,8 +132,8 @@ pub(crate) struct MayPark<'a> {
     pub(crate) joins: bool,
     /// The ask that the call is held for. Where that was cancelled, the call ends, and parks no other one.
     pub(crate) held: Option<&'a str>,
-    /// Until when the call is held for an answer; `None` where the client has the form and comes back by itself.
-    pub(crate) held_until: Option<Instant>,
+    /// Until when the call is held for an answer to this ask; `None` where the client has the form and comes back by itself.
+    pub(crate) held_until: &'a (dyn Fn(&Ask) -> Option<Instant> + Sync),
     /// Returns `true` if the client can come back for the decision about this ask.
     pub(crate) is_found: &'a (dyn Fn(&Ask) -> bool + Sync),
 }
@@ -196,7 +196,7 @@ impl Asks {
             // What the attempt to use it has changed, such as a claim that has ended, is a part of the history.
             let last = series.last().await?;
             let next = last.number().saturating_add(1);
-            let ask = self.ask(cx, key, next, (args, questions), parking.held_until);
+            let ask = self.ask(cx, key, next, (args, questions), parking);
             // Nothing to return: the ask was parked, another request has parked it, or a grant has answered it. The next
             // look finds it.
             if let Some(standing) = self.park(&series, &last, ask, parking).await? {
@@ -270,7 +270,7 @@ impl Asks {
         key: &AskKey,
         number: u64,
         (args, questions): (&Args, &[Question]),
-        held_until: Option<Instant>,
+        parking: &MayPark<'_>,
     ) -> Ask {
         let ask = key
             .ask(number)
@@ -282,7 +282,8 @@ impl Asks {
             })
             .with_principal(key.principal.as_str())
             .with_valid_for(UNUSED);
-        let waits = held_until.map(|until| until.saturating_duration_since(Instant::now()));
+        let until = (parking.held_until)(&ask);
+        let waits = until.map(|until| until.saturating_duration_since(Instant::now()));
         (self.policy)(cx, waits.into_iter().fold(ask, Ask::with_waits_for))
     }
 

@@ -49,8 +49,9 @@ const LEASE: Duration = Duration::from_secs(3600);
 /// question.
 const MAX_ROUNDS: usize = 4;
 
-/// The denial of an approved command that would run where it was not judged. Its approval stays.
-const MOVED: &str = "Not run: while it was asked about, another command may have left the shell in another directory. Call it again.";
+/// The denial of an approved command that would run where it was not judged. Its approval is void.
+const MOVED: &str = "Not run: while it was asked about, another command may have left the shell in another directory. Call it \
+                     again: it is asked about for that directory, too.";
 
 /// Payloads up to this size are stored with the ask; of longer ones only the size.
 const MAX_STORED: usize = 64 << 10;
@@ -131,6 +132,7 @@ impl Asking<'_> {
                     let by = decision.map(|it| it.by_line()).unwrap_or_default();
                     match self.stack.approved(pending, edited, &by).await? {
                         StackRuling::Allow(_) if !(self.is_where_judged)() => {
+                            self.ledger.close(approved.ask.id()).await.map_err(store)?;
                             return Err(MOVED.to_owned());
                         }
                         StackRuling::Allow(args) => {
@@ -239,11 +241,9 @@ impl Asking<'_> {
     /// questions or others. All asks of the session are looked at, as one that is left out may be the no.
     async fn denied_otherwise(&self, key: &CallKey, ask: &Ask) -> Result<Option<Millis>, String> {
         let asks = self.ledger.list_run(&key.run, u32::MAX).await.map_err(store)?;
-        if let Some(row) = asks.refused.first() {
-            return Err(format!(
-                "the ask {} of this session cannot be read: {}",
-                row.id, row.error
-            ));
+        // One that cannot be read may be a no: a person is asked, and no grant answers.
+        if !asks.refused.is_empty() {
+            return Ok(Some(self.ledger.now().await.map_err(store)?));
         }
         let compared = |ask: &Ask| self.stack.normal.compared(ask.args());
         let args = compared(ask);

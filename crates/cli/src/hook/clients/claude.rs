@@ -213,8 +213,8 @@ fn named(user: &Path, project: &Path) -> Vec<(PathBuf, String)> {
         folders.iter().flat_map(|it| ["skills", "agents", "commands"].map(|name| it.join(name)));
     let of_skills = front_matter::with_hooks(of_skills).into_iter().map(|path| {
         let what = match path.is_dir() {
-            true => "hooks of files that were not looked at, as there are too many",
-            false => "the hooks of its front matter",
+            true => "files that were not looked at, as there are too many",
+            false => "its front matter, which has hooks or may have some",
         };
         (path, what.to_owned())
     });

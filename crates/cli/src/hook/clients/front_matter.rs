@@ -10,30 +10,39 @@ const MAX_ENTRIES: usize = 4_096;
 /// The levels of folders that are looked at.
 const MAX_DEPTH: usize = 8;
 
+/// Folders of packages and of version control, in which no client looks for such files.
+const OTHERS: [&str; 3] = ["node_modules", ".git", ".venv"];
+
 /// The part of a file that is read, in bytes.
 const MAX_READ: u64 = 64 * 1024;
 
-/// The Markdown files in these folders that bring hooks or cannot be read, sorted, and the folders of which not everything was
-/// looked at.
+/// The Markdown files in these folders that have hooks, or may have some, sorted, and those of the folders of which not everything
+/// was looked at.
 pub(super) fn with_hooks(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let (mut found, mut left) = (Vec::new(), MAX_ENTRIES);
-    let mut open: Vec<_> = folders.into_iter().map(|folder| (folder, 1)).collect();
-    while let Some((folder, depth)) = open.pop() {
+    let mut open: Vec<_> = folders.into_iter().map(|folder| (folder.clone(), folder, 1)).collect();
+    while let Some((given, folder, depth)) = open.pop() {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         for path in entries.map(|it| it.path()) {
-            let Some(rest) = left.checked_sub(1) else {
-                found.push(folder);
+            let is_folder = path.is_dir();
+            if is_folder && OTHERS.iter().any(|name| path.ends_with(name)) {
+                continue;
+            }
+            let rest = left.checked_sub(1).filter(|_| !is_folder || depth < MAX_DEPTH);
+            let Some(rest) = rest else {
+                found.push(given);
                 break;
             };
             left = rest;
-            if path.is_dir() && depth < MAX_DEPTH {
-                open.push((path, depth + 1));
-            } else if path.is_dir() || is_markdown(&path) && brings_hooks(&path) {
+            if is_folder {
+                open.push((given.clone(), path, depth + 1));
+            } else if is_markdown(&path) && brings_hooks(&path) {
                 found.push(path);
             }
         }
     }
     found.sort();
+    found.dedup();
     found
 }
 
@@ -57,7 +66,13 @@ fn has_hooks(text: &str, is_cut: bool) -> bool {
         Some((front, _)) => (front, true),
         None => (text, !is_cut),
     };
-    if !is_whole || front.contains("\\u") || front.contains("\\x") || front.contains("\\U") {
+    let quoted: Vec<_> = front.split('"').collect();
+    let is_escaped_key = |pair: &[&str]| {
+        let [key, after] = pair else { return false };
+        ["\\u", "\\x", "\\U"].iter().any(|escape| key.contains(escape))
+            && after.trim_start().starts_with(':')
+    };
+    if !is_whole || quoted.windows(2).any(is_escaped_key) {
         return true;
     }
     let is_key = |at: usize, name: &str| {
@@ -85,9 +100,13 @@ mod tests {
         }
         assert!(has_hooks("---\nname: x\n\"\\u0068ooks\": {}\n---\n", false));
         assert!(has_hooks("---\nname: x\n", true) && !has_hooks("---\nname: x\n", false));
-        for text in
-            ["---\nname: x\n---\nhooks:\n", "hooks:\n", "---\na: about hooks: none\n---", "---"]
-        {
+        for text in [
+            "---\nname: x\n---\nhooks:\n",
+            "hooks:\n",
+            "---\na: about hooks: none\n---",
+            "---\ndescription: Fixes LaTeX, such as \\usepackage lines\n---",
+            "---",
+        ] {
             assert!(!has_hooks(text, false), "{text}");
         }
     }
