@@ -61,7 +61,7 @@ type CheckEdited = dyn Fn(&ToolCall) -> Result<(), String> + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Surface {
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     check: Arc<CheckEdited>,
 }
 
@@ -160,11 +160,6 @@ impl Surface {
                     .map_err(|problem| Unapprovable::BadArgs { problem })
             }
         }
-    }
-
-    /// The ledger whose asks are decided here.
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
     }
 }
 

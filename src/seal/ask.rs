@@ -164,7 +164,7 @@ impl Surface {
                 Some(what) => Err(SealError::OtherAsk { ask: ask.clone(), what }),
             }
         };
-        let ledger = self.ledger();
+        let ledger = &self.ledger;
         if let Some(record) = ledger.get(ask).await? {
             fits(&record, ledger.now().await?)?;
             if let Err(why) = self.check_answer(&record, Extent::Whole, &answer) {
