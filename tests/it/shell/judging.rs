@@ -199,11 +199,13 @@ fn paths_and_programs_are_resolved() {
 fn programs_of_the_project_do_what_a_build_does() {
     for text in [
         "./gradlew test",
+        "./gradlew --version",
         "./mvnw -q verify",
         ".venv/bin/pytest -q",
         ".venv/bin/python -m pytest",
         "node_modules/.bin/tsc --noEmit",
         "./node_modules/.bin/jest --coverage",
+        "node_modules/.bin/jest --help",
         "cd app && ./gradlew build",
         "PYTHONPATH=src:lib pytest",
         "RUSTFLAGS='-D warnings -C opt-level=1' cargo check",
@@ -219,7 +221,7 @@ fn programs_of_the_project_do_what_a_build_does() {
         "cd /tmp && ./gradlew test",
         ".venv/bin/python x.py",
         ".venv/bin/cat README.md",
-        "node_modules/.bin/jest --help",
+        ".venv/bin/cat --version",
         "node_modules/.bin/../x",
         "PYTHONPATH=/tmp pytest",
         "PYTHONPATH=../x pytest",

@@ -319,9 +319,7 @@ impl<'a> Simple<'a> {
         let file = if has_file { self.file_of(judging, name) } else { None };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
-        if matches!(name, "test" | "[") && self.is_judged_test(judging, name, args)
-            || matches!(name, "source" | ".") && self.activates(judging, args)
-        {
+        if self.is_judged_builtin(judging, name, args) {
             return;
         }
         let installed = entry.is(ProgramMark::Installed)
@@ -329,10 +327,12 @@ impl<'a> Simple<'a> {
         let args = &self.with_names(judging, entry, args);
         self.files_of_options(judging, (name, entry), args);
         match matched(entry, args, installed) {
-            Ok(matched)
-                if ours.is_some()
-                    && (matched.help || !matches!(matched.does, Does::Builds | Does::Formats)) =>
-            {
+            // A program of the project runs also when it is asked for its version.
+            Ok(matched) if ours.is_some() && matched.help && entry.builds() => {
+                let runs = Matched { does: &Does::Builds, ..matched };
+                self.does(judging, name, &runs, false);
+            }
+            Ok(matched) if ours.is_some() && (matched.help || !matched.does.runs_project()) => {
                 self.not_installed(given);
             }
             Ok(matched) if matched.help => self.does(judging, name, &matched, false),
@@ -350,6 +350,15 @@ impl<'a> Simple<'a> {
                     self.wrapped(judging, name, args, left);
                 }
             }
+        }
+    }
+
+    /// Judges a built-in command that is no matter of the table. Returns `false` for any other command.
+    fn is_judged_builtin(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word]) -> bool {
+        match name {
+            "test" | "[" => self.is_judged_test(judging, name, args),
+            "source" | "." => self.activates(judging, args),
+            _ => false,
         }
     }
 

@@ -32,6 +32,13 @@ pub(crate) enum Does {
     Asks(String),
 }
 
+impl Does {
+    /// Returns `true` if code of the workspace runs, or what it configures.
+    pub(crate) fn runs_project(&self) -> bool {
+        matches!(self, Self::Builds | Self::Formats)
+    }
+}
+
 /// The kind of an operand, or of the value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -428,21 +435,20 @@ impl ProgramEntry {
         };
         let builds = match described {
             None => self.builds() || !matches!(self.does, Does::Reads) || self.says_nothing(),
-            Some(OptionForm::Flag) => matches!(self.does, Does::Builds | Does::Formats),
+            Some(OptionForm::Flag) => self.does.runs_project(),
             Some(_) => return None,
         };
         Some(if builds { &Does::Builds } else { &Does::Reads })
     }
 
     /// Returns `true` if the program, or one of its sub-commands, runs code of the workspace.
-    pub(super) fn builds(&self) -> bool {
-        matches!(self.does, Does::Builds | Does::Formats)
-            || self.subs.values().any(|sub| sub.builds())
+    pub(crate) fn builds(&self) -> bool {
+        self.does.runs_project() || self.subs.values().any(|sub| sub.builds())
     }
 
     /// Returns `true` if words after `--` may be options of the program that this one runs.
     pub(super) fn passes_options_on(&self) -> bool {
-        matches!(self.does, Does::Builds | Does::Formats)
+        self.does.runs_project()
     }
 
     /// Returns `true` if it fetches from a remote of the repository, which its first operand names.
