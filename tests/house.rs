@@ -1563,12 +1563,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("terminal", &[]),
 ];
 
-/// The crates of this project that a section of a manifest names, without the core.
-fn needed(manifest: &str, section: &str) -> BTreeSet<String> {
-    let body = manifest.split(&format!("\n[{section}]\n")).nth(1).unwrap_or_default();
-    let body = body.split("\n[").next().unwrap_or_default();
-    let names = body.lines().filter_map(|line| line.strip_prefix("countersign-"));
+/// The crates of this project that a kind of section of a manifest names, for all targets or for some, without the core.
+fn needed(manifest: &str, kind: &str) -> BTreeSet<String> {
+    let sections = manifest.split("\n[").filter_map(|section| section.split_once("]\n"));
+    let of_target = |name: &str| name.starts_with("target.") && name.ends_with(&format!(".{kind}"));
+    let is_kind = |name: &str| name == kind || of_target(name);
+    let lines = sections.filter(|(name, _)| is_kind(name)).flat_map(|(_, body)| body.lines());
+    let names = lines.filter_map(|line| line.strip_prefix("countersign-"));
     names.filter_map(|rest| rest.split([' ', '.']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_arrow_for_one_target_is_an_arrow() {
+    let manifest = "[package]\nname = \"x\"\n\n[dependencies]\ncountersign = \"0.1\"\ncountersign-shell.workspace = true\n\n\
+                    [target.'cfg(unix)'.dependencies]\ncountersign-sqlite = \"0.1\"\n\n\
+                    [workspace.dependencies]\ncountersign-mcp = \"0.1\"\n\n[dev-dependencies]\ncountersign-rules = \"0.1\"\n";
+    assert!(needed(manifest, "dependencies").iter().eq(["shell", "sqlite"]));
+    assert!(needed(manifest, "dev-dependencies").iter().eq(["rules"]));
 }
 
 #[test]
