@@ -482,9 +482,7 @@ impl EarlierAsks<'_> {
         }
         Ok(None)
     }
-}
 
-impl EarlierAsks<'_> {
     /// The next one that was answered.
     async fn next_answered(&mut self) -> Result<Option<AskRecord>, LedgerError> {
         while let Some(record) = self.next().await? {

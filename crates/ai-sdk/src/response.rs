@@ -175,14 +175,12 @@ impl<'a> ResponseTask<'a> {
         let run = match chat.run.take() {
             Some(run) => {
                 let answered_now = |ask: &&ShownAsk| self.answers.contains_key(&ask.call);
-                let stored = chat.asks.iter().filter(|ask| !answered_now(ask));
-                if let Err(kind) = withdraw_aged(agent, &run, stored).await {
+                let stored = || chat.asks.iter().filter(|ask| !answered_now(ask));
+                if let Err(kind) = withdraw_aged(agent, &run, stored()).await {
                     return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
                 }
-                let stored = chat
-                    .asks
-                    .iter()
-                    .filter_map(|ask| Some((ask.call.as_str(), ask.answer.as_ref()?)));
+                let stored =
+                    stored().filter_map(|ask| Some((ask.call.as_str(), ask.answer.as_ref()?)));
                 let posted = self.answers.iter().map(|(call, it)| (call.as_str(), &it.answer));
                 let ours = stored.chain(posted).collect();
                 let answers = match agent.decisions(&run).await {

@@ -147,11 +147,13 @@ pub(super) async fn decide_many(
         };
         let shown = if alone { shown } else { shown.together() };
         let result = take(&app, &who, &shown, answer).await;
-        let is_unknown = result.as_ref().is_err_and(ApiError::is_unknown);
+        let is_seen = !result.as_ref().is_err_and(ApiError::is_unknown);
         let mut result = result.unwrap_or_else(|refused| refused.body());
         set(&mut result, "id", shown.ask.as_str().into());
         results.push(result);
-        ids.extend(Some(shown.ask).filter(|_| !is_unknown));
+        if is_seen {
+            ids.push(shown.ask);
+        }
     }
     tell(&app, &ids).await;
     Ok(Json(json!({"results": results})))

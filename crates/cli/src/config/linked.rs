@@ -63,8 +63,8 @@ fn links(
     is_entered: &dyn Fn(&Path, usize) -> bool,
 ) -> Vec<PathBuf> {
     let (mut found, mut left) = (Vec::new(), max_entries);
-    let (mut kept, mut others) = (VecDeque::from([(folder.to_owned(), 1)]), VecDeque::new());
-    while let Some((inner, depth)) = kept.pop_front().or_else(|| others.pop_front()) {
+    let mut open = VecDeque::from([(folder.to_owned(), 1)]);
+    while let Some((inner, depth)) = open.pop_front() {
         let entries = match fs::read_dir(&inner) {
             Ok(entries) => entries,
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
@@ -92,8 +92,10 @@ fn links(
                 && is_entered(&path, depth)
                 && !is_of_objects(&path)
             {
-                let queue = if is_kept(&path) { &mut kept } else { &mut others };
-                queue.push_back((path, depth + 1));
+                match is_kept(&path) {
+                    true => open.push_front((path, depth + 1)),
+                    false => open.push_back((path, depth + 1)),
+                }
             }
         }
     }

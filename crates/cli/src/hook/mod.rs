@@ -48,7 +48,7 @@ mod payload;
 mod reply;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -573,7 +573,7 @@ impl Hook {
         let mut normal = vocabulary::normal(call, &self.names);
         normal.doubts.extend(self.doubts.iter().cloned());
         self.judge_other_ways(call, &mut normal).await?;
-        let left = self.where_left(call);
+        let left = self.where_left(call, &normal);
         self.judge_where_left(call, &mut normal, &left).await?;
         Ok((normal, left))
     }
@@ -615,20 +615,11 @@ impl Hook {
         normal: &mut Normal,
         left: &[ShellDirectory],
     ) -> Result<(), String> {
-        let keeps_shell = self.client.spec().tools.keeps_shell;
-        let (true, Some((named, command))) = (keeps_shell, normal.command_in()) else {
-            return Ok(());
-        };
-        if self.notes_of_session(call).is_none() {
-            if !left_in(call, &[], (named, command)).is_empty() {
-                let why = "it leaves the shell in another directory, which cannot be noted";
-                normal.doubt("directory", why);
-            }
-            return Ok(());
-        }
-        // It runs in the same directory, wherever it begins.
-        if says_where(command) {
-            return Ok(());
+        let is_noted = self.notes_of_session(call).is_some();
+        let kept = self.kept_command(normal).filter(|_| !is_noted);
+        if kept.is_some_and(|begins| !left_in(call, &[], begins).is_empty()) {
+            let why = "it leaves the shell in another directory, which cannot be noted";
+            normal.doubt("directory", why);
         }
         for directory in left {
             let Some(directory) = directory.path() else {
@@ -645,17 +636,23 @@ impl Hook {
         Ok(())
     }
 
-    /// The directories in which earlier commands of the session may have left the client's shell, beside that of the call.
-    fn where_left(&self, call: &HookCall) -> Vec<ShellDirectory> {
-        let notes = self.notes_of_session(call).filter(|_| self.client.spec().tools.keeps_shell);
+    /// The command of a call for a shell that the client keeps, and the directory that the call names.
+    fn kept_command<'n>(&self, normal: &'n Normal) -> Option<(&'n Path, &'n str)> {
+        normal.command_in().filter(|_| self.client.spec().tools.keeps_shell)
+    }
+
+    /// The directories in which earlier commands of the session may have left the client's shell, beside that of the call. There
+    /// are none for a command that runs in the same directory wherever it begins.
+    fn where_left(&self, call: &HookCall, normal: &Normal) -> Vec<ShellDirectory> {
+        let begins = self.kept_command(normal).filter(|(_, command)| !says_where(command));
+        let notes = self.notes_of_session(call).filter(|_| begins.is_some());
         notes.map(|notes| directories_left(notes, call)).unwrap_or_default()
     }
 
     /// Returns `true` while a call would run in these directories, in which it was judged: while a person is asked, another
     /// command may leave the shell elsewhere.
     fn is_where_judged(&self, call: &HookCall, normal: &Normal, left: &[ShellDirectory]) -> bool {
-        let begins = normal.command_in().filter(|(_, command)| !says_where(command));
-        begins.is_none() || self.where_left(call).iter().all(|it| left.contains(it))
+        self.where_left(call, normal).iter().all(|it| left.contains(it))
     }
 
     /// The place for notes about the session of the call, if it names one.
@@ -685,12 +682,10 @@ impl Hook {
         call: &HookCall,
         changed: Option<&Map<String, Value>>,
     ) -> Result<(), String> {
-        let (true, Some(notes)) = (self.client.spec().tools.keeps_shell, &self.allowed) else {
-            return Ok(());
-        };
+        let Some(notes) = &self.allowed else { return Ok(()) };
         let args = changed.unwrap_or(&call.args).clone();
         let normal = vocabulary::normal(&HookCall { args, ..call.clone() }, &self.names);
-        normal.command_in().map_or(Ok(()), |begins| note_directories(notes, call, begins))
+        self.kept_command(&normal).map_or(Ok(()), |begins| note_directories(notes, call, begins))
     }
 
     /// The ledger with the session of the call, in which grants hold.
