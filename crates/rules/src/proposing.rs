@@ -8,7 +8,7 @@
 //! | approved | proposed |
 //! |---|---|
 //! | one call, again and again | exactly this call |
-//! | commands that begin with the same words | these words, with the fewest classes that cover them |
+//! | commands that begin with the same words | these words, with the fewest classes that cover them; exactly these commands, if no class does |
 //! | calls of one tool | its arguments, each with the values that were approved, or the folder of the paths |
 //!
 //! We propose a rule only if it covers exactly what it says: if one value cannot be compared, the rule without this
@@ -29,6 +29,7 @@ use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
 use crate::calls::call::RuleCall;
+use crate::calls::paths::is_wide;
 use crate::readings::shells::{is_for_people, is_known_shell};
 use crate::readings::tools::{OF_CLIENT, client_of, is_common};
 use countersign::decision::ToolDecision;
@@ -271,11 +272,8 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         let mut classes = CLASSES.to_vec();
         let Ok(mut narrowest) = rule(&classes) else {
             // The effects of the command are in no class, such as changes of a repository.
-            let tried = self.tried(calls, std::slice::from_ref(&runs))?;
-            return match words.contains(' ') {
-                true => Ok(tried),
-                false => Err("a rule about all that this program does would be too wide".into()),
-            };
+            self.tried(calls, std::slice::from_ref(&runs))?;
+            return self.by_texts(calls);
         };
         for class in CLASSES {
             let fewer: Vec<&str> = classes.iter().copied().filter(|it| it != class).collect();
@@ -284,6 +282,20 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
             }
         }
         Ok(narrowest)
+    }
+
+    /// A rule about exactly these commands, where their effects are in no class, such as changes of a repository: one about the
+    /// first words of `git push origin topic` would be about `git push origin --force`, too.
+    fn by_texts(&self, calls: &[&ApprovedCall<'_>]) -> Result<TriedRule, String> {
+        let texts: BTreeSet<&str> = calls.iter().filter_map(|it| command(it.entry)).collect();
+        if texts.len() > MAX_VALUES {
+            return Err(
+                "these are too many commands, and a rule about their first words would be too wide"
+                    .into(),
+            );
+        }
+        let texts: Vec<&str> = texts.into_iter().collect();
+        self.tried(calls, &[format!("where.command.equals = {}", list(&texts))])
     }
 
     /// A rule about the arguments of a tool: each has one of the values that were approved, and no other one is there.
@@ -412,18 +424,6 @@ fn folder(calls: &[&ApprovedCall<'_>]) -> Result<PathBuf, String> {
                 .into(),
         ),
     }
-}
-
-/// Tells whether a folder is the root of the file system or a home directory, or holds one.
-fn is_wide(folder: &Path) -> bool {
-    let of_users = ["/home", "/Users", "/var/home"].map(Path::new);
-    let is_home = folder.parent().is_none_or(|parent| of_users.contains(&parent));
-    let holds = |home: &Path| home.starts_with(folder);
-    let own = std::env::home_dir();
-    is_home
-        || of_users.into_iter().any(holds)
-        || holds(Path::new("/root"))
-        || own.as_deref().is_some_and(holds)
 }
 
 /// The name of an argument behind `where`.

@@ -131,7 +131,8 @@ fn calls_of_one_kind_get_the_fewest_classes_and_what_they_would_also_have_allowe
         ("git commit", true),
     ]);
     let found = proposed(&adds);
-    assert!(found.rules[0].rule.contains("where.command.runs = \"git add\""), "{found}");
+    let exactly = "where.command.equals = [\"git add -u\", \"git add a.txt\", \"git add b.txt\"]";
+    assert!(found.rules[0].rule.contains(exactly), "{found}");
     let text = proposed(&commands(&[
         ("mkdir a", true),
         ("mkdir b", true),
@@ -147,14 +148,36 @@ fn calls_of_one_kind_get_the_fewest_classes_and_what_they_would_also_have_allowe
 #[test]
 fn a_rule_about_commands_names_all_the_words_that_they_begin_with() {
     let found = proposed(&commands(&[
-        ("gh pr create --title 'one'", true),
-        ("gh pr create --title 'two'", true),
-        ("gh pr create --body 'three'", true),
-        ("gh pr merge 7", false),
+        ("docker compose logs web", true),
+        ("docker compose logs api", true),
+        ("docker compose logs --tail 9 db", true),
+        ("docker compose ps", false),
     ]));
     let [one] = &found.rules[..] else { panic!("{found}") };
-    assert!(one.rule.contains("where.command.runs = \"gh pr create\""), "{found}");
+    assert!(one.rule.contains("where.command.runs = \"docker compose logs\""), "{found}");
     assert!(one.also.is_empty(), "{found}");
+}
+
+/// R7: "the narrowest rules": the first words of a command whose effects are in no class say too little about it.
+#[test]
+fn a_command_in_no_class_is_proposed_exactly_as_it_was_approved() {
+    let branches = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let tags = branches.map(|name| (format!("git tag v-{name}"), true));
+    let tags: Vec<_> = tags.iter().map(|(text, approved)| (text.as_str(), *approved)).collect();
+    let found = proposed(&commands(&tags[..3]));
+    let [one] = &found.rules[..] else { panic!("{found}") };
+    assert!(!one.rule.contains("runs"), "{found}");
+    let rules = with(&found.to_string()).unwrap();
+    let decides = |command: &str| {
+        let args = json!({"command": command});
+        rules.decide(&RuleCall::named("shell", args.as_object().unwrap())).decision()
+    };
+    assert_eq!(decides("git tag v-b"), ToolDecision::Allow);
+    for other in ["git tag -d v-a", "git tag --force v-b", "git tag v-x"] {
+        assert_eq!(decides(other), ToolDecision::Ask, "{other}");
+    }
+    let found = proposed(&commands(&tags));
+    assert!(found.rules.is_empty() && found.to_string().contains("too many commands"), "{found}");
 }
 
 /// The reason why there is no rule names no place: the text that was tried is no file of the person.
@@ -292,11 +315,11 @@ fn no_condition_is_left_out_of_a_proposal() {
             "several arguments differ",
         ),
         (
-            ["x", "y", "z"]
+            (0..9)
                 .map(|it| {
                     entry("shell", json!({"command": format!("curl https://a.example/{it}")}), true)
                 })
-                .to_vec(),
+                .collect(),
             "too wide",
         ),
     ] {

@@ -4,13 +4,14 @@
 //! changed file and the one before, until a person has read the difference here. We show the difference of `rules diff`,
 //! and accept the text that we have shown: an edit between the look and the answer is another change.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use countersign::show;
-use countersign_cli::config::Directories;
+use countersign_cli::config::{Config, Directories};
 use countersign_rules::{AcceptedRules, RuleDifference, Rules, difference};
 use serde_json::json;
 
@@ -59,7 +60,7 @@ struct RulesChange {
 }
 
 impl Accept {
-    pub(crate) fn run(&self) -> Result<CommandOutput, CommandError> {
+    pub(crate) fn run(&self, config: Option<&Path>) -> Result<CommandOutput, CommandError> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             let problem =
                 "a person accepts rules, on a terminal: run this command by hand, without a pipe";
@@ -76,7 +77,8 @@ impl Accept {
             }
             files => files.to_vec(),
         };
-        let changes = files.iter().filter_map(|file| change(&accepted, file).transpose());
+        let groups = Config::load(&directories, config)?.groups;
+        let changes = files.iter().filter_map(|file| change(&accepted, file, &groups).transpose());
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
         if changes.is_empty() {
             let line = json!({"accepted": []});
@@ -112,7 +114,11 @@ fn once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The difference of a file from what was accepted; `None` if it does not.
-fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, CommandError> {
+fn change(
+    accepted: &AcceptedRules,
+    path: &Path,
+    groups: &BTreeMap<String, Vec<String>>,
+) -> Result<Option<RulesChange>, CommandError> {
     if AcceptedRules::is_of_machine(path) {
         return Ok(None);
     }
@@ -132,7 +138,8 @@ fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, 
     }
     if let Some(text) = &text {
         let name = path.display().to_string();
-        Rules::builder().lexical().text(name, text).load().map_err(|error| failed(&error))?;
+        let rules = Rules::builder().lexical().groups(groups.clone()).text(name, text);
+        rules.load().map_err(|error| failed(&error))?;
     }
     let none = "version = 1\n";
     let now = text.as_deref().unwrap_or(none);
@@ -152,8 +159,12 @@ fn change(accepted: &AcceptedRules, path: &Path) -> Result<Option<RulesChange>, 
 /// Returns `true` if a file may allow more than what was accepted of it, so that the stricter of both decides.
 pub(crate) fn may_allow_more(directories: &Directories, path: &Path) -> bool {
     let accepted = accepted_rules(directories);
-    let is_known = accepted.accepted(path).is_ok_and(|it| it.is_some());
-    is_known && change(&accepted, path).is_ok_and(|it| it.is_some_and(|it| it.may_widen > 0))
+    if !accepted.accepted(path).is_ok_and(|it| it.is_some()) {
+        return false;
+    }
+    // Where the configuration cannot be read, the hook and the guard say so.
+    let groups = Config::load(directories, None).map(|config| config.groups).unwrap_or_default();
+    change(&accepted, path, &groups).is_ok_and(|it| it.is_some_and(|it| it.may_widen > 0))
 }
 
 /// Shows the changes, and asks the person at the terminal.

@@ -259,7 +259,7 @@ impl RulesArgs {
             Action::Replay(replay) => replay.run(&configured()?),
             Action::Propose(propose) => propose.run(&configured()?),
             Action::Diff(diff) => diff.run(),
-            Action::Accept(accept) => accept.run(),
+            Action::Accept(accept) => accept.run(config),
             Action::Import(import) => import.run(),
             Action::Schema => Ok(CommandOutput::new(0, library::schema())),
         }
@@ -459,7 +459,7 @@ impl ProposeArgs {
         }
         if !found.rules.is_empty() {
             text.push_str(
-                "\n# To use a rule, write it into your file of rules. Then `countersign rules replay` says what of the journal it \
+                "\n# To use a rule, copy its `[[rule]]` into your file of rules, and its line below `allow` into your `[test]`. Then `countersign rules replay` says what of the journal it \
                  changes,\n# `countersign rules check` tests the file, and `countersign rules accept` makes it count.\n",
             );
         }

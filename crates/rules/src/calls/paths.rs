@@ -125,3 +125,15 @@ impl Places {
 fn existing(path: &Path) -> Option<PathBuf> {
     resolved(path, |path| existing(&lexically_normal(path)))
 }
+
+/// Returns `true` if a folder is the root of the file system or a home directory, or holds one.
+pub(crate) fn is_wide(folder: &Path) -> bool {
+    let of_users = ["/home", "/Users", "/var/home"].map(Path::new);
+    let is_home = folder.parent().is_none_or(|parent| of_users.contains(&parent));
+    let holds = |home: &Path| home.starts_with(folder);
+    let own = std::env::home_dir();
+    is_home
+        || of_users.into_iter().any(holds)
+        || holds(Path::new("/root"))
+        || own.as_deref().is_some_and(holds)
+}

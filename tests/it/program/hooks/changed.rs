@@ -86,6 +86,28 @@ fn a_changed_file_widens_nothing_before_a_person_accepts_it() {
     assert!(again.out.contains("as they were accepted"), "{again:?}");
 }
 
+/// R3: rules that name a group of the configuration are accepted as others are.
+#[cfg(unix)]
+#[test]
+fn rules_that_name_a_group_are_accepted() {
+    let user = User::new();
+    user.configure("[groups]\nops = ['bob', 'eve']\n");
+    user.own_rules(NARROW);
+    assert_allowed(&user.hook(&call(&user, "ls"), "20"));
+    let deploys = "[[rule]]\nid = 'deploy'\nask = 'shell'\nwhere.command.runs = 'deploy'\napprovers = ['group:ops']\n\
+                   [[rule]]\nid = 'touch'\nallow = 'shell'\nwhere.command.runs = 'touch'\n";
+    let narrow = NARROW.replace("version = 1", "version = 2");
+    user.own_rules(&format!("{narrow}\n{deploys}"));
+    let told = user.run(&["rules", "check", "--text"]);
+    assert!(told.out.contains("until you run `countersign rules accept`"), "{told:?}");
+    let accepted = user.types(&["rules", "accept"], "yes");
+    assert!(accepted.status == 0 && accepted.out.contains("group:ops"), "{accepted:?}");
+    assert_allowed(&user.hook(&call(&user, "touch a"), "20"));
+    user.configure("");
+    let unknown = user.types(&["rules", "accept"], "yes");
+    assert!(unknown.out.contains("as they were accepted"), "{unknown:?}");
+}
+
 /// R3: "Every key that changes the digest of a rule is in the text that a person accepts".
 #[cfg(unix)]
 #[test]
