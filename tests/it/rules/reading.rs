@@ -528,6 +528,19 @@ fn a_line_break_beside_a_blank_hides_no_path() {
     assert_eq!(decide(&within, "read_doc", json!({"path": "a.txt\n"})), Allow);
 }
 
+/// X2: "Each line of a path is a possible path".
+#[test]
+fn each_line_of_a_path_is_a_possible_path() {
+    for rules in [by("path"), by("any_path")] {
+        for path in ["src/a\n/etc/passwd", "src/a\r\n../outside", "src/a\n\nsrc/b\n ~/.netrc"] {
+            assert_eq!(decide(&rules, "look", json!({"path": path})), Ask, "{path:?}");
+        }
+        assert_eq!(decide(&rules, "look", json!({"path": "src/a\nsrc/b\n"})), Allow);
+        let many = "src/a\n".repeat(10_000) + "/etc/passwd";
+        assert_eq!(decide(&rules, "look", json!({"path": many})), Ask);
+    }
+}
+
 /// X2: the patterns of a search may name a file by a set, a `?`, or in a folder.
 #[test]
 fn a_pattern_of_a_search_names_files_also_by_its_wildcards() {

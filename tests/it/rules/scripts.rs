@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use countersign_rules::{RuleCall, Rules};
+use countersign_shell::SearchPath;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -72,6 +73,36 @@ fn a_question_is_bound_to_the_scripts_that_a_command_runs() {
         let scripts: Vec<_> = found.iter().filter(|it| !is_definition(it)).collect();
         assert_eq!(scripts, expected, "{command}");
     }
+}
+
+/// R6: "the program that is found now, where tools may put another one in its place".
+#[test]
+fn a_question_is_bound_to_a_program_that_tools_may_replace() {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let rules = |path: &Path| {
+        let searched = SearchPath::new([path, Path::new("/usr/bin"), Path::new("/bin")]);
+        let text =
+            "version = 1\n[[rule]]\nid = 'r'\nallow = 'shell'\nwhere.command.is = 'read-only'\n";
+        let rules = Rules::builder().root(folder.path()).search_path(searched);
+        rules.text("mine.toml", text).load().unwrap()
+    };
+    let call = args(json!({"command": "env --version"}));
+    let pins = |rules: &Rules| {
+        let ruling = rules.decide(&RuleCall::new("shell", &call));
+        let of_files = ruling.pins().iter().filter(|(name, _)| name.ends_with("/env"));
+        of_files.cloned().collect::<Vec<_>>()
+    };
+    let installed = pins(&rules(&bin));
+    assert_eq!(installed.len(), 1, "{installed:?}");
+    let planted = bin.join("env");
+    std::fs::write(&planted, "#!/bin/sh\n").unwrap();
+    let first = pins(&rules(&bin));
+    std::fs::write(&planted, "#!/bin/sh\necho evil\n").unwrap();
+    let second = pins(&rules(&bin));
+    assert!(installed != first && first != second && second.len() == 1, "{first:?} {second:?}");
+    assert_eq!(pins(&rules(Path::new("/usr/bin"))), []);
 }
 
 fn is_definition(file: &str) -> bool {

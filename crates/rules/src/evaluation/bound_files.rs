@@ -17,6 +17,7 @@
 //! | `scp -r out host:`, `kubectl apply -f k8s`, `tar c out \| ssh host tar x` | each file below the folder |
 //! | `npm publish`, `npx wrangler deploy`, `terraform apply` | each file of the workspace, but for `.git`, `node_modules`, and folders that links lead to |
 //! | `git push`, `git commit`, `gh pr create` | the settings of the repository, and its hooks |
+//! | `git log`, if a folder of the project is searched for programs first | the program that is found now |
 //! | `rm x.py`, `cat x.py` | nothing: it only changes the file, or is harmless whatever the file holds |
 //!
 //! Nothing that a script reads, imports or starts is looked at, and nothing below a folder whose code a command runs. `eval` and
@@ -89,6 +90,7 @@ pub(crate) fn contents(
             let known =
                 unnamed::settings_of_git(part, may_run(part), examined, &mut settings, &mut files);
             found.is_open |= known.is_none();
+            files.extend(examined.engine.classifier.doubtful_program(part.program_name()));
         }
     }
     if !settings.is_empty() {

@@ -224,9 +224,12 @@ impl<'t> ArgumentReader<'t> {
         }
     }
 
-    /// The names in the headers of a patch, or in the marks of `<file path="x">`.
-    fn headers(&mut self, text: &str) {
-        for HeaderName { name, is_certain } in patch::headers(text) {
+    /// The names in the headers of a patch, or in the marks of `<file path="x">`. Returns `true` if the text is certain to be a
+    /// patch that has some.
+    fn headers(&mut self, text: &str) -> bool {
+        let names = patch::headers(text);
+        let is_patch = names.iter().any(|it| it.is_certain);
+        for HeaderName { name, is_certain } in names {
             let likelihood = match (is_certain, self.role) {
                 (true, TextRole::Prose) => Likelihood::Possible,
                 (true, _) => Likelihood::Certain,
@@ -236,16 +239,27 @@ impl<'t> ArgumentReader<'t> {
             };
             self.add(Cow::Owned(name), likelihood);
         }
+        is_patch
     }
 
-    /// A text of several lines: the names in its headers if it is a patch, and the whole as one path.
+    /// A text of several lines: the names in its headers if it is a patch, the whole as one path, and each line as one, as a
+    /// server may read it.
     fn lines(&mut self, text: &'t str) {
+        let is_patch = self.role != TextRole::Content && self.headers(text);
         if self.role != TextRole::Content {
-            self.headers(text);
             self.json(text);
             // A text may be one value in each line.
             for line in text.lines().filter(|it| it.starts_with(['[', '{'])).take(MAX_WORDS) {
                 self.json(line);
+            }
+        }
+        // Those of a patch are no paths.
+        if self.role == TextRole::Named && !is_patch {
+            if text.lines().nth(MAX_WORDS).is_some() {
+                self.readings.unreadable.get_or_insert("has too many lines");
+            }
+            for line in text.lines().take(MAX_WORDS) {
+                self.add(Cow::Borrowed(trimmed(line)), Likelihood::Possible);
             }
         }
         // A program that shortens `x⏎/../y` to `y` does it by the text, and refuses what stays longer than any path.

@@ -13,6 +13,8 @@
 //! A line that begins with `***` and is neither a known operation nor a known mark makes a patch of the first family
 //! doubtful.
 
+use super::scheme::trimmed;
+
 /// The paths of a patch, as the patch writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,10 +32,10 @@ const OPERATIONS: [&str; 4] = ["Add File:", "Update File:", "Delete File:", "Mov
 #[must_use]
 pub fn paths(text: &str) -> Paths {
     let mut found = Paths { paths: Vec::new(), is_doubtful: !text.contains("*** Begin Patch") };
-    for line in text.split(['\n', '\r']).map(str::trim) {
-        let Some(operation) = line.strip_prefix("***").map(str::trim) else { continue };
+    for line in text.split(ENDS).map(trimmed) {
+        let Some(operation) = line.strip_prefix("***").map(trimmed) else { continue };
         let path = OPERATIONS.iter().find_map(|name| operation.strip_prefix(name));
-        match path.map(str::trim) {
+        match path.map(trimmed) {
             Some("") => found.is_doubtful = true,
             Some(path) => found.paths.push(path.to_owned()),
             None => found.is_doubtful |= !is_mark(operation),
@@ -82,7 +84,7 @@ pub(crate) fn headers(text: &str) -> Vec<HeaderName> {
     let is_certain = is_patch(text);
     let mut names = paths(text).paths;
     let mut before = "";
-    for line in text.split(ENDS).map(str::trim_start) {
+    for line in text.split(ENDS).map(trimmed) {
         in_blocks(line, before, &mut names);
         // A fence may stand between a name and its block.
         if !line.is_empty() && !line.starts_with("```") {
@@ -182,8 +184,8 @@ fn unquoted(text: &str) -> Option<String> {
 /// begins a patch.
 fn is_patch(text: &str) -> bool {
     let mut before = "";
-    text.split(ENDS).map(str::trim_start).filter(|line| !line.is_empty()).any(|line| {
-        let operation = line.strip_prefix("***").map(str::trim);
+    text.split(ENDS).map(trimmed).filter(|line| !line.is_empty()).any(|line| {
+        let operation = line.strip_prefix("***").map(trimmed);
         let is_one = operation.is_some_and(|it| OPERATIONS.iter().any(|name| it.starts_with(name)))
             || line.starts_with("+++ ") && before.starts_with("--- ")
             || line.starts_with("--- ") && before.starts_with("*** ")
@@ -211,6 +213,16 @@ mod tests {
         assert!(!found.is_doubtful);
     }
 
+    /// Programs that drop the mark of the byte order as a blank, or end a line at other characters, see these operations.
+    #[test]
+    fn an_operation_behind_a_mark_or_a_rare_end_of_a_line_is_found() {
+        for before in ["\u{feff}", "+x\u{2028}", "+x\u{b}", " \u{feff}"] {
+            let text =
+                format!("*** Begin Patch\n*** Add File: a\n{before}*** Add File: b\n*** End Patch");
+            assert_eq!(paths(&text).paths, ["a", "b"], "{text:?}");
+        }
+    }
+
     #[test]
     fn a_patch_that_is_not_understood_is_doubtful() {
         for text in [
@@ -228,6 +240,7 @@ mod tests {
     fn the_headers_of_every_family_name_their_files() {
         for text in [
             "*** Begin Patch\n*** Update File: .git/config\n@@\n",
+            "*** Begin Patch\n\u{feff}*** Update File: \u{feff}.git/config\n@@\n",
             "--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n",
             "--- a/.git/config\r\n+++ b/.git/config\r\n@@ -1 +1 @@\r\n",
             "  --- a/.git/config\n  +++ b/.git/config\n",

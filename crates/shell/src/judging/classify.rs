@@ -149,6 +149,26 @@ impl Classifier {
         }
     }
 
+    /// The file that the name of a program resolves to now, where tools may write it or put another one of this name in its
+    /// place. An approval is for this file.
+    ///
+    /// ```
+    /// use countersign_shell::{Classifier, Preset, SearchPath, Workspace};
+    ///
+    /// let classifier = Classifier::new(Workspace::lexical("/w"), Preset::Developer);
+    /// let searching = |folders: &[&str]| classifier.clone().with_search_path(SearchPath::new(folders.iter().copied()));
+    /// assert!(searching(&["/usr/bin", "/bin"]).doubtful_program("env").is_none(), "no tool may write there");
+    /// assert!(searching(&["/w/bin", "/usr/bin"]).doubtful_program("env").unwrap().ends_with("bin/env"));
+    /// ```
+    #[must_use]
+    pub fn doubtful_program(&self, name: &str) -> Option<PathBuf> {
+        let search_path = &self.settings.search_path;
+        match search_path.find(name, &self.settings.workspace) {
+            ProgramFile::Problem(_) => search_path.first(name),
+            ProgramFile::File(_) | ProgramFile::Shim(_) | ProgramFile::Nothing => None,
+        }
+    }
+
     /// Whether a word is the name of a program: of one in the table, or of one in the folders that are searched. What a shell
     /// has built in is none, as no other program can start it.
     ///

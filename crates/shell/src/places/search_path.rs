@@ -59,6 +59,12 @@ impl SearchPath {
         Self { folders: None }
     }
 
+    /// The first file of this name, also one that tools may write.
+    pub(crate) fn first(&self, name: &str) -> Option<PathBuf> {
+        let mut files = self.folders.iter().flatten().map(|folder| folder.join(name));
+        files.find(|file| file.is_file())
+    }
+
     /// Looks a program up.
     pub(crate) fn find(&self, name: &str, workspace: &Workspace) -> ProgramFile {
         let Some(folders) = &self.folders else { return ProgramFile::Nothing };
