@@ -185,12 +185,17 @@ fn an_operator_of_yq_that_is_not_known_to_compute_is_asked_about() {
             "yq '.a # b' a.yml",
             "yq -n 'env(HOME)'",
             "yq '.a | @frob' a.yml",
+            "yq .env a.yml",
+            "yq -P ../a.yml",
+            "yq load.sh a.yml",
         ],
         ToolDecision::Ask,
     );
     assert_reader(
         &[
             "yq '.a.b' a.yml",
+            "yq -o json a.yml",
+            "yq '.services | keys' a.yml",
             "yq -r '.payload' a.yml",
             "yq '.jobs[].steps[] | select(.name == \"load\")' a.yml",
             "yq '.spec.template.runs-on, .\"x-y\"' a.yml",

@@ -720,6 +720,10 @@ fn a_file_of_options_is_asked_about_wherever_it_stands() {
     {
         place.is_allowed(text, false, "a file of options");
     }
+    place.is_allowed("az group show --name=shop", true, "no file");
+    for value in ["--name=@opts", "--name=@~/.bashrc", "-n '@~/.bashrc'"] {
+        place.is_allowed(&format!("az group show {value}"), false, "the value is in a file");
+    }
     place.write("src/shop/@opts", "a");
     place.is_allowed("for x in *; do nm -U \"$x\" a.o; done", false, "one of the names");
     for text in ["nm -U \"$(cat README.md)\" a.o", "strings -e @/dev/stdin a.o < a.o"] {

@@ -43,8 +43,12 @@ pub(super) fn controls(text: &str) -> Option<&'static str> {
         return Some("is the port of a service that controls this machine, or holds its secrets");
     }
     let path = rest.split(['?', '#']).next().unwrap_or_default();
-    let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let shows = parts.any(|part| is_named("control paths", part)) || is_secret(path);
+    // Some servers drop what is behind `;`, and the ending of a name.
+    let mut parts = path.split(['/', ';']).filter(|part| !part.is_empty());
+    let stem = |part: &str| part.split('.').next().unwrap_or_default().to_owned();
+    let is_control =
+        |part| is_named("control paths", part) || is_named("control paths", &stem(part));
+    let shows = parts.any(is_control) || is_secret(path);
     (shows || path.contains('%') || path.contains(".."))
         .then_some("may show secrets, or end a service")
 }

@@ -391,9 +391,12 @@ impl Simple<'_> {
                     word.text
                 ));
             }
-            let Some(file) = word.text.strip_prefix('@') else { continue };
+            // Some take the value of an option from such a file: `--name=@x`.
+            let value = || word.text.split_once("=@").filter(|_| expands()).map(|(_, file)| file);
+            let Some(file) = word.text.strip_prefix('@').or_else(value) else { continue };
             let is_there = |path: PathBuf| path.exists() && !path.is_dir();
             let is_one = match word.literal() {
+                Some(_) if file.starts_with('~') => expands(),
                 Some(_) => self.here.iter().any(|here| is_there(here.join(file))),
                 None => expands(),
             };

@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::scripts;
+use super::{scripts, yq};
 use crate::places::paths::Workspace;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Argument, Does, Kind, Matched, Script};
@@ -107,6 +107,27 @@ fn begins_at_top(magic: &str) -> bool {
     words.is_some_and(|words| words.split(',').any(|it| it == "top" || it.starts_with("prefix")))
 }
 
+/// Returns `true` if `ps` may show the environment of programs. It reads a word behind a dash in another way where one of them is no
+/// option, or names no user: then `e` means the environment, in each of them.
+pub(super) fn shows_environment(program: &str, args: &[Word]) -> bool {
+    const OF_NAMES: [char; 6] = ['u', 'U', 'g', 'G', 's', 't'];
+    let texts = args.iter().filter_map(|word| word.text.strip_prefix('-'));
+    let groups: Vec<&str> =
+        texts.filter(|it| matches!(program, "ps" | "gps") && !it.starts_with('-')).collect();
+    // Behind these letters stands a text that is no option in either way. The name of a user, or of another that may not be there,
+    // is read as letters.
+    let letters = |group: &&str| match group.find(['o', 'O', 'p', 'C']) {
+        Some(at) if !group.get(..at).is_some_and(|it| it.contains(OF_NAMES)) => at + 1,
+        _ => group.len(),
+    };
+    let has_e = |group: &&str| group.get(..letters(group)).is_some_and(|it| it.contains('e'));
+    let is_known = |group: &&str| {
+        let known = |letter: char| "AdefFjlLHMwyZcTNoOpC".contains(letter);
+        group.get(..letters(group)).is_some_and(|it| it.chars().all(known))
+    };
+    groups.iter().any(has_e) && !groups.iter().all(is_known)
+}
+
 /// Programs that load what a word may lead to: `node --check x` reads `x.js`, or the file that `x/package.json` names.
 const LOADERS: &[&str] = &["node", "nodejs"];
 
@@ -143,6 +164,12 @@ pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> b
     };
     matches!(word.kind, WordKind::Literal | WordKind::Glob)
         && (!workspace.looks() || here.iter().all(is_there))
+}
+
+/// Returns `true` if `yq` takes a word for a file that is there, in place of a filter: `yq -o json a.yaml`. As a filter, such a
+/// name computes only, too.
+pub(super) fn is_document(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> bool {
+    yq::is_document(&word.text) && is_file(word, workspace, here)
 }
 
 /// Returns `true` if a word may be the name of a file here: `brew deps x.rb` runs `x.rb`.

@@ -11,6 +11,7 @@ mod everyday;
 pub(super) mod flow;
 mod implied;
 pub(super) mod judgement;
+mod languages;
 mod lines;
 pub(super) mod lists;
 pub(super) mod operands;

@@ -23,15 +23,15 @@ use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
 use super::implied::{
-    OF_TRACKED_DATABASE, compared, is_file, loaded, loads_another, may_be_file, packed, path_of,
-    queried, replaced_by_zsh,
+    OF_TRACKED_DATABASE, compared, is_document, is_file, loaded, loads_another, may_be_file,
+    packed, path_of, queried, replaced_by_zsh,
 };
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
 use super::outputs::replaced;
 use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
-use super::{environment, scripts};
+use super::{environment, languages, scripts, yq};
 use crate::names::globs::{after_glob, is_glob, may_be_secret};
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
@@ -122,7 +122,7 @@ impl Simple<'_> {
                 }
             }
             Kind::Variable => self.variable(word),
-            Kind::Script(language) => self.script(*language, word),
+            Kind::Script(language) => self.script(judging, *language, word, formats),
             Kind::Database => self.database(judging, word),
             Kind::Number => self.number(word),
             Kind::OneOf(words) => self.one_of(judging, words, word, formats),
@@ -393,28 +393,17 @@ impl Simple<'_> {
         }
     }
 
-    fn script(&mut self, language: Script, word: &Word) {
+    fn script(&mut self, judging: &Judging<'_>, language: Script, word: &Word, formats: bool) {
+        if language == Script::Yq && is_document(word, &judging.settings.workspace, &self.here) {
+            return self.any_path(judging, word, formats);
+        }
         let Some(script) = word.literal() else {
             return self.ask("a script that is known only when it runs");
         };
-        let checked = match language {
-            Script::Sed => scripts::sed(script),
-            Script::Awk => scripts::awk(script),
-            Script::Jq => scripts::jq(script),
-            Script::Yq => super::yq::yq(script),
-            Script::Test => scripts::test(script),
-            Script::Name => scripts::name(script),
-            Script::Template => scripts::template(script),
-            Script::Fields => scripts::fields(script),
-            Script::Sql => scripts::sql(script),
-            Script::Graphql => scripts::graphql(script),
-            Script::Argument => scripts::argument(script),
-            Script::Branch => scripts::branch(script),
-        };
-        if language == Script::Yq && is_secret(script) {
+        if language == Script::Yq && yq::is_name(script) && is_secret(script) {
             return self.ask_about_reach(format!("`{script}` may be the name of a file"));
         }
-        if let Err(why) = checked {
+        if let Err(why) = languages::check(language, script) {
             self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
         }
     }
@@ -431,7 +420,7 @@ impl Simple<'_> {
             self.ask(format!("`{}` is not one of the words that are known here", word.text));
         }
         if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
-            self.script(Script::Fields, word);
+            self.script(judging, Script::Fields, word, formats);
         }
     }
 

@@ -493,23 +493,43 @@ pub(crate) fn template(format: &str) -> Result<(), String> {
     }
 }
 
+/// Parts of a container's description that have its environment, or may have a part of it.
+const WITH_ENVIRONMENT: &[&str] = &[
+    "",
+    "config",
+    "containerconfig",
+    "containerspec",
+    "createcommand",
+    "previousspec",
+    "settings",
+    "spec",
+    "tasktemplate",
+];
+
 /// Checks a format of a container's description. The environment of a container may hold secrets, so that neither it
 /// nor a part that contains it may be named.
 pub(crate) fn fields(format: &str) -> Result<(), String> {
+    // `$` alone is what the format is about, and a variable is what it was set to.
+    let is_root = |part: &str| {
+        let mut behind = part.split('$').skip(1);
+        behind.any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
     let named = |part: &str| {
         part.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).any(|name| {
             let last = name.rsplit('.').next().unwrap_or_default();
             let whole = name.len() > 1 && name.starts_with('.') || name == ".";
             name.split('.').any(|field| field.eq_ignore_ascii_case("env"))
-                || whole
-                    && ["", "config", "containerconfig", "spec", "containerspec", "tasktemplate"]
-                        .contains(&&*last.to_ascii_lowercase())
+                || whole && WITH_ENVIRONMENT.contains(&&*last.to_ascii_lowercase())
         })
     };
     let inside = format.split("{{").skip(1).map(|part| part.split("}}").next().unwrap_or(part));
-    match inside.clone().any(named) || format.to_ascii_lowercase().contains("env") {
+    let may_show = inside.clone().any(is_root) || inside.clone().any(named);
+    match may_show || format.to_ascii_lowercase().contains("env") {
         true => Err("it may show the environment, which may hold secrets".into()),
-        false if format.eq_ignore_ascii_case("json") => Err("it shows everything".into()),
+        // An empty format, and `json`. That of another program has a field: `custom-columns=NAME:.metadata.name`.
+        false if !format.contains("{{") && !format.contains('=') => {
+            Err("it shows everything".into())
+        }
         false => Ok(()),
     }
 }

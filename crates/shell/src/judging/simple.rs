@@ -18,6 +18,7 @@ use std::sync::Arc;
 use super::bindings::Binding;
 use super::environment;
 use super::everyday::script_words;
+use super::implied::shows_environment;
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found, mixes};
 use crate::places::own_repository::OwnRepository;
@@ -319,7 +320,7 @@ impl<'a> Simple<'a> {
         let file = if has_file { self.file_of(judging, name) } else { None };
         self.program =
             Some(Program { name: name.to_owned(), file, digest: Arc::clone(entry.digest()) });
-        if self.is_judged_builtin(judging, name, args) {
+        if self.is_judged_apart(judging, name, args) {
             return;
         }
         let installed = entry.is(ProgramMark::Installed)
@@ -353,11 +354,15 @@ impl<'a> Simple<'a> {
         }
     }
 
-    /// Judges a built-in command that is no matter of the table. Returns `false` for any other command.
-    fn is_judged_builtin(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word]) -> bool {
+    /// Judges a command whose arguments are no matter of the table. Returns `false` for any other command.
+    fn is_judged_apart(&mut self, judging: &mut Judging<'_>, name: &str, args: &[Word]) -> bool {
         match name {
             "test" | "[" => self.is_judged_test(judging, name, args),
             "source" | "." => self.activates(judging, args),
+            _ if shows_environment(name, args) => {
+                self.ask("may show the environment of programs, which may hold secrets");
+                true
+            }
             _ => false,
         }
     }

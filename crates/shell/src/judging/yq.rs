@@ -6,6 +6,19 @@
 
 use super::scripts::jq;
 
+/// The endings of documents that both programs read. Behind a dot, each is the name of a key.
+const DOCUMENTS: &[&str] = &[".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".tsv"];
+
+/// Returns `true` if a word may be the name of a file. A filter with other characters is none that is called like a secret.
+pub(super) fn is_name(word: &str) -> bool {
+    word.chars().all(|c| c.is_alphanumeric() || "/_-.~".contains(c))
+}
+
+/// Returns `true` for the name of a document.
+pub(super) fn is_document(word: &str) -> bool {
+    is_name(word) && DOCUMENTS.iter().any(|ending| word.ends_with(ending))
+}
+
 /// Operators and functions of both programs that compute from what they are given.
 const OPERATORS: &[&str] = &[
     "abs",

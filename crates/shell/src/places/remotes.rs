@@ -121,6 +121,9 @@ fn changes(it: &Setting) -> Option<&'static str> {
         ("fetch", "bundleuri") | ("bundle", _) => {
             Some("the settings of the repository change what is fetched")
         }
+        ("fetch" | "remote", "prunetags") if !is_off() => {
+            Some("tags that were not pushed are deleted")
+        }
         ("fetch", "recursesubmodules") | ("submodule", "recurse") if !is_off() => {
             Some("sub-modules are fetched as well")
         }

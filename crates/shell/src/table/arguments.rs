@@ -312,8 +312,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 OptionForm::Optional(kind) | OptionForm::Last(kind) => {
                     self.take(name, kind, ValuePlace::Own, tail(), false)?;
                 }
-                // A needed option that is switched off is not given.
+                // A needed option that is switched off is not given, even if it was switched on before.
                 OptionForm::Flag if text.starts_with("--") && matches!(value, "true" | "false") => {
+                    self.seen.retain(|it| value == "true" || it != name);
                     self.seen.push(if value == "true" { name } else { text }.to_owned());
                 }
                 _ => return Err(unknown()),
