@@ -73,7 +73,7 @@ pub(super) fn decided(decided: &Decided, id: &str, store: &UsedStore) -> String 
         ),
         Decided::NotAllowed => format!(
             "Not counted: you may not approve it. The requester may be excluded, or it is for certain people, or this name is \
-             not checked here: `{}` says so, and `countersign inbox` checks names.",
+             not checked here, as only an inbox behind a proxy that logs people in checks names. `{}` says which.",
             shows()
         ),
         Decided::BlankName => {
