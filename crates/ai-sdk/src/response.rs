@@ -174,8 +174,8 @@ impl<'a> ResponseTask<'a> {
         }
         let run = match chat.run.take() {
             Some(run) => {
-                let answered_now = |ask: &&ShownAsk| self.answers.contains_key(&ask.call);
-                let stored = || chat.asks.iter().filter(|ask| !answered_now(ask));
+                let is_stored = |ask: &&ShownAsk| !self.answers.contains_key(&ask.call);
+                let stored = || chat.asks.iter().filter(is_stored);
                 if let Err(kind) = withdraw_aged(agent, &run, stored()).await {
                     return RunEnd::Failed(Box::new(RunError::before_start(kind, run)));
                 }

@@ -157,14 +157,11 @@ fn change(
 }
 
 /// Returns `true` if a file may allow more than what was accepted of it, so that the stricter of both decides.
-pub(crate) fn may_allow_more(directories: &Directories, path: &Path) -> bool {
+pub(crate) fn may_allow_more(directories: &Directories, config: &Config, path: &Path) -> bool {
     let accepted = accepted_rules(directories);
-    if !accepted.accepted(path).is_ok_and(|it| it.is_some()) {
-        return false;
-    }
-    // Where the configuration cannot be read, the hook and the guard say so.
-    let groups = Config::load(directories, None).map(|config| config.groups).unwrap_or_default();
-    change(&accepted, path, &groups).is_ok_and(|it| it.is_some_and(|it| it.may_widen > 0))
+    let is_known = accepted.accepted(path).is_ok_and(|it| it.is_some());
+    let change = || change(&accepted, path, &config.groups);
+    is_known && change().is_ok_and(|it| it.is_some_and(|it| it.may_widen > 0))
 }
 
 /// Shows the changes, and asks the person at the terminal.

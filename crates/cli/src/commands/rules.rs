@@ -155,10 +155,10 @@ impl SourceArgs {
 
     /// Says which of these files wait for being accepted, as a hook decides otherwise until then.
     fn with_waiting(&self, output: CommandOutput, configured: &Configured) -> CommandOutput {
-        let Some((directories, _)) = &configured.0 else { return output };
+        let Some((directories, config)) = &configured.0 else { return output };
         let own = configured.rules().filter(|_| self.files.is_empty() && self.preset.is_none());
         let files = self.files.iter().cloned().chain(own);
-        let waiting = files.filter(|file| may_allow_more(directories, file));
+        let waiting = files.filter(|file| may_allow_more(directories, config, file));
         waiting.fold(output, |output, file| {
             let file = show::escape(&file.display().to_string());
             output.and_for_people(&format!(
@@ -459,8 +459,9 @@ impl ProposeArgs {
         }
         if !found.rules.is_empty() {
             text.push_str(
-                "\n# To use a rule, copy its `[[rule]]` into your file of rules, and its line below `allow` into your `[test]`. Then `countersign rules replay` says what of the journal it \
-                 changes,\n# `countersign rules check` tests the file, and `countersign rules accept` makes it count.\n",
+                "\n# To use a rule, copy its `[[rule]]` into your file of rules, and its line below `allow` into your `[test]`.\n# Then \
+                 `countersign rules replay` says what of the journal it changes,\n# `countersign rules check` tests the file, and \
+                 `countersign rules accept` makes it count.\n",
             );
         }
         Ok(CommandOutput::new(0, json!(found)).for_people(text.trim_end()))

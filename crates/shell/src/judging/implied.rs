@@ -109,11 +109,10 @@ fn begins_at_top(magic: &str) -> bool {
 
 /// Returns `true` if `ps` may show the environment of programs. It reads a word behind a dash in another way where one of them is no
 /// option, or names no user: then `e` means the environment, in each of them.
-pub(super) fn shows_environment(program: &str, args: &[Word]) -> bool {
+pub(super) fn shows_environment(args: &[Word]) -> bool {
     const OF_NAMES: [char; 6] = ['u', 'U', 'g', 'G', 's', 't'];
     let texts = args.iter().filter_map(|word| word.text.strip_prefix('-'));
-    let groups: Vec<&str> =
-        texts.filter(|it| matches!(program, "ps" | "gps") && !it.starts_with('-')).collect();
+    let groups: Vec<&str> = texts.filter(|it| !it.starts_with('-')).collect();
     // Behind these letters stands a text that is no option in either way. The name of a user, or of another that may not be there,
     // is read as letters.
     let letters = |group: &&str| match group.find(['o', 'O', 'p', 'C']) {

@@ -522,8 +522,8 @@ pub(crate) fn fields(format: &str) -> Result<(), String> {
                 || whole && WITH_ENVIRONMENT.contains(&&*last.to_ascii_lowercase())
         })
     };
-    let inside = format.split("{{").skip(1).map(|part| part.split("}}").next().unwrap_or(part));
-    let may_show = inside.clone().any(is_root) || inside.clone().any(named);
+    let mut inside = format.split("{{").skip(1).map(|part| part.split("}}").next().unwrap_or(part));
+    let may_show = inside.any(|part| is_root(part) || named(part));
     match may_show || format.to_ascii_lowercase().contains("env") {
         true => Err("it may show the environment, which may hold secrets".into()),
         // An empty format, and `json`. That of another program has a field: `custom-columns=NAME:.metadata.name`.

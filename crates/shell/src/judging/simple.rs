@@ -359,7 +359,7 @@ impl<'a> Simple<'a> {
         match name {
             "test" | "[" => self.is_judged_test(judging, name, args),
             "source" | "." => self.activates(judging, args),
-            _ if shows_environment(name, args) => {
+            "ps" | "gps" if shows_environment(args) => {
                 self.ask("may show the environment of programs, which may hold secrets");
                 true
             }

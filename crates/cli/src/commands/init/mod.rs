@@ -189,7 +189,11 @@ fn next(steps: &[InitStep], context: &Context) -> String {
             to_accept.join("\n  ")
         );
     }
-    if accepted::may_allow_more(&context.directories, &choices::rules_file(context)) {
+    if accepted::may_allow_more(
+        &context.directories,
+        &context.config,
+        &choices::rules_file(context),
+    ) {
         text += "\nYour rules may allow more than those before, so the stricter of both decides until you run `countersign rules \
                  accept`.";
     }
