@@ -317,6 +317,50 @@ fn what_touches_the_session_alone_is_unasked_and_leaving_a_plan_is_not() {
     assert!(load(text("allow = 'client:*'")).is_err());
 }
 
+/// C1: "the sources of installed packages, are read", by a client's own tools as by a command.
+#[test]
+fn sources_of_packages_are_read_by_a_tool_as_by_a_command() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    std::fs::create_dir_all(&project).unwrap();
+    let rules =
+        Rules::builder().root(&project).home(home.path()).preset(Preset::Developer).load().unwrap();
+    let decide = |tool: &str, args: Value| {
+        rules.decide(&RuleCall::named(tool, args.as_object().unwrap())).decision()
+    };
+    let folders = [
+        ".cargo/registry/src",
+        ".cargo/git/checkouts",
+        ".rustup/toolchains",
+        "go/pkg/mod",
+        ".m2/repository",
+        ".pyenv/versions",
+        ".nvm/versions",
+        ".rbenv/versions",
+        ".local/lib",
+        ".bun/install/cache",
+        ".pub-cache/hosted",
+        ".local/share/uv/python",
+        ".local/share/mise/installs",
+    ];
+    for (folder, name, expected) in folders
+        .iter()
+        .map(|folder| (*folder, "x-1.0.0/src/a.txt", ToolDecision::Allow))
+        .chain(folders.iter().map(|folder| (*folder, "x-1.0.0/.env", ToolDecision::Ask)))
+        .chain([(".cargo", "credentials.toml", ToolDecision::Ask)])
+    {
+        let path = home.path().join(folder).join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "a").unwrap();
+        let path = path.to_str().unwrap();
+        let command = format!("cat {path}");
+        assert_eq!(decide("shell", json!({ "command": command })), expected, "{command}");
+        assert_eq!(decide("read_file", json!({ "path": path })), expected, "{path}");
+        let search = json!({ "path": path, "pattern": "a" });
+        assert_eq!(decide("search_files", search), expected, "a search in {path}");
+    }
+}
+
 /// R5: a plan of Claude Code is written with that client's own tools, as a person sees it before it is followed.
 #[test]
 fn a_plan_is_written_unasked_with_the_tools_of_its_client_only() {

@@ -167,6 +167,13 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "git diff $(git merge-base main HEAD) --stat",
         "git log --oneline $(git merge-base main HEAD)..HEAD",
         "git show \"$(git rev-parse --short HEAD)\"",
+        "git show $(git rev-parse HEAD~1) --stat",
+        "git log $(git rev-parse --verify origin/main)..HEAD",
+        "git diff $(git merge-base --fork-point main)",
+        "base=$(git merge-base main HEAD); git diff $base --stat",
+        "base=$(git merge-base main HEAD); git log --oneline \"$base\"..HEAD",
+        "x=$(git rev-parse HEAD); git show --stat $x",
+        "for c in $(git rev-list -3 main); do git show --stat $c; done",
         "make -j$(nproc) test",
         "make -j $(nproc) test",
         "cargo build --jobs=$(nproc)",
@@ -198,6 +205,19 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "git log --grep $(git rev-parse HEAD) --output=x",
         "git diff $(git merge-base $a HEAD)",
         "git push origin $(git rev-parse HEAD)",
+        "x=$(git rev-parse HEAD); cat $x",
+        "x=$(git rev-parse HEAD); git show $x:.env",
+        "x=$(git rev-parse HEAD); git push origin $x",
+        "x=$(git rev-parse HEAD); git log --grep $x --output=x",
+        "x=$(git rev-parse HEAD); git log --grep $x --stat",
+        "git diff $(git rev-parse .env)",
+        "git diff $(git rev-parse config/id_rsa)",
+        "git diff $(git rev-parse a/../../x)",
+        "git show $(git rev-parse $x)",
+        "x=$(git describe --tags); git show $x",
+        "x=$(git log -1 --format=%s); git show $x",
+        "for c in $(git rev-list --objects main); do git show $c; done",
+        "for c in $(git rev-list --boundary a..b); do git show $c; done",
         "git log $(cat x)",
     ] {
         place.is_allowed(text, false, "what else may be printed");
@@ -232,7 +252,11 @@ fn a_pattern_may_stand_for_an_option_where_a_file_is_called_so() {
     }
     place.is_allowed("grep -rn a --include=*.ts .", true, "the option is written");
     place.is_allowed("find . -type f -print0 | xargs -0 wc -l", true, "each begins with `./`");
-    place.is_allowed("find . -type f -print0 | xargs -0 sed -n 1p", true, "each begins with `./`");
+    place.is_allowed(
+        "find web -type f -print0 | xargs -0 sed -n 1p",
+        true,
+        "each begins with `web/`",
+    );
     place.is_allowed("find names -type f -print0 | xargs -0 du", true, "each begins with `names/`");
     place.is_allowed(
         "rg -l0 a names | xargs -0 du",
@@ -1012,4 +1036,177 @@ fn a_name_that_a_shell_may_be_set_up_to_replace_is_asked_about() {
     );
     assert!(judged("cd SRC && ls").decision().is_allow(), "a folder of that name is there");
     assert!(judged("cd missing; ls").decision().is_allow());
+}
+
+/// C1: a program that builds runs no code that stands in the text, also if the shell hands it over as a file.
+#[test]
+fn a_build_is_given_no_code_by_the_text() {
+    let place = Place::new();
+    place.write("src/shop/Makefile", "test:\n\ttrue\n");
+    for text in [
+        "make -f <(printf 'all:\\n\\tid\\n') all",
+        "env make -n -f <(echo 'all:; id') all",
+        "bash -c 'make -f <(echo \"all:; id\") all'",
+        "make -f <(cat Makefile) test",
+        "rustdoc --test <(echo x)",
+        "pytest <(echo x)",
+        "cargo test --manifest-path <(echo x)",
+        "webpack --entry <(echo x)",
+    ] {
+        place.is_allowed(text, false, "code of the text");
+    }
+    for text in ["diff <(sort Makefile) <(sort -u Makefile)", "wc -l <(ls)", "make test"] {
+        place.is_allowed(text, true, "nothing runs it");
+    }
+}
+
+/// C1: a file that may hold secrets is not shown by a command that another one hands it to, wherever it was found.
+#[test]
+fn a_secret_that_a_command_finds_is_asked_about_before_another_one_shows_it() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.write("src/shop/src/a.py", "a");
+    place.git(&["add", "src"]);
+    let shown = [
+        "find . -type f -exec cat {} +",
+        "find . -type f -print0 | xargs -0 head -3",
+        "find . -type f -exec timeout 5 cat {} \\;",
+        "find . -maxdepth 1 -type f | while read -r f; do cat \"$f\"; done",
+        "for f in $(find . -type f -not -name '*.py'); do cat $f; done",
+        "find . -type f ! -name '*.PY' -exec sed -n 1p {} +",
+        "find . -name '*.py' -o -type f -exec cat {} +",
+        "find . -type f -exec awk 1 {} + -name '*.py'",
+        "find . -type f ! \\( -name '*.py' -o -name .x \\) -exec cat {} +",
+        "find . -name '*.en\\v' -exec cat {} +",
+    ];
+    let not_shown = [
+        "find . -name '*.py' -exec cat {} +",
+        "find src -type f -exec cat {} +",
+        "find . \\( -name '*.py' -o -name '*.ts' \\) -type f -print0 | xargs -0 head -3",
+        "find . -path ./node_modules -prune -o -name '*.py' -print0 | xargs -0 cat",
+        "find . -type f -not -path '*/.*' -exec cat {} +",
+        "find . -type f ! -name '.*' -exec cat {} +",
+        "for f in $(find . -name '*.py'); do cat $f; done",
+        "git ls-files -z | xargs -0 cat",
+        "rg --files -0 | xargs -0 cat",
+        // A search shows lines of each file, as `grep -r` does, and others show none.
+        "find . -type f -exec grep -n a {} +",
+        "find . -type f -print0 | xargs -0 wc -l",
+    ];
+    let all = shown.iter().filter(|text| !text.contains("en\\v")).chain(&not_shown);
+    all.for_each(|text| place.is_allowed(text, true, "no secret"));
+    place.write("src/shop/.env", "KEY");
+    shown.iter().for_each(|text| place.is_allowed(text, false, "`.env`"));
+    not_shown.iter().for_each(|text| place.is_allowed(text, true, "`.env`, which is left out"));
+    place.is_allowed("rg --files --hidden -0 | xargs -0 cat", false, "`.env`");
+    place.git(&["add", "-f", ".env"]);
+    place.is_allowed("git ls-files -z | xargs -0 cat", false, "a tracked `.env`");
+    let judged = place.judged(Preset::Developer, "find . -type f -exec cat {} +");
+    assert!(judged.contains("may find files with secrets for a program that shows them: name the files that you mean"), "{judged}");
+}
+
+/// C1: the patterns of `find` are no reason where they leave files out, or where nothing but names is printed.
+#[test]
+fn a_pattern_that_leaves_secrets_out_is_no_question() {
+    let place = Place::new();
+    place.write("src/shop/src/a.py", "a");
+    for text in [
+        "find . -iname '*readme*' -not -path '*/.*'",
+        "find . -type f ! -name '*.pem' -print0 | xargs -0 wc -l",
+        "find . -path '*/.*' -prune -o -type f -print",
+        "find . -name '.*' -maxdepth 1",
+        "find . -type f -iname '*token*' | head",
+    ] {
+        place.is_allowed(text, true, "no content");
+    }
+    for text in [
+        "find . -name .env -exec cat {} \\;",
+        "find . -name '*.pem' -exec cat {} \\;",
+        "find . -name '*.pem' -print0 | xargs -0 cat",
+        "find . -not \\( -name '*.pem' \\) -print0 | xargs -0 cat",
+        "find . ! ! -name '*.pem' -print0 | xargs -0 cat",
+        "cat $(find . -name '*.pem')",
+    ] {
+        place.is_allowed(text, false, "content");
+    }
+}
+
+/// C1: what `xargs` puts behind `--` is no option, which the reason says where it helps.
+#[test]
+fn operands_behind_two_dashes_are_no_options() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.write("src/shop/src/a.py", "a");
+    place.write("src/shop/src/--files0-from=a", "a");
+    place.git(&["add", "src"]);
+    for (text, allowed) in [
+        ("git ls-files -z | xargs -0 wc -l", false),
+        ("git ls-files -z | xargs -0 wc -l --", true),
+        ("git ls-files -z | xargs -0 grep -n a --", true),
+        ("git diff --name-only HEAD | xargs wc -l --", true),
+        ("git diff --name-only HEAD | xargs cat --", false),
+        ("git ls-files -z | xargs -0 pytest --", false),
+        ("git ls-files -z | xargs -0 grep -e --", false),
+    ] {
+        place.is_allowed(text, allowed, "`--`");
+    }
+    let judged = place.judged(Preset::Developer, "git ls-files -z | xargs -0 wc -l");
+    assert!(judged.contains("may be options: end its own in `--`"), "{judged}");
+}
+
+/// C2: a program of the project's own environment is the same by any path that leads to it in the workspace.
+#[test]
+fn a_program_of_the_project_is_known_by_its_path_from_below() {
+    let place = Place::new();
+    place.write("src/shop/app/a.py", "a");
+    place.write("src/shop/gradlew", "#!/bin/sh\n");
+    let root = place.root.display();
+    for text in [
+        "cd app && ../gradlew test",
+        "cd app && ../.venv/bin/pytest",
+        &format!("{root}/.venv/bin/pytest -q"),
+        &format!("{root}/node_modules/.bin/eslint src"),
+    ] {
+        place.is_allowed(text, true, "a program of the project");
+    }
+    for text in [
+        "../gradlew test",
+        "cd api; ../gradlew test",
+        "cd app && ../../gradlew test",
+        "/srv/.venv/bin/pytest",
+        &format!("{root}/../x/.venv/bin/pytest"),
+        &format!("{root}/.venv/bin/rm -rf src"),
+    ] {
+        place.is_allowed(text, false, "another program");
+    }
+}
+
+/// C1: "Any `cd` may fail", but not one to a folder that is there and that no command in front of it may have removed.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_there_is_gone_to() {
+    let place = Place::new();
+    place.write("src/shop/packages/web/a.ts", "a");
+    place.write("src/shop/Makefile", "test:\n");
+    std::os::unix::fs::symlink(place.root.join("packages"), place.root.join("linked")).unwrap();
+    for text in [
+        "cd packages/web; make test; cd ../..",
+        "cd packages/web; ls; cat ../../Makefile",
+        "ls; cd packages; cat ../Makefile",
+        "(cd packages/web; cat ../../Makefile); ls",
+    ] {
+        place.is_allowed(text, true, "a folder");
+    }
+    for text in [
+        "cd packages/api; cat ../../x",
+        "cd linked; cat ../x",
+        "make test; cd packages; cat ../x",
+        "cd packages/web; make test; cd ../..; cat ../../x",
+        "ls || cd packages; cat ../x",
+        "cd packages | ls; cat ../x",
+        "for x in 1 2; do (cd packages; cat ../x; make test); done",
+        "while test -e a; do (cd packages; cat ../x; make test); done",
+    ] {
+        place.is_allowed(text, false, "what may not be there");
+    }
 }

@@ -11,6 +11,7 @@
 //! | `for f in *.rs` | the pattern, which stands for each of its files | judged as `cat *.rs` |
 //! | `for f in $(find src)`, `find src \| while read -r f` | a path in the workspace, where no name there has a blank | judged as `find src \| xargs cat` |
 //! | the same where a name may have one | a part of a path in the workspace | asked; allowed for `wc`, which shows no content |
+//! | `f=$(git rev-parse HEAD)`, `for f in $(git rev-list main)` | a commit | asked; `git show $f` is judged with one |
 //! | `for f in $(cmd)`, `read f` | text | asked |
 //!
 //! # What is not followed
@@ -39,6 +40,11 @@ pub(crate) enum Value {
         is_plain: bool,
         /// `true` if it is the whole path, no shell makes other words of it, and it is none of a link that leads out.
         is_whole: bool,
+    },
+    /// A commit, as git prints it.
+    Commit {
+        /// `true` if it may be empty, as nothing was printed.
+        may_be_empty: bool,
     },
     /// Anything but a secret of the environment.
     Text,

@@ -386,6 +386,8 @@ impl Classifier {
             activated: Vec::new(),
             visited: Vec::new(),
             entries_left: Cell::new(MAX_ENTRIES),
+            in_loop: false,
+            secrets_left: Cell::new(MAX_ENTRIES),
             hands_on: false,
             scripts_left: Cell::new(MAX_SCRIPTS),
         };

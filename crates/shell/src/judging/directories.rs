@@ -348,10 +348,12 @@ impl Simple<'_> {
     pub(super) fn odd_names(
         &mut self,
         judging: &Judging<'_>,
-        (name, entry): (&str, &ProgramEntry),
+        (name, matched): (&str, &Matched<'_, '_>),
         args: &[Word],
     ) {
-        if judging.settings.workspace.looks() && entry.is(ProgramMark::ByName) {
+        if judging.settings.workspace.looks() && matched.entry.is(ProgramMark::ByName) {
+            let closed = matched.behind_dashes.unwrap_or_default();
+            let args = args.get(..args.len().saturating_sub(closed)).unwrap_or_default();
             // `--include=*.rs` is an option as it is written.
             let is_open = |it: &&Word| it.kind != WordKind::Literal && !it.text.starts_with('-');
             let options = args.iter().filter(is_open).filter(|it| may_be_option(it));
@@ -372,7 +374,7 @@ impl Simple<'_> {
         (name, entry): (&str, &ProgramEntry),
         args: &[Word],
     ) {
-        let expands = || names("programs with files of options").iter().any(|it| fits(it, name));
+        let expands = || reads_files_of_options(name);
         if !judging.settings.workspace.looks() || entry.is(ProgramMark::Harmless) && !expands() {
             return;
         }
@@ -451,6 +453,11 @@ impl Simple<'_> {
             self.ask(format!("`{name}` follows links, which may lead out of the workspace"));
         }
     }
+}
+
+/// Returns `true` for a program that takes `@x` for the name of a file with options.
+pub(super) fn reads_files_of_options(name: &str) -> bool {
+    names("programs with files of options").iter().any(|it| fits(it, name))
 }
 
 /// Returns `true` for `-r`, `-R` and `--recursive`, also among other letters.

@@ -18,7 +18,7 @@ use super::bindings::{Binding, Value, is_free_name};
 use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found};
 use super::simple::{Judging, Simple};
-use super::values::{redirections_with_values, with_values};
+use super::values::{Printed, printed, prints_commits, redirections_with_values, with_values};
 use crate::names::globs::is_glob;
 use crate::syntax::commands::{
     Commands, Compound, CompoundKind, Pipeline, SimpleCommand, Stage, Word, WordKind,
@@ -45,6 +45,12 @@ impl Judging<'_> {
         let fed = redirections.iter().any(|one| one.target.feeds());
         self.fed |= fed;
         let input = if fed { Lines::Unknown } else { input };
+        let is_loop = !matches!(
+            compound.kind,
+            CompoundKind::Group | CompoundKind::If | CompoundKind::Case { .. }
+        );
+        let in_loop = self.in_loop;
+        self.in_loop |= is_loop;
         let ends = match (&compound.kind, compound.lists.as_slice()) {
             (CompoundKind::Group | CompoundKind::If, lists) => self.one_after_another(lists, here),
             (CompoundKind::For { variable, words }, [body]) => {
@@ -76,6 +82,7 @@ impl Judging<'_> {
                 ends
             }
         };
+        self.in_loop = in_loop;
         (ends != here).then_some(ends)
     }
 
@@ -172,6 +179,9 @@ impl Judging<'_> {
             let [word] = words;
             let value = match word.kind {
                 WordKind::Literal => Value::Word { plain: is_plain(&word.text), word },
+                _ if printed(&word) == Some(Printed::Commit) && word.text == "$(…)" => {
+                    Value::Commit { may_be_empty: true }
+                }
                 _ => Value::Text,
             };
             let name = assignment.name.clone();
@@ -265,6 +275,9 @@ impl Judging<'_> {
         let ended = self.texts(&given, here);
         match given.as_slice() {
             // Split at blanks, a path becomes parts of one, of which each may be an option.
+            [only] if only.text == "$(…)" && prints_commits(only) && only.split => {
+                vec![Value::Commit { may_be_empty: false }]
+            }
             [only] if only.text == "$(…)" => match ended.read() {
                 whole @ Value::Line { is_whole: true, .. } if is_found(only) && !moves(body) => {
                     vec![whole]

@@ -217,6 +217,14 @@ pub struct Part {
 }
 
 impl Part {
+    /// Returns `true` if the command does nothing by which a folder may be gone afterwards.
+    pub(super) fn leaves_folders(&self) -> bool {
+        let is_kept = |effect: &Effect| {
+            matches!(effect, Effect::Reads(_) | Effect::Lists(_) | Effect::ChangesDirectory(_))
+        };
+        self.reasons.is_empty() && self.effects.iter().all(is_kept)
+    }
+
     /// The byte range of the command in its own text ([`text_in`](Self::text_in)).
     #[must_use]
     pub fn span(&self) -> Range<usize> {

@@ -42,6 +42,8 @@ pub(super) struct PrintedPaths {
     pub(super) words: PathWords,
     /// `true` if one of them may be that of a link that leads out of the workspace.
     pub(super) links: bool,
+    /// `true` if one of them may be that of a file that holds secrets by its name.
+    pub(super) secrets: bool,
 }
 
 /// The words that `xargs` makes of paths.
@@ -63,7 +65,7 @@ impl Lines {
         match self {
             Self::Paths(paths) if !paths.nul => {
                 let is_plain = self.are_plain();
-                Value::Line { is_plain, is_whole: is_plain && !paths.links }
+                Value::Line { is_plain, is_whole: is_plain && !paths.links && !paths.secrets }
             }
             _ => Value::Text,
         }

@@ -12,6 +12,7 @@
 //! | `cd a && cd b; x` | `/w/a/b`, `/w/a`, `/w` |
 //! | `y \|\| cd a && x` | `/w/a`, `/w` |
 //! | `(cd a); x` | `/w` |
+//! | `cd a; x`, where the folder `a` is there and no command in front may have removed it | `/w/a` |
 //!
 //! Beyond eight directories a person is asked: each path is judged in each of them.
 
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::bindings::{Binding, Value};
 use super::flow::is_plain;
-use super::judgement::{Reason, ReasonKind};
+use super::judgement::{Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found};
 use super::simple::{Judging, Simple};
 use super::values::{
@@ -72,9 +73,17 @@ impl Judging<'_> {
             if pipeline.join == Join::Then && self.assigned(pipeline, here, bound) {
                 continue;
             }
+            let is_untouched = !self.in_loop && self.parts.iter().all(Part::leaves_folders);
             let (went, lines) = self.pipeline(pipeline, here);
             output = lines;
             if let Some(Went { directories, certain }) = went {
+                if certain
+                    && is_untouched
+                    && pipeline.join == Join::Then
+                    && self.are_there(&directories)
+                {
+                    all.clear();
+                }
                 for directory in &directories {
                     if !all.contains(directory) {
                         all.push(directory.clone());
@@ -90,6 +99,13 @@ impl Judging<'_> {
         }
         let lines = if commands.pipelines.len() == 1 { output } else { Lines::Unknown };
         AfterList { directories: all, lines }
+    }
+
+    /// Returns `true` if these are folders that are there now, and no links: a `cd` to one of them does not fail.
+    fn are_there(&self, directories: &[PathBuf]) -> bool {
+        let is_one =
+            |it: &PathBuf| it.canonicalize().is_ok_and(|found| found == *it && it.is_dir());
+        self.settings.workspace.looks() && directories.len() == 1 && directories.iter().all(is_one)
     }
 
     /// Judges commands in a word, and returns what is known of their output. Where the shell makes words of it, the names that they

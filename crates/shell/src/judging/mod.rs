@@ -9,6 +9,7 @@ pub(super) mod directories;
 pub(super) mod environment;
 mod everyday;
 pub(super) mod flow;
+mod found;
 mod implied;
 pub(super) mod judgement;
 mod languages;

@@ -52,7 +52,9 @@ impl Simple<'_> {
         (name, matched): (&str, &Matched<'_, '_>),
         formats: bool,
     ) {
-        for argument in &matched.operands {
+        let harmless = self.printing(judging, matched).harmless_patterns();
+        let is_judged = |word: &Word| !harmless.contains(&word.span);
+        for argument in matched.operands.iter().filter(|one| is_judged(&one.word)) {
             self.operand(judging, argument.kind, &argument.word, formats);
             if argument.late {
                 self.late(judging, &argument.word);
@@ -158,9 +160,10 @@ impl Simple<'_> {
         self.code_behind(judging, word);
     }
 
-    /// Asks about code of other places in a list of paths (`a:b`), for a program that runs what is there.
+    /// Asks about code of other places in a list of paths (`a:b`) or in a setting (`key=a`), for a program that runs what is
+    /// there.
     fn code_behind(&mut self, judging: &Judging<'_>, word: &Word) {
-        if self.builds && word.text.contains(':') {
+        if self.builds && word.text.contains([':', '=']) {
             self.code_elsewhere(judging, word);
         }
     }
@@ -301,6 +304,9 @@ impl Simple<'_> {
 
     /// Asks about a text that names a place outside of the workspace, for a program that may run what is there.
     fn code_elsewhere(&mut self, judging: &Judging<'_>, word: &Word) {
+        if word.kind == WordKind::Process {
+            return self.ask(format!("`{}` is known only when it runs", word.text));
+        }
         let workspace = &judging.settings.workspace;
         let here = self.here.first().map(PathBuf::as_path).unwrap_or_else(|| Path::new(""));
         let elsewhere = |text: &str| {
@@ -434,7 +440,7 @@ impl Simple<'_> {
     }
 
     /// Whether a word leads into the workspace, from each directory that the command may run in.
-    fn is_own(&self, judging: &Judging<'_>, word: &Word) -> bool {
+    pub(super) fn is_own(&self, judging: &Judging<'_>, word: &Word) -> bool {
         let workspace = &judging.settings.workspace;
         self.here.iter().all(|here| {
             let places = workspace.places(&word.text, here);
@@ -442,10 +448,11 @@ impl Simple<'_> {
         })
     }
 
-    /// A path in one of the directories that the command may run in.
+    /// A path in one of the directories that the command may run in. What a shell prints in the place of a file is only read, or run
+    /// by a program that builds: `make -f <(echo 'all:; id')`.
     pub(crate) fn path(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
         match word.kind {
-            WordKind::Process if *kind == Kind::Read => return,
+            WordKind::Process if *kind == Kind::Read && !self.builds => return,
             // Git expands patterns itself.
             WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
             WordKind::Tilde => {}

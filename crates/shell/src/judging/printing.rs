@@ -93,16 +93,17 @@ impl Printing<'_> {
 
     fn printed_paths(&self) -> PrintedPaths {
         let nul = self.matched.nul;
+        let secrets = !self.judging.hands_on || self.prints_secrets();
         // The name of a file may have a line break, and an option behind it.
         if nul && self.prints_in_folders() {
             let links = self.prints_links();
-            return PrintedPaths { nul, words: PathWords::Plain, links };
+            return PrintedPaths { nul, words: PathWords::Plain, links, secrets };
         }
         if self.judging.hands_on && self.prints_words() {
-            return PrintedPaths { nul, words: PathWords::PlainNow, links: false };
+            return PrintedPaths { nul, words: PathWords::PlainNow, links: false, secrets };
         }
         let words = if nul { PathWords::Whole } else { PathWords::Split };
-        PrintedPaths { nul, words, links: !nul || self.prints_links() }
+        PrintedPaths { nul, words, links: !nul || self.prints_links(), secrets }
     }
 
     /// Returns `true` if each path that a program prints begins with the name of a folder, as `./-x` does.
@@ -157,7 +158,7 @@ impl Printing<'_> {
     }
 
     /// The folders below which a command looks for files.
-    fn searched(&self, workspace: &Workspace) -> Vec<PathBuf> {
+    pub(super) fn searched(&self, workspace: &Workspace) -> Vec<PathBuf> {
         let (simple, matched) = (self.simple, self.matched);
         let is_pipe = |one: &Argument<'_, '_>| one.word.kind == WordKind::Process;
         let named = matched.operands.iter().filter(|one| is_searched(one) && !is_pipe(one));

@@ -23,7 +23,9 @@ use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found, mixes};
 use crate::places::own_repository::OwnRepository;
 use crate::places::registries::names_host;
-use crate::places::search_path::{activated_name, installed_name, project_name};
+use crate::places::search_path::{
+    activated_name, installed_name, project_name, project_name_elsewhere,
+};
 use crate::preset::{ClassifierSettings, Preset};
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind,
@@ -303,7 +305,7 @@ impl<'a> Simple<'a> {
         let Some(given) = program.literal() else {
             return self.ask("which program runs is known only when it does");
         };
-        let ours = project_name(given).or_else(|| activated_name(given, &judging.activated));
+        let ours = self.project_name(judging, program, given);
         let name = match installed_name(given).or(ours) {
             Some(name) => name,
             None if !given.contains('/') => given,
@@ -338,7 +340,7 @@ impl<'a> Simple<'a> {
             }
             Ok(matched) if matched.help => self.does(judging, name, &matched, false),
             Ok(matched) => {
-                self.odd_names(judging, (name, matched.entry), args);
+                self.odd_names(judging, (name, &matched), args);
                 self.matched(judging, name, &matched, left);
             }
             Err(_) if self.interprets_everyday_script(judging, entry, args) => {}
@@ -352,6 +354,18 @@ impl<'a> Simple<'a> {
                 }
             }
         }
+    }
+
+    /// The name of a program of the project, which is given with its path, or is in the search path of the text.
+    fn project_name<'w>(
+        &self,
+        judging: &Judging<'_>,
+        word: &Word,
+        given: &'w str,
+    ) -> Option<&'w str> {
+        project_name(given)
+            .or_else(|| activated_name(given, &judging.activated))
+            .or_else(|| project_name_elsewhere(given).filter(|_| self.is_own(judging, word)))
     }
 
     /// Judges a command whose arguments are no matter of the table. Returns `false` for any other command.
@@ -413,7 +427,7 @@ impl<'a> Simple<'a> {
         self.does(judging, name, matched, formats);
         self.fetched(judging, matched);
         if self.appended {
-            self.appended(judging, name, matched.entry);
+            self.appended(judging, name, matched);
         }
         match name {
             "cd" => {
@@ -559,10 +573,14 @@ pub(crate) struct Judging<'a> {
     pub(super) links_out: OnceCell<Option<Vec<PathBuf>>>,
     /// The folders of programs that the text has put in front of the search path, by `source venv/bin/activate`.
     pub(super) activated: Vec<PathBuf>,
+    /// `true` in a loop, where what stands behind a command may have run before it.
+    pub(super) in_loop: bool,
     /// The directories that a `cd` of the text has changed to, for `cd -`.
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.
     pub(super) entries_left: Cell<usize>,
+    /// The same for secrets.
+    pub(super) secrets_left: Cell<usize>,
     /// `true` if a later stage of the pipeline makes operands of lines: `xargs`.
     pub(super) hands_on: bool,
     /// How many scripts may still be compared with what was committed, over all commands of the text.

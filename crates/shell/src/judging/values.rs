@@ -10,11 +10,12 @@
 //! | `$f`, with a blank in the value | `$f` | expansion, as the shell splits it |
 //! | `"$f$HOME"` | `a.rs$HOME` | expansion |
 //! | `-j$(nproc)` | a number | literal |
-//! | `git diff $(git merge-base main HEAD)` | a commit | literal |
+//! | `git diff $(git merge-base main HEAD)`, `git diff $x` with such a value | a commit | literal |
 //! | `$(pwd)/src`, `"$(git rev-parse --show-toplevel)"` | the path | literal |
 
 use super::bindings::{Binding, Value};
 use crate::names::globs::is_glob;
+use crate::places::paths::is_secret;
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
 };
@@ -26,7 +27,7 @@ pub(super) fn with_values(bindings: &mut [Binding], word: &Word) -> Word {
         let known = bindings.iter().find(|one| one.name == name);
         known.and_then(|one| match &one.value {
             Value::Word { word: value, plain } if *plain || !word.split => Some(value.text.clone()),
-            Value::Word { .. } | Value::Line { .. } | Value::Text => None,
+            Value::Word { .. } | Value::Line { .. } | Value::Commit { .. } | Value::Text => None,
         })
     };
     let known = match printed(word) {
@@ -123,20 +124,24 @@ pub(super) fn command_with_values(
     let texts: Vec<_> = command.words.iter().take(2).map(Word::literal).collect();
     let is_git = matches!(*texts, [Some("git"), Some(sub)] if OF_COMMITS.contains(&sub));
     // Where there is no commit, nothing is printed, and an option that it was the value of takes the word behind it.
-    let befores = std::iter::once(None).chain(command.words.iter().map(Some));
     let is_option = |word: &Word| word.text.starts_with('-');
-    let mut with = |(before, word): (Option<&Word>, &Word)| {
+    let words = command.words.iter().enumerate().map(|(at, word)| {
+        let before = at.checked_sub(1).and_then(|at| command.words.get(at));
+        let is_last = at + 1 == command.words.len();
+        let moves = !is_last && before.is_none_or(is_option);
+        if is_git
+            && !is_option(word)
+            && let Some(text) = with_commits(bindings, word, moves)
+        {
+            return Word { text, kind: WordKind::Literal, split: false, ..word.clone() };
+        }
         let mut given = with_values(bindings, word);
-        let is_alone = word.text == "$(…)" && word.split;
-        let is_value = is_option(word) || is_alone && before.is_none_or(is_option);
-        match printed(word) {
-            Some(Printed::Commit) if is_git && !is_value => put_printed(&mut given, COMMIT),
-            Some(Printed::Count) if counts(before, word) => put_printed(&mut given, "8"),
-            _ => {}
+        if printed(word) == Some(Printed::Count) && counts(before, word) {
+            put_printed(&mut given, "8");
         }
         given
-    };
-    let words = befores.zip(&command.words).map(&mut with).collect();
+    });
+    let words = words.collect();
     SimpleCommand {
         assignments: command
             .assignments
@@ -180,6 +185,33 @@ pub(super) fn redirections_with_values(
 /// The names of the values that `$(pwd)` and `$(git rev-parse --show-toplevel)` have, which are no names of variables.
 pub(super) const DIRECTORY: &str = "pwd ";
 pub(super) const TOPLEVEL: &str = "git rev-parse --show-toplevel";
+
+/// The text of a word in which nothing but commits is unknown. `moves` is `true` if the word may not be gone, as another one would
+/// stand in its place.
+fn with_commits(bindings: &[Binding], word: &Word, moves: bool) -> Option<String> {
+    if is_glob(&word.text) {
+        return None;
+    }
+    if printed(word) == Some(Printed::Commit) {
+        let is_gone = word.text == "$(…)" && word.split;
+        return (!is_gone || !moves).then(|| word.text.replace("$(…)", COMMIT));
+    }
+    let parts = parts_of(word).filter(|_| word.substitutions.is_empty())?;
+    let mut text = String::new();
+    let mut has_commit = false;
+    for (literal, name) in parts {
+        text.push_str(literal);
+        let Some((name, written)) = name else { continue };
+        let bound = bindings.iter().rfind(|one| one.name == name)?;
+        let Value::Commit { may_be_empty } = bound.value else { return None };
+        if may_be_empty && moves && word.split && word.text == written {
+            return None;
+        }
+        has_commit = true;
+        text.push_str(COMMIT);
+    }
+    has_commit.then_some(text)
+}
 
 /// Commands of git that only show, whatever their operands are.
 const OF_COMMITS: &[&str] = &["diff", "log", "range-diff", "rev-list", "shortlog", "show"];
@@ -227,15 +259,53 @@ pub(super) fn printed(word: &Word) -> Option<Printed> {
         ["nproc"] => Some(Printed::Count),
         ["pwd"] => Some(Printed::Directory),
         ["git", "rev-parse", "--show-toplevel"] => Some(Printed::Toplevel),
-        ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] => {
+        ["git", "rev-parse", options @ .., name]
+            if options.iter().all(|it| OF_REV_PARSE.contains(it)) && is_revision(name) =>
+        {
             Some(Printed::Commit)
         }
-        ["git", "merge-base", one, other] if [one, other].into_iter().all(is_name) => {
+        ["git", "merge-base", "--fork-point", names @ ..] | ["git", "merge-base", names @ ..]
+            if matches!(names.len(), 1 | 2) && names.iter().all(is_name) =>
+        {
             Some(Printed::Commit)
         }
         _ => None,
     }
 }
+
+/// Options with which `git rev-parse` prints one commit.
+const OF_REV_PARSE: &[&str] = &["--short", "--verify", "--quiet", "-q"];
+
+/// Returns `true` for a name that git prints as it is where it knows no such commit: then it is no secret and no other folder either.
+fn is_revision(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/~^@{}".contains(c);
+    name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '@')
+        && name.chars().all(plain)
+        && !name.contains("..")
+        && !name.contains("/.")
+        && !is_secret(name)
+}
+
+/// Returns `true` if the only substitution in a word prints commits, one a line, and nothing else.
+pub(super) fn prints_commits(word: &Word) -> bool {
+    let [commands] = word.substitutions.as_slice() else { return false };
+    let [pipeline] = commands.pipelines.as_slice() else { return false };
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
+    let is_plain = command.assignments.is_empty() && command.redirections.iter().all(drops_errors);
+    let Some(argv) = command.argv().filter(|_| is_plain) else { return false };
+    let is_known = |it: &&str| {
+        let count = it.strip_prefix("--max-count=").or_else(|| it.strip_prefix("-n"));
+        let count = count.or_else(|| it.strip_prefix('-')).unwrap_or_default();
+        !count.is_empty() && count.chars().all(|c| c.is_ascii_digit())
+            || SELECTS_COMMITS.contains(it)
+            || !it.starts_with('-')
+    };
+    matches!(argv.as_slice(), ["git", "rev-list", rest @ ..] if rest.iter().all(is_known))
+}
+
+/// Options of `git rev-list` that say which commits it prints. What `git log` prints beside their hashes depends on settings.
+const SELECTS_COMMITS: &[&str] =
+    &["--all", "--branches", "--first-parent", "--merges", "--no-merges", "--reverse", "-n"];
 
 /// Returns `true` for `2>/dev/null`.
 fn drops_errors(redirection: &Redirection) -> bool {

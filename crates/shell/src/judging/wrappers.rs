@@ -20,7 +20,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::directories::is_harmless;
+use super::directories::{is_harmless, reads_files_of_options};
 use super::everyday::{ScriptPlaces, script_words};
 use super::judgement::Effect;
 use super::lines::{
@@ -30,10 +30,15 @@ use super::simple::{EVALUATORS, Judging, Left, Simple, evaluated};
 use crate::places::script_files::program_name;
 use crate::syntax::commands::{Commands, Word};
 use crate::syntax::dialect::Dialect;
-use crate::table::{Argument, Does, Kind, Matched, ProgramEntry};
+use crate::table::{Argument, Does, Kind, Matched, ProgramEntry, dashes_end_options};
 
 /// The maximum depth of programs that run programs, and of `sh -c` texts.
 const MAX_DEPTH: usize = 8;
+
+/// Why to ask about paths that another command finds, where one of them may be that of a secret.
+const MAY_SHOW_SECRETS: &str = "gets paths from its input that may be those of files with secrets: name the files that you mean";
+const FINDS_SECRETS: &str =
+    "may find files with secrets for a program that shows them: name the files that you mean";
 
 impl Simple<'_> {
     /// The command that a program runs, with the words that the program puts into it.
@@ -78,6 +83,12 @@ impl Simple<'_> {
             && self.printing(judging, matched).prints_links()
         {
             self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
+        }
+        if *kind == Kind::RunEach
+            && shows_content(judging, words)
+            && self.printing(judging, matched).prints_secrets()
+        {
+            self.ask_about_reach(format!("`{name}` {FINDS_SECRETS}"));
         }
         // Each word that is replaced becomes one path; a word that only contains it could become any path.
         let whole = |word: &Word| word.text == replaced;
@@ -211,7 +222,13 @@ impl Simple<'_> {
     }
 
     /// Asks about operands that come from standard input, unless they are known to be harmless paths.
-    pub(crate) fn appended(&mut self, judging: &Judging<'_>, name: &str, entry: &ProgramEntry) {
+    pub(crate) fn appended(
+        &mut self,
+        judging: &Judging<'_>,
+        name: &str,
+        matched: &Matched<'_, '_>,
+    ) {
+        let entry = matched.entry;
         let words = match self.input {
             Lines::Paths(paths) => paths.words,
             Lines::Unknown => PathWords::Split,
@@ -219,8 +236,15 @@ impl Simple<'_> {
         // Where each is nothing but a path, it was judged with the words of the command.
         let may_be_options = matches!(words, PathWords::Split | PathWords::Whole);
         let workspace = &judging.settings.workspace;
-        if may_be_options && !(is_harmless(workspace, entry) && entry.takes_only_paths()) {
-            self.ask(format!("`{name}` gets arguments from its input that may be options"));
+        let may_end = dashes_end_options(entry) && !reads_files_of_options(name);
+        let is_closed = is_harmless(workspace, entry) || may_end && matched.behind_dashes.is_some();
+        if may_be_options && !(is_closed && entry.takes_only_paths()) {
+            let what = "gets arguments from its input that may be options";
+            let advice = match may_end && entry.takes_only_paths() {
+                true => ": end its own in `--`",
+                false => "",
+            };
+            self.ask(format!("`{name}` {what}{advice}"));
         }
         // The files that were looked at have to be those that are read.
         if words == PathWords::PlainNow {
@@ -239,6 +263,9 @@ impl Simple<'_> {
             Lines::Paths(paths) if paths.links => self.ask(format!(
                 "`{name}` gets paths from its input that may be links to other places: write `-type f`"
             )),
+            Lines::Paths(paths) if paths.secrets && !self.builds && !entry.searches() => {
+                self.ask_about_reach(format!("`{name}` {MAY_SHOW_SECRETS}"));
+            }
             Lines::Paths(_) => {}
         }
     }
@@ -325,6 +352,13 @@ fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
     let name = words.first().and_then(Word::literal);
     let entry = name.and_then(|name| judging.settings.programs.get(name));
     entry.is_some_and(ProgramEntry::hides_content)
+}
+
+/// Returns `true` if a program may show the content of the files that it is given, and does not only search them or build.
+fn shows_content(judging: &Judging<'_>, words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal);
+    let entry = name.and_then(|name| judging.settings.programs.get(name));
+    !entry.is_some_and(|entry| entry.hides_content() || entry.searches() || entry.builds())
 }
 
 /// Returns `true` for `SHELL=/x`, which a program may hand on to `make`.

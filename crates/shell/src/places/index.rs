@@ -70,7 +70,7 @@ pub(super) fn hash_in_index(folder: &Path, inner: &str) -> Option<Vec<u8>> {
 
 /// The paths that the repository of a folder tracks. `None` if that cannot be known, and if a part of one of their names does not
 /// pass.
-pub(super) fn tracked(folder: &Path, passes: impl Fn(&str) -> bool) -> Option<Vec<PathBuf>> {
+pub(crate) fn tracked(folder: &Path, passes: impl Fn(&str) -> bool) -> Option<Vec<PathBuf>> {
     let top = folder.ancestors().find(|at| may_be_repository(at))?;
     let index = bounded(&git_folder(&top.join(".git")).ok()?.join("index"), MAX_INDEX).ok()??;
     let (mut found, mut all_pass) = (Vec::new(), true);

@@ -231,3 +231,28 @@ fn any_below(
     }
     false
 }
+
+/// Returns `true` if one of the files below some folders is such, by its path, and if there are too many to tell. Links are not
+/// followed.
+pub(crate) fn is_below(
+    mut open: Vec<PathBuf>,
+    left: &Cell<usize>,
+    is_one: impl Fn(&Path) -> bool,
+) -> bool {
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            match left.get().checked_sub(1) {
+                Some(rest) => left.set(rest),
+                None => return true,
+            }
+            let Ok(kind) = entry.file_type() else { return true };
+            match kind.is_dir() {
+                true => open.push(entry.path()),
+                false if is_one(&entry.path()) => return true,
+                false => {}
+            }
+        }
+    }
+    false
+}

@@ -147,6 +147,15 @@ pub(crate) fn activated_name<'n>(given: &'n str, activated: &[PathBuf]) -> Optio
     (!given.contains('/') && activated.iter().any(has)).then_some(given)
 }
 
+/// The same for a path that begins with a dot or at the root of the file system: `../gradlew`, `/srv/shop/.venv/bin/pytest`. It may
+/// lead out of the workspace.
+pub(crate) fn project_name_elsewhere(path: &str) -> Option<&str> {
+    if !path.starts_with(['/', '.']) {
+        return None;
+    }
+    path.match_indices('/').find_map(|(at, _)| project_name(path.get(at + 1..)?))
+}
+
 /// The name of a program of the project's own environment, which is given with its path: the wrapper of a build tool,
 /// and what a package manager has installed in the workspace. Such a program is code of the workspace, so that it may
 /// only do what a build does, however its entry describes it.

@@ -45,6 +45,7 @@ pub(crate) fn matched<'t, 'w>(
         formats: false,
         inner: Vec::new(),
         only_operands: false,
+        behind_dashes: None,
         had_operand: false,
         option_for_operand: false,
         in_sub_command: false,
@@ -86,6 +87,7 @@ pub(crate) fn matched<'t, 'w>(
         seen: reading.seen,
         inner: reading.inner,
         formats: reading.formats,
+        behind_dashes: reading.behind_dashes,
         help: help.is_some(),
     })
 }
@@ -100,6 +102,8 @@ struct ArgumentReading<'t, 'w> {
     inner: Vec<(&'t Kind, &'w [Word])>,
     /// `true` if all remaining words are operands, after `--`.
     only_operands: bool,
+    /// How many words stand behind a `--` that ends the options.
+    behind_dashes: Option<usize>,
     had_operand: bool,
     /// `true` if an option has taken the place of the first operand.
     option_for_operand: bool,
@@ -155,7 +159,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 return Err(Unmatched::Option(word.text.clone()));
             } else if text == "--" && !self.only_operands {
                 self.only_operands = true;
-                check_behind_dashes(self.entry, args)?;
+                self.behind_dashes = check_behind_dashes(self.entry, args)?;
             } else if !self.entry.subs.contains_key(text) || !self.sub_command(word)? {
                 args = self.option(word, rest)?;
             }

@@ -475,6 +475,14 @@ impl ProgramEntry {
         self.is(ProgramMark::Counts) || self.operands.iter().all(|slot| slot.kind == Kind::List)
     }
 
+    /// Returns `true` for a program that looks for a text in files, and shows the lines that have it.
+    pub(crate) fn searches(&self) -> bool {
+        let mut kinds = self.operands.iter().map(|slot| &slot.kind);
+        self.is(ProgramMark::Inert)
+            && kinds.next() == Some(&Kind::Text)
+            && kinds.any(|kind| *kind == Kind::Read)
+    }
+
     /// Returns `true` if a word that names no sub-command may be the first operand. A sub-command that is not
     /// described may not pass for a text or for the name of a file.
     ///

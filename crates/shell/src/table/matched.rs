@@ -32,6 +32,8 @@ pub(crate) struct Matched<'t, 'w> {
     pub(crate) whole_lines: bool,
     /// `true` if paths are separated by NUL, in the output and in the input.
     pub(crate) nul: bool,
+    /// How many arguments stand behind a `--`, for a program that reads no option behind it.
+    pub(crate) behind_dashes: Option<usize>,
     /// `true` if the only argument asks for help or the version.
     pub(crate) help: bool,
 }

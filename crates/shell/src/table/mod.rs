@@ -22,7 +22,7 @@ pub(super) use arguments::matched;
 pub(super) use entry::{Does, Kind, ProgramEntry, ProgramMark, Script};
 pub(super) use matched::{Argument, Matched, prints_path};
 pub(super) use unmatched::Unmatched;
-pub(super) use words::{SENDS_OUT, is_known_word, may_be_option, parts};
+pub(super) use words::{SENDS_OUT, dashes_end_options, is_known_word, may_be_option, parts};
 
 /// The built-in files, with their names for error messages.
 const BUILT_IN: &[(&str, &str)] = &[

@@ -45,7 +45,12 @@ pub(crate) fn may_be_option(word: &Word) -> bool {
 
 /// Refuses a word behind `--` that a program may read as an option nevertheless: `find -- . -delete` deletes, and `unzip -l --
 /// --l -o x.zip` extracts.
-pub(super) fn check_behind_dashes(entry: &ProgramEntry, behind: &[Word]) -> Result<(), Unmatched> {
+///
+/// Returns how many words there are if each is an operand of the program, and none is handed on to another that may read an option.
+pub(super) fn check_behind_dashes(
+    entry: &ProgramEntry,
+    behind: &[Word],
+) -> Result<Option<usize>, Unmatched> {
     let reads_none = entry.parser == OptionParser::Gnu
         || entry.passes_options_on()
         || entry.is(ProgramMark::Harmless);
@@ -56,8 +61,15 @@ pub(super) fn check_behind_dashes(entry: &ProgramEntry, behind: &[Word]) -> Resu
     };
     match behind.iter().find(is_odd) {
         Some(word) => Err(Unmatched::MayBeOption(word.text.clone())),
-        None => Ok(()),
+        None => Ok(Some(behind.len()).filter(|_| dashes_end_options(entry))),
     }
+}
+
+/// Returns `true` if a program reads no word behind `--` as an option, and hands none on to another that may.
+pub(crate) fn dashes_end_options(entry: &ProgramEntry) -> bool {
+    entry.parser == OptionParser::Gnu
+        && !entry.passes_options_on()
+        && !entry.is(ProgramMark::Repository)
 }
 
 /// Returns `true` if a word is one of the words of [`Kind::OneOf`].

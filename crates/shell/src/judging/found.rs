@@ -1,0 +1,248 @@
+//! The secrets among the files that a command finds and hands on.
+//!
+//! `cat *` is judged by the files that the pattern matches now. `find . -type f -exec cat {} +` reads the same files and more, so
+//! that those below its folders are looked at, too: where one may hold secrets by its name, and the words of the command do not
+//! leave it out, a person is asked before another program shows it. Beyond the files that are looked at for one text, it counts as
+//! found.
+//!
+//! | command, where `.env` is in the workspace | `.env` may be found |
+//! |---|---|
+//! | `find . -type f -exec cat {} +` | yes |
+//! | `find . -name '*.rs' -exec cat {} +`, `find . -type f -not -path '*/.*' -exec cat {} +` | no: it is left out by its name |
+//! | `git ls-files -z`, with `xargs -0 cat` behind it | if git tracks it |
+//! | `rg --files -0`, with `xargs -0 cat` behind it | only with `--hidden` and the like |
+//! | `find . -type f -exec grep x {} +` | yes, as by `grep -r x .`, and it is not asked: a search shows lines of what it finds |
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::lines::is_searched;
+use super::printing::Printing;
+use crate::names::globs::{fits, is_glob};
+use crate::places::index::tracked;
+use crate::places::links::is_below;
+use crate::places::paths::is_secret;
+use crate::syntax::commands::{Word, WordKind};
+use crate::table::prints_path;
+
+impl Printing<'_> {
+    /// Where the patterns of `find` stand that may match a secret and show no content of one: those of files that it leaves out, and
+    /// all of them where it prints nothing but names, and no other program reads these.
+    pub(super) fn harmless_patterns(&self) -> Vec<Range<usize>> {
+        let [program, args @ ..] = self.simple.words else { return Vec::new() };
+        if !is_find(&program.text) {
+            return Vec::new();
+        }
+        let only_names = self.matched.inner.is_empty() && !self.judging.hands_on;
+        let is_literal = |word: &&Word| word.kind == WordKind::Literal;
+        let of = |alternative: Vec<&Word>| {
+            let is_pruned = only_prunes(&alternative);
+            let tests = alternative.windows(2).enumerate().filter_map(|(at, pair)| match pair {
+                [test, pattern] if PATTERNS.contains(&&*test.text) => Some((at, *pattern)),
+                _ => None,
+            });
+            let is_out = |at: usize| {
+                let before = at.checked_sub(1).and_then(|at| alternative.get(at));
+                is_pruned || before.is_some_and(|it| is_not(it))
+            };
+            let harmless = tests.filter(|(at, pattern)| {
+                let is_out = !is_negated_twice(args) && is_out(*at);
+                (only_names || is_out) && is_glob(&pattern.text)
+            });
+            harmless.map(|(_, it)| it).filter(is_literal).map(Word::span).collect::<Vec<_>>()
+        };
+        alternatives(args).into_iter().flat_map(of).collect()
+    }
+
+    /// Returns `true` if a file that may hold secrets is among the paths that a command may print.
+    pub(super) fn prints_secrets(&self) -> bool {
+        let workspace = &self.judging.settings.workspace;
+        let name = self.simple.words.first().map_or("", |word| word.text.as_str());
+        let args = self.simple.words.get(1..).unwrap_or_default();
+        if !workspace.looks() || self.matched.help || is_find(name) && names_are_harmless(args) {
+            return false;
+        }
+        let relative = |path: &Path| match path.strip_prefix(workspace.root()) {
+            Ok(inside) => inside.to_string_lossy().into_owned(),
+            Err(_) => path.to_string_lossy().into_owned(),
+        };
+        let tracked_by = |here: &PathBuf| tracked(here, |_| true);
+        let index: Option<Vec<_>> = self.simple.here.iter().map(tracked_by).collect();
+        if let Some(index) = index.filter(|_| name == "git") {
+            return index.iter().flatten().any(|path| is_secret(&relative(path)) && path.exists());
+        }
+        let shows_hidden = !SKIPS_HIDDEN.contains(&name) || args.iter().any(shows_hidden);
+        let is_one = |path: &Path| {
+            let relative = relative(path);
+            let is_hidden = relative.split('/').any(|part| part.starts_with('.'));
+            is_secret(&relative)
+                && (shows_hidden || !is_hidden)
+                && (!is_find(name) || self.as_printed(path).iter().any(|it| finds(args, it)))
+        };
+        is_below(self.searched(workspace), &self.judging.secrets_left, is_one)
+    }
+
+    /// A file as `find` may print it: behind each operand as it was given, in each directory in which it may run.
+    fn as_printed(&self, path: &Path) -> Vec<String> {
+        let workspace = &self.judging.settings.workspace;
+        let mut given: Vec<&str> = self
+            .matched
+            .operands
+            .iter()
+            .filter(|one| is_searched(one))
+            .map(|one| one.word.text.as_str())
+            .collect();
+        if given.is_empty() {
+            given.push(".");
+        }
+        let below = |(here, given): (&PathBuf, &str)| {
+            let [_, resolved] = workspace.places(given, here)?;
+            let rest = path.strip_prefix(resolved).ok()?;
+            Some(format!("{}/{}", given.trim_end_matches('/'), rest.display()))
+        };
+        let pairs =
+            self.simple.here.iter().flat_map(|here| given.iter().map(move |it| (here, *it)));
+        let known: Option<Vec<String>> = pairs.map(below).collect();
+        // A pattern among the operands, or a folder that holds the file only from one of the directories.
+        known.unwrap_or_else(|| vec![format!("./{}", path.display())])
+    }
+}
+
+/// Programs that leave out what begins with a dot.
+const SKIPS_HIDDEN: &[&str] = &["rg", "ripgrep", "ag", "fd", "fdfind"];
+
+/// Returns `true` for an option with which these programs show such files, also among other letters.
+fn shows_hidden(word: &Word) -> bool {
+    let letters = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    letters.is_some_and(|letters| letters.contains(['H', 'u', '.', 'a']))
+        || ["--hidden", "--unrestricted"].contains(&word.text.as_str())
+        || word.kind != WordKind::Literal
+}
+
+fn is_find(name: &str) -> bool {
+    matches!(name, "find" | "gfind")
+}
+
+/// The alternatives of an expression of `find`, without the words of the programs that it runs: `-name a -o -name b` has two. The
+/// paths in front belong to the first.
+fn alternatives(args: &[Word]) -> Vec<Vec<&Word>> {
+    let mut all = vec![Vec::new()];
+    let mut is_inner = false;
+    for word in args {
+        match word.text.as_str() {
+            ";" | "+" if is_inner => is_inner = false,
+            _ if is_inner => {}
+            "-o" | "-or" | "," => all.push(Vec::new()),
+            text => {
+                is_inner = text == RUNS;
+                if let Some(last) = all.last_mut() {
+                    last.push(word);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The only action of `find` with a program that we take for more than a question.
+const RUNS: &str = "-exec";
+
+fn acts(word: &Word) -> bool {
+    word.text == RUNS || prints_path(&word.text)
+}
+
+fn is_not(word: &Word) -> bool {
+    matches!(word.text.as_str(), "!" | "-not")
+}
+
+/// Tests of `find` that compare a name or a path with a pattern.
+const PATTERNS: &[&str] = &["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
+
+/// Returns `true` if a negation is of several tests, or of another one: `! ( -name a )`.
+fn is_negated_twice(args: &[Word]) -> bool {
+    let is_open =
+        |pair: &[Word]| matches!(pair, [not, it] if is_not(not) && (it.text == "(" || is_not(it)));
+    args.windows(2).any(is_open)
+}
+
+/// Returns `true` if `find` may print a path: in one of its alternatives, each test of a name in front of an action holds. Other tests
+/// count as if they held.
+fn finds(args: &[Word], path: &str) -> bool {
+    let all = alternatives(args);
+    let may_act = all.iter().flatten().any(|word| acts(word));
+    is_negated_twice(args)
+        || all.iter().any(|one| holds(one, path) && !(may_act && only_prunes(one)))
+}
+
+/// Returns `true` if the tests of names in an alternative may hold for a path.
+fn holds(alternative: &[&Word], path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let tests: Vec<&Word> = alternative.iter().take_while(|word| !acts(word)).copied().collect();
+    tests.iter().enumerate().all(|(at, test)| {
+        let (subject, any_case) = match test.text.as_str() {
+            "-name" => (name, false),
+            "-iname" => (name, true),
+            "-path" | "-wholename" => (path, false),
+            "-ipath" | "-iwholename" => (path, true),
+            _ => return true,
+        };
+        let negated = at.checked_sub(1).and_then(|at| tests.get(at)).is_some_and(|it| is_not(it));
+        let pattern = tests.get(at + 1).and_then(|word| word.literal());
+        match pattern {
+            // A pattern that may be read in another way leaves nothing out.
+            Some(pattern) if pattern.contains('\\') => true,
+            Some(pattern) if negated => !surely_fits(pattern, subject, any_case),
+            Some(pattern) => fits(pattern, subject),
+            None => true,
+        }
+    })
+}
+
+/// Returns `true` if a pattern matches a path to each `find`, also where the case of letters counts.
+fn surely_fits(pattern: &str, subject: &str, any_case: bool) -> bool {
+    let has_case = |text: &str| text.contains(char::is_uppercase);
+    let same_case =
+        !pattern.contains(char::is_alphabetic) || !has_case(pattern) && !has_case(subject);
+    !pattern.contains('[') && (any_case || same_case) && fits(pattern, subject)
+}
+
+/// Returns `true` for an alternative that only says where `find` does not look: `-path ./target -prune`.
+fn only_prunes(alternative: &[&Word]) -> bool {
+    alternative.last().is_some_and(|word| word.text == "-prune")
+        && !alternative.iter().any(|word| acts(word))
+}
+
+/// Names of files with secrets, without what stands behind the last point.
+const STEMS: &[&str] = &[
+    "x",
+    ".env",
+    "api_key",
+    ".api_key",
+    "client_secret",
+    "credentials",
+    "id_rsa",
+    "secrets",
+    "token",
+];
+
+/// Returns `true` if each alternative has a test that no file with secrets passes, whichever files are there: `-name '*.rs'`.
+fn names_are_harmless(args: &[Word]) -> bool {
+    let is_harmless = |pattern: &str| {
+        let ending = pattern.strip_prefix("*.").unwrap_or_default();
+        !ending.is_empty()
+            && ending.chars().all(|c| c.is_ascii_alphanumeric())
+            && STEMS.iter().all(|stem| !is_secret(&format!("{stem}.{ending}")))
+    };
+    let leaves_out = |one: &Vec<&Word>| {
+        let tests: Vec<&Word> = one.iter().take_while(|word| !acts(word)).copied().collect();
+        tests.windows(2).any(|pair| match pair {
+            [test, pattern] => {
+                matches!(test.text.as_str(), "-name" | "-iname") && is_harmless(&pattern.text)
+            }
+            _ => false,
+        })
+    };
+    let all = alternatives(args);
+    let may_act = all.iter().flatten().any(|word| acts(word));
+    !args.iter().any(is_not) && all.iter().all(|one| leaves_out(one) || may_act && only_prunes(one))
+}
