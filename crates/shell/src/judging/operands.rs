@@ -457,8 +457,10 @@ impl Simple<'_> {
             WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
             WordKind::Tilde => {}
             WordKind::Literal | WordKind::Glob => {
-                let names_only = *kind == Kind::List && self.hides_content;
+                let names_only = matches!(kind, Kind::List | Kind::Revision) && self.hides_content;
                 let is_secret = may_be_secret(&word.text);
+                // The names of such files are printed, and a later command may show what is in them.
+                self.inside &= !is_secret;
                 if is_secret && !(names_only && self.is_own(judging, word))
                     || after_glob(&word.text)
                 {
@@ -552,7 +554,7 @@ impl Simple<'_> {
         match (kind, what) {
             (_, PathClass::Stream) => return false,
             // The names in the workspace are no secret, where only names and sizes are shown.
-            (Kind::List, PathClass::Secret)
+            (Kind::List | Kind::Revision, PathClass::Secret)
                 if self.hides_content && is_in(found, judging.settings.workspace.root()) => {}
             (Kind::Read | Kind::Revision | Kind::List, PathClass::Secret) => {
                 self.ask_about_reach(format!("reads `{text}`, which may hold secrets"))

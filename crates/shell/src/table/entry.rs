@@ -189,6 +189,8 @@ pub(crate) enum ProgramMark {
     Complete,
     /// Prints only numbers about the content of files.
     Counts,
+    /// Prints names and states of the files that its operands name, and nothing of their content.
+    Names,
     /// Runs the program that its operands name, somewhere after its options.
     Wraps,
     /// A builtin of the shell, which has no file.
@@ -472,7 +474,9 @@ impl ProgramEntry {
     /// Returns `true` if the content of the operands stays unseen: a wrong operand shows no more than numbers and
     /// metadata.
     pub(crate) fn hides_content(&self) -> bool {
-        self.is(ProgramMark::Counts) || self.operands.iter().all(|slot| slot.kind == Kind::List)
+        self.is(ProgramMark::Counts)
+            || self.is(ProgramMark::Names)
+            || self.operands.iter().all(|slot| slot.kind == Kind::List)
     }
 
     /// Returns `true` for a program that looks for a text in files, and shows the lines that have it.

@@ -546,6 +546,7 @@ fn mark(word: &str) -> Result<ProgramMark, String> {
         "filter" => ProgramMark::Filter,
         "complete" => ProgramMark::Complete,
         "counts" => ProgramMark::Counts,
+        "names" => ProgramMark::Names,
         "wraps" => ProgramMark::Wraps,
         "builtin" => ProgramMark::Builtin,
         "posix" => ProgramMark::Posix,
