@@ -362,7 +362,8 @@ fn behind(prefix: &str, kind: Error) -> Error {
     }
 }
 
-/// Settles a call with its answer, or plans the approved pass. Returns whether there was an answer.
+/// Settles a call with its answer, or plans the approved pass: a call that was denied passes nothing again (rule A3). Returns
+/// whether there was an answer.
 fn take_answer(call: &mut CallState, answers: &mut DeferredToolResults) -> bool {
     let State::Pending(pending) = &mut call.state else { return false };
     let id = call.call.id();

@@ -1,5 +1,5 @@
 //! The checks of every request: the host it was sent to, the site it comes from, its content type, and the version of
-//! the page that sent it.
+//! the page that sent it (rule S14).
 //!
 //! | attack | what stops it |
 //! |---|---|
@@ -88,14 +88,14 @@ fn check(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), A
         let problem = "Only this server's own pages may change anything.";
         return Err(ApiError::forbidden("wrong_origin", problem));
     }
-    // A form of another site can be sent without a preflight request, but never as JSON.
-    let kind = one(headers, &CONTENT_TYPE).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
     // In a page of another version the same fields may have another meaning.
     if headers.get(PAGE).is_some_and(|version| version != version_of_page()) {
         let problem = "The server has another version than this page. Nothing was decided: load the page again.";
         return Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "other_version", problem));
     }
+    // A form of another site can be sent without a preflight request, but never as JSON.
+    let kind = one(headers, &CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
         let problem = "Send JSON, with `Content-Type: application/json`.";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", problem));

@@ -404,7 +404,7 @@ impl Connection {
 
 /// The client's side of the protocol: questions of servers go to the call they belong to, and nothing else is answered.
 ///
-/// We refuse sampling and roots, as both would let a server act with what the host has: its model, its folders.
+/// We refuse sampling and roots (rule M1), as both would let a server act with what the host has: its model, its folders.
 pub(crate) struct ClientSide {
     /// The name of the server in the user's configuration.
     name: Arc<str>,

@@ -6,6 +6,8 @@
 //!
 //! The start of another agent is looked at in the same way: what it is told and who it is, is harmless, as each call of it
 //! is decided by itself; a field such as `mode` may switch that off.
+//!
+//! The other reasons for which a rule that allows is silent are here as well: see [`allows_nothing`].
 
 use std::path::PathBuf;
 
@@ -177,8 +179,8 @@ pub(crate) fn silences(rule: &Rule, unread: &[Unread]) -> Option<String> {
     unread.iter().find(|unread| !names(unread)).map(|unread| unread.why.clone())
 }
 
-/// Why a rule that allows is silent about a call before its conditions are looked at: the file of a project was not approved, or the
-/// call has an argument that a rule with `no_other_arguments` does not name.
+/// Why a rule that allows is silent about a call before its conditions are looked at: the file of a project was not approved
+/// (rule R4), or the call has an argument that a rule with `no_other_arguments` does not name (rule R1).
 pub(crate) fn allows_nothing(
     file: &RuleFile,
     rule: &Rule,

@@ -1,7 +1,7 @@
 //! The coding agents that call a hook: one file for each, and in it one value ([`ClientSpec`](spec::ClientSpec)) with all
 //! that is particular to the client.
 //!
-//! No other file of the hook or of the program asks which client it is. A new client is:
+//! No other file of the hook asks which client it is. A new client is:
 //!
 //! | where | what | missing, it is named by |
 //! |---|---|---|
@@ -11,6 +11,7 @@
 //! | `shell/protected.txt` | its own files | `hook::clients` of the tests |
 //! | `rules/floor/configuring.rs` | how its program writes its configuration | `hook::clients` of the tests |
 //! | `rules/calls/texts.rs`, `rules/presets/developer.toml`, `commands/guard_entries.rs` | its program as one that takes texts, its agents, its list of servers | nothing: without them a person is asked more often |
+//! | `commands/sessions/history.rs`, `rules/import` | its sessions, and the permissions that it had | nothing: they cannot be replayed or imported |
 //! | a page in `docs/hooks`, and the lists that lead there | what was measured | `hook::clients` of the tests |
 
 mod answers;
