@@ -270,6 +270,21 @@ fn without_anything_to_protect_nothing_more_is_asked() {
     assert_eq!(user.text(DESKTOP), SERVERS);
 }
 
+/// P6: "`init` names the folders of `PATH` in which tools may put programs".
+#[test]
+fn a_search_path_that_tools_may_write_is_said() {
+    let user = User::with_settings();
+    fs::create_dir_all(user.home().join(".venv/bin")).unwrap();
+    let open = user.home().join(".venv/bin").display().to_string();
+    let run = |path: String| {
+        let said = super::ended(&user.command(&ALL).env("PATH", path).output().unwrap());
+        said.out.split("To do: `PATH` names ").nth(1).map(str::to_owned)
+    };
+    let said = run(format!("{open}:/usr/bin:/bin")).expect("it is first");
+    assert!(said.starts_with(&format!("`{open}`")) && said.contains("also `ls`"), "{said}");
+    assert_eq!(run(format!("/usr/bin:/bin:{open}")), None, "no program is behind it");
+}
+
 /// P6: "The copy of the program that the entries start is removed, unless another entry of this user starts it."
 #[test]
 fn the_copy_of_the_program_is_taken_back_with_the_last_entry_that_starts_it() {

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::options::{Allow, Edits, Options, Where};
 pub(super) use super::place::Configuration;
+use super::search_path::open_folders;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use crate::paths::shown;
@@ -274,6 +275,9 @@ impl Install {
         .join("\n");
         if !planned.variables.is_empty() && !planned.place.at.managed {
             text += &from_variables(&planned.variables);
+        }
+        if let Some(open) = open_folders().filter(|_| !planned.place.at.managed) {
+            text += &format!("\nTo do: {open}.");
         }
         if verbose {
             text += &known(&planned.environment);
