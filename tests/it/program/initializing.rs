@@ -404,6 +404,26 @@ fn an_undo_says_what_stays_and_begins_anew() {
     assert!(user.run(&init).out.contains("until you run `countersign rules accept`"));
 }
 
+/// P6: what a person has edited stays, and each `--undo` names it, with the command that removes it.
+#[test]
+fn an_undo_names_the_files_that_a_person_has_edited_each_time() {
+    let user = User::with_settings();
+    let init = ["init", "--yes", "--preset", "developer", "--allow", "grant", "--client", "claude"];
+    assert_eq!(user.run(&init).status, 0);
+    let rules = ".config/countersign/rules.toml";
+    user.put(rules, &(user.text(rules) + "# mine\n"));
+    let first = user.run(&["init", "--undo"]);
+    assert_eq!(first.status, 3, "{first:?}");
+    let second = user.run(&["init", "--undo"]);
+    assert_eq!(second.status, 0, "{second:?}");
+    let folder = user.home().join(".config/countersign");
+    for undone in [&first, &second] {
+        assert!(undone.out.contains("rules.toml: your rules, "), "{undone:?}");
+        assert!(undone.out.contains(&format!("rm -r {}", folder.display())), "{undone:?}");
+    }
+    assert!(second.out.contains("nothing to take back"), "{second:?}");
+}
+
 /// P6: "A crash at any moment loses nothing": whenever it ends, the way back leads to the byte.
 #[test]
 fn a_crash_at_any_moment_loses_nothing() {
