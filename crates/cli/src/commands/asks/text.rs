@@ -80,7 +80,7 @@ pub(super) fn decided(decided: &Decided, id: &str, store: &UsedStore) -> String 
         Decided::Expired => "Too late: its time is over. It does not run.".to_owned(),
         Decided::Cancelled => "It was withdrawn. It does not run.".to_owned(),
         Decided::Mismatch { .. } => format!(
-            "Nothing was decided: the call that waits is not the one of this fingerprint. `{}` shows it.",
+            "Nothing was decided: the call that waits is not the one of this fingerprint, which has to be whole. `{}` shows it.",
             shows()
         ),
         Decided::NotAllowed => format!(

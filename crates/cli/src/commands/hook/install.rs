@@ -435,7 +435,7 @@ fn next(
         (_, Some(how)) => format!(
             "The hook is off: {title} runs every tool without asking{} until you trust the hook: {how}. Do so after each \
              change.",
-            if changed { ", as the entry has changed," } else { "" }
+            if changed { ", as the entry is new or has changed," } else { "" }
         ),
         (Ok(Trust::Missing(why)), None) => {
             format!("The hook is off: {title} runs every tool without asking, as {why}.")
