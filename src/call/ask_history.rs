@@ -34,6 +34,9 @@ pub struct DeniedBefore {
     times: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
+    /// The time of the last denial, in words for people, where a door that holds no run has looked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    when: Option<String>,
 }
 
 /// ```
@@ -49,7 +52,19 @@ impl DeniedBefore {
     /// values.
     #[must_use]
     pub fn new(times: u32, reason: impl Into<String>) -> Self {
-        Self { times, reason: reason.into() }
+        Self { times, reason: reason.into(), when: None }
+    }
+
+    /// The denials that a door which holds no run has found among equal calls: the default message of a denial is no reason.
+    pub(crate) fn found(times: u32, words: &str, when: String) -> Self {
+        let reason = if words == DENIED { "" } else { words };
+        Self { when: Some(when), ..Self::new(times, reason) }
+    }
+
+    /// Returns `true` if a run has recorded the denials, and no door has looked for them among equal calls. A run has no later
+    /// answer that could change its no, and a door may have one: a grant for exactly this call (rule G2).
+    pub(crate) fn is_of_run(&self) -> bool {
+        self.when.is_none()
     }
 
     /// The number of denials that were recorded before this call; equal calls of one batch count once.
@@ -71,6 +86,9 @@ impl fmt::Display for DeniedBefore {
             1 => f.write_str("denied once before")?,
             2 => f.write_str("denied twice before")?,
             times => write!(f, "denied {times} times before")?,
+        }
+        if let Some(when) = &self.when {
+            write!(f, ", {}{when}", if self.times > 1 { "last at " } else { "at " })?;
         }
         if self.reason.is_empty() { Ok(()) } else { write!(f, ": {}", self.reason) }
     }

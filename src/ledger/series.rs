@@ -8,6 +8,7 @@
 //! |---|---|
 //! | an equal call joins the open ask | [`last`](AskSeries::last) finds it, and [`next`](AskSeries::next) parks none beside it |
 //! | a person's no is not answered by an earlier yes (G2) | only a grant for exactly this call, made after the no, answers |
+//! | a no is told | the next ask says when an equal call was denied, and why |
 //! | three denials end the asking (D11) | within [`denied_within`](AskSeries::denied_within), or for as long as the key lives |
 //! | a later yes begins the count anew (D11) | an approval of a person, or such a grant |
 //! | a requester has at most 1 000 pending asks (D11) | counted by the store, by canonical name |
@@ -18,13 +19,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::asks::ask::{Ask, Millis};
+use super::asks::ask::{Ask, Millis, utc};
 use super::asks::record::{AskRecord, AskState};
 use super::error::LedgerError;
 use super::grants::granting::Since;
 use super::grants::{grant, granting};
 use super::handle::{Ledger, millis};
 use super::rows::predecessor::{Predecessor, holds_up, is_open};
+use crate::call::DeniedBefore;
 use crate::decision::Question;
 use crate::deferred::Answer;
 
@@ -152,7 +154,16 @@ pub enum NextAsk {
 struct Before {
     denials: u32,
     words: String,
+    denied_at: Option<Millis>,
     unknown: u32,
+}
+
+impl Before {
+    /// What a person is told of the denials; `otherwise` is the time of one that is not in the series.
+    fn told(&self, otherwise: Option<Millis>) -> Option<DeniedBefore> {
+        let at = self.denied_at.or(otherwise)?;
+        Some(DeniedBefore::found(self.denials.max(1), &self.words, utc(at)))
+    }
 }
 
 impl<'a> AskSeries<'a> {
@@ -283,10 +294,12 @@ impl<'a> AskSeries<'a> {
             return Ok(NextAsk::Granted(Box::new(granted)));
         }
         let questions: Vec<_> = ask.questions().iter().cloned().chain(note).collect();
-        let ask = ask.with_questions(questions);
-        if let Some(text) = self.refused(last).await? {
+        let before = self.before(last).await?;
+        if let Some(text) = self.refusal(&before) {
             return Ok(NextAsk::Denied(text));
         }
+        let told = before.told(self.denied_at);
+        let ask = told.into_iter().fold(ask.with_questions(questions), Ask::with_denied_before);
         let (id, behind) = (ask.id().to_owned(), self.predecessor(last));
         Ok(match self.ledger.park_within_behind(ask, self.max_pending, behind).await? {
             Some(record) if record.ask.id() != id => NextAsk::Open(Box::new(record)),
@@ -337,20 +350,23 @@ impl<'a> AskSeries<'a> {
     /// # Errors
     /// [`LedgerError`] where an ask cannot be read.
     pub async fn refused(&self, last: &LastAsk) -> Result<Option<String>, LedgerError> {
-        let before = self.before(last).await?;
+        Ok(self.refusal(&self.before(last).await?))
+    }
+
+    fn refusal(&self, before: &Before) -> Option<String> {
         if before.denials >= self.max_denials {
-            return Ok(Some(format!(
+            return Some(format!(
                 "Denied without asking again: a person has denied this call {} times. The last time: {}",
                 before.denials, before.words
-            )));
+            ));
         }
-        Ok((self.sees_ends && before.unknown >= self.max_unknown).then(|| {
+        (self.sees_ends && before.unknown >= self.max_unknown).then(|| {
             format!(
                 "Denied without asking again: an equal call was started {} times, and no end was seen, so it may have run \
                  as often. Find out what it has done before you go on.",
                 before.unknown
             )
-        }))
+        })
     }
 
     /// The ends of equal calls that a person should know of before the next one is approved: how often one may have
@@ -435,6 +451,7 @@ impl<'a> AskSeries<'a> {
             }
             if before.denials == 0 {
                 before.words.clone_from(message);
+                before.denied_at = Some(decision.at);
             }
             before.denials = before.denials.saturating_add(1);
         }

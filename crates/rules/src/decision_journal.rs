@@ -59,6 +59,34 @@ pub struct DecisionJournal {
     writing: Arc<Mutex<()>>,
 }
 
+/// The answer with which a pass is made, for the journal. A door gives it to a turn ([`Turn::deps`](countersign::Turn::deps))
+/// where it knows more than that the call was approved, and the rules write it.
+///
+/// ```
+/// use countersign_rules::{JournaledAnswer, RuleCall, Rules};
+/// use serde_json::json;
+///
+/// let rules = Rules::builder().lexical().root("/src/shop").text("mine", "version = 1").load()?;
+/// let args = json!({"command": "git push"});
+/// let call = RuleCall::new("shell", args.as_object().unwrap());
+/// let entry = rules.journal_entry(&call, &rules.decide(&call));
+/// let denied = entry.clone().of_answer(JournaledAnswer::Denied);
+/// assert!(denied.denied && !denied.approved);
+/// let granted = entry.of_answer(JournaledAnswer::ByGrant);
+/// assert!(granted.approved && granted.by_grant);
+/// # Ok::<(), countersign_rules::RulesError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JournaledAnswer {
+    /// A grant has approved the call.
+    ByGrant,
+    /// A person has denied the call, and the pass is made for the journal alone.
+    Denied,
+    /// The journal has the answer already.
+    Recorded,
+}
+
 /// One decision in the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -90,6 +118,12 @@ pub struct JournalEntry {
     /// `true` if the call was approved when the rules decided: it is the decision of the pass after the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
+    /// `true` if it was approved by a grant: no person has looked at this call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_grant: bool,
+    /// `true` if a person has denied the call after the rules had asked about it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
     /// The directory that relative paths start in.
     pub directory: PathBuf,
     /// The resolved paths and other pins of the questions.
@@ -118,6 +152,8 @@ impl JournalEntry {
             args,
             masked,
             approved: false,
+            by_grant: false,
+            denied: false,
             directory: call.directory.map_or_else(|| root.to_owned(), |it| root.join(it)),
             pins: ruling.pins.clone(),
             rules,
@@ -140,6 +176,17 @@ impl JournalEntry {
     #[must_use]
     pub fn of_approved(mut self, approved: bool) -> Self {
         self.approved = approved;
+        self
+    }
+
+    /// Says how the question about the call was answered.
+    #[must_use]
+    pub fn of_answer(mut self, answer: JournaledAnswer) -> Self {
+        match answer {
+            JournaledAnswer::ByGrant => (self.approved, self.by_grant) = (true, true),
+            JournaledAnswer::Denied => (self.approved, self.denied) = (false, true),
+            JournaledAnswer::Recorded => {}
+        }
         self
     }
 

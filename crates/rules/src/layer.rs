@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::decision_journal::{JournalEntry, JournaledAnswer};
 use super::handle::Rules;
 use super::ruling::{Layer, Ruling, Spoke};
 use crate::calls::call::RuleCall;
@@ -44,9 +45,12 @@ impl ToolMiddleware for Rules {
             let is_repeat = cx.is_repeat() || is_made_again(cx, ruling.decision()).await;
             ruling = self.decide_and_count(&examined, &principal, &id, is_repeat).await;
         }
-        if let Some(journal) = self.journal() {
+        let answer = cx.deps::<JournaledAnswer>().ok().copied();
+        let journal = self.journal().filter(|_| answer != Some(JournaledAnswer::Recorded));
+        if let Some(journal) = journal {
             let entry = self.journal_entry(&examined, &ruling).of_call(cx.run_id(), call.id());
             let entry = entry.of_approved(cx.tool_call_approved());
+            let entry = answer.into_iter().fold(entry, JournalEntry::of_answer);
             if let Err(error) = journal.append(&entry) {
                 tracing::error!(file = %journal.path().display(), %error, "a decision is not in the journal");
             }

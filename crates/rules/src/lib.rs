@@ -113,7 +113,7 @@ mod sources;
 pub use builder::RulesBuilder;
 pub use calls::call::RuleCall;
 pub use counts::{CallCounts, Count, MemoryCounts};
-pub use decision_journal::{DecisionJournal, JournalEntry};
+pub use decision_journal::{DecisionJournal, JournalEntry, JournaledAnswer};
 pub use error::{Problem, RulesError};
 pub use explanation::Explanation;
 pub use format::example::{WrittenCall, stated_record};

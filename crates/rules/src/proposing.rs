@@ -133,7 +133,8 @@ pub fn propose(
     let present = with(NOTHING)?;
     let mut approved: BTreeMap<String, ApprovedCall<'_>> = BTreeMap::new();
     let is_asked = |it: &JournalEntry| present.decide(&it.call()).decision() == ToolDecision::Ask;
-    for entry in entries.iter().filter(|it| it.approved && is_asked(it)) {
+    // A grant says again what its maker has said once.
+    for entry in entries.iter().filter(|it| it.approved && !it.by_grant && is_asked(it)) {
         let call = approved.entry(shown(entry));
         call.or_insert_with(|| ApprovedCall { entry, all: Vec::new() }).all.push(entry);
     }
@@ -243,7 +244,28 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
                 return Err(format!("a rule that allows it would not be enough: {ruling}"));
             }
         }
+        let is_new = |it: &JournalEntry| {
+            let allows = |rules: &Rules| rules.decide(&it.call()).decision() == ToolDecision::Allow;
+            allows(&rules) && !allows(self.present)
+        };
+        if let Some(denied) = self.denied().find(|it| is_new(it)) {
+            return Err(format!(
+                "a rule about it would allow {}, which a person has denied",
+                shown_whole(denied)
+            ));
+        }
         Ok((rule, rules))
+    }
+
+    /// The calls that a person has denied, and not approved since.
+    fn denied(&self) -> impl Iterator<Item = &JournalEntry> {
+        let is_last = |at: usize, denied: &JournalEntry| {
+            let later = self.entries.get(at + 1..).unwrap_or_default();
+            let is_yes = |it: &JournalEntry| it.approved && whole(it) == whole(denied);
+            !later.iter().any(is_yes)
+        };
+        let denied = self.entries.iter().enumerate().filter(|(_, it)| it.denied);
+        denied.filter(move |(at, it)| is_last(*at, it)).map(|(_, it)| it)
     }
 
     /// A rule about the most words that commands begin with. If there is none about the first words, a longer one is not

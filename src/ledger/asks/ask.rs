@@ -507,6 +507,11 @@ impl Ask {
         self.denied_before.as_ref()
     }
 
+    pub(in crate::ledger) fn with_denied_before(mut self, before: DeniedBefore) -> Self {
+        self.denied_before = Some(before);
+        self
+    }
+
     /// The ask as a batch of its one call, to show it to people: see [`CallView::all`](crate::show::CallView::all).
     ///
     /// ```

@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 
 use super::pattern::{ArgsPattern, FieldPattern};
 use super::text::{RuleText, place, time};
-use crate::call::ToolCall;
+use crate::call::{DeniedBefore, ToolCall};
 use crate::decision::{GrantPattern, Question};
 use crate::deferred::metadata::{APPROVAL_POLICY, BLOCKED, EVERY_TIME, FOR_PEOPLE, GRANTABLE};
 use crate::ledger::asks::ask::{Ask, Millis};
@@ -553,7 +553,7 @@ fn refusal(ask: &Ask) -> Option<&'static str> {
     if !ask.questions().iter().all(agreed) {
         return Some("a layer that asks has not agreed to answers in advance");
     }
-    if ask.denied_before().is_some() {
+    if ask.denied_before().is_some_and(DeniedBefore::is_of_run) {
         return Some("a person has denied the same call in this run");
     }
     if ask.changed.is_some() {

@@ -142,6 +142,8 @@ fn without_a_client_the_doctor_says_what_is_not_in_order_with_each() {
     let of_gemini = changed.out.split("Gemini CLI: PROBLEM").nth(1).expect(&changed.out);
     assert!(of_gemini.contains("entry"), "{changed:?}");
     assert!(well.out.contains("Claude Code: ") && !well.out.contains("Codex"), "{well:?}");
+    // The programs of the clients are in a folder where tools may write, in front of all others.
+    assert!(changed.out.contains("`PATH` names `"), "{changed:?}");
     // A live run is one of a client that is named.
     assert_eq!(doctor(&["--live"]).status, 2);
 }

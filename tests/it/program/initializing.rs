@@ -270,6 +270,21 @@ fn without_anything_to_protect_nothing_more_is_asked() {
     assert_eq!(user.text(DESKTOP), SERVERS);
 }
 
+/// P6: "`init` names the folders of `PATH` in which tools may put programs".
+#[test]
+fn a_search_path_that_tools_may_write_is_said() {
+    let user = User::with_settings();
+    fs::create_dir_all(user.home().join(".venv/bin")).unwrap();
+    let open = user.home().join(".venv/bin").display().to_string();
+    let run = |path: String| {
+        let said = super::ended(&user.command(&ALL).env("PATH", path).output().unwrap());
+        said.out.split("To do: `PATH` names ").nth(1).map(str::to_owned)
+    };
+    let said = run(format!("{open}:/usr/bin:/bin")).expect("it is first");
+    assert!(said.starts_with(&format!("`{open}`")) && said.contains("also `ls`"), "{said}");
+    assert_eq!(run(format!("/usr/bin:/bin:{open}")), None, "no program is behind it");
+}
+
 /// P6: "The copy of the program that the entries start is removed, unless another entry of this user starts it."
 #[test]
 fn the_copy_of_the_program_is_taken_back_with_the_last_entry_that_starts_it() {
@@ -387,6 +402,26 @@ fn an_undo_says_what_stays_and_begins_anew() {
     );
     assert!(!undone.out.contains("rm -r"), "{undone:?}");
     assert!(user.run(&init).out.contains("until you run `countersign rules accept`"));
+}
+
+/// P6: what a person has edited stays, and each `--undo` names it, with the command that removes it.
+#[test]
+fn an_undo_names_the_files_that_a_person_has_edited_each_time() {
+    let user = User::with_settings();
+    let init = ["init", "--yes", "--preset", "developer", "--allow", "grant", "--client", "claude"];
+    assert_eq!(user.run(&init).status, 0);
+    let rules = ".config/countersign/rules.toml";
+    user.put(rules, &(user.text(rules) + "# mine\n"));
+    let first = user.run(&["init", "--undo"]);
+    assert_eq!(first.status, 3, "{first:?}");
+    let second = user.run(&["init", "--undo"]);
+    assert_eq!(second.status, 0, "{second:?}");
+    let folder = user.home().join(".config/countersign");
+    for undone in [&first, &second] {
+        assert!(undone.out.contains("rules.toml: your rules, "), "{undone:?}");
+        assert!(undone.out.contains(&format!("rm -r {}", folder.display())), "{undone:?}");
+    }
+    assert!(second.out.contains("nothing to take back"), "{second:?}");
 }
 
 /// P6: "A crash at any moment loses nothing": whenever it ends, the way back leads to the byte.

@@ -81,6 +81,19 @@ fn a_test_has_lists_and_objects_of_bare_words() {
 }
 
 #[test]
+fn a_key_of_the_file_at_its_end_is_told_where_it_belongs() {
+    let file = rule("ask = 'x'");
+    for (text, table) in [
+        (format!("{file}[test]\nask = 'x'\nversion = 1\n"), "[test]"),
+        (format!("{file}\nversion = 1\n"), "[[rule]]"),
+    ] {
+        let error = refused(&text).to_string();
+        assert!(error.contains("`version` belongs at the top of the file"), "{error}");
+        assert!(error.contains(&format!("behind `{table}`")), "{error}");
+    }
+}
+
+#[test]
 fn a_misspelt_test_does_not_pass_for_a_field() {
     for (conditions, column, wanted) in [
         ("where.path.wihtin = '.'", 12, "`wihtin` is no test of a field: is `within` meant?"),

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use countersign::decision::ToolDecision;
 use countersign_rules::{
-    DecisionJournal, JournalEntry, ProposedRules, RuleCall, Rules, RulesError, propose, replay,
+    DecisionJournal, JournalEntry, JournaledAnswer, ProposedRules, RuleCall, Rules, RulesError,
+    propose, replay,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +51,34 @@ fn a_call_that_was_approved_three_times_gets_a_rule_about_itself() {
         "{found}"
     );
     assert_eq!((found.rules[0].approvals, found.rules[0].also.len()), (3, 0));
+}
+
+/// R7: "No rule is proposed that would allow a call which a person has denied and not approved since."
+#[test]
+fn no_proposal_allows_what_a_person_has_denied() {
+    let install = |name: &str, approved| {
+        entry("shell", json!({"command": format!("npm install {name}")}), approved)
+    };
+    let mut entries = vec![install("a", true), install("b", true), install("c", true)];
+    assert_eq!(proposed(&entries).rules.len(), 1);
+    entries.push(install("evil", false).of_answer(JournaledAnswer::Denied));
+    let found = proposed(&entries);
+    assert!(found.rules.is_empty(), "{found}");
+    assert!(
+        found.uncovered[0].why.contains("npm install evil, which a person has denied"),
+        "{found}"
+    );
+    entries.push(install("evil", true));
+    assert_eq!(proposed(&entries).rules.len(), 1, "the later answer counts");
+}
+
+/// R7: "The answer of a grant is no approval of a person."
+#[test]
+fn what_a_grant_has_approved_is_counted_for_no_proposal() {
+    let call = || entry("shell", json!({"command": "npm install left-pad"}), true);
+    let granted = || call().of_answer(JournaledAnswer::ByGrant);
+    let found = proposed(&[call(), granted(), granted()]);
+    assert!(found.rules.is_empty() && found.uncovered.is_empty(), "{found}");
 }
 
 /// R7: "with a test that makes it speak": the rule and its test are a file in which `rules check` finds nothing.

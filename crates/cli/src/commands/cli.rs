@@ -121,7 +121,11 @@ pub(crate) fn read() -> Result<Cli, ExitCode> {
                 )
             }
             ErrorKind::InvalidSubcommand => {
-                output::failed(&format!("{text}; `{help}` lists the commands"), 2)
+                let doctors = match text.contains("'doctor'") {
+                    true => "; there are `countersign hook doctor` and `countersign guard doctor`",
+                    false => "",
+                };
+                output::failed(&format!("{text}{doctors}; `{help}` lists the commands"), 2)
             }
             _ => output::failed(&format!("{text}; `{help}` says more"), 2),
         }

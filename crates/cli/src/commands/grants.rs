@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use countersign::error::with_causes;
 use countersign::ledger::{
-    Grant, GrantOffer, GrantPlace, GrantRecord, GrantState, GrantTime, Ledger, RevokedGrant,
-    date_and_time, utc,
+    AskState, Grant, GrantOffer, GrantPlace, GrantRecord, GrantState, GrantTime, Ledger,
+    RevokedGrant, date_and_time, utc,
 };
 use countersign::show::{self, Limits, counted};
 use countersign_cli::config::StoreUrl;
@@ -227,7 +227,16 @@ async fn make(
     }
     let who = wanted.who.unwrap_or(principal);
     let made = ledger.make_grant(grant, &[&who]).await?;
-    Ok(shown(&made, ledger.now().await?))
+    let output = shown(&made, ledger.now().await?);
+    Ok(match record.state {
+        AskState::Pending => {
+            let decide = store.command("asks review");
+            output.and_for_people(&format!(
+                "The ask that it was made from still waits, also for the next equal call: `{decide}` decides it."
+            ))
+        }
+        _ => output,
+    })
 }
 
 fn offered(offers: &[GrantOffer]) -> CommandOutput {

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::Context;
-use crate::listening::ListeningArgs;
+use crate::listening::{ListeningArgs, address};
 use crate::output::{CommandError, CommandOutput};
 use crate::proxy::TrustedProxy;
 use crate::serving::serve;
@@ -47,7 +47,7 @@ pub(crate) struct InboxArgs {
     #[arg(long, value_name = "PATH")]
     audit_key_file: Option<PathBuf>,
     /// The address to listen on; by default the port of the last time, or else a free one, of the loopback interface
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// The address by which browsers reach the page through a proxy, such as `https://inbox.example/`. The proxy may keep
     /// or replace the host and the path of requests

@@ -26,3 +26,11 @@ impl ListeningArgs {
         )))
     }
 }
+
+/// Reads an address with a port.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.rsplit(':').next().filter(|port| port.parse::<u16>().is_ok());
+    text.parse().map_err(|_| {
+        format!("an address is a number and a port, such as `127.0.0.1:{}`", port.unwrap_or("8788"))
+    })
+}

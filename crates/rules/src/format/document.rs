@@ -130,3 +130,12 @@ pub(crate) fn json(value: &DeValue<'_>) -> Option<Value> {
 pub(crate) fn object(table: &DeTable<'_>) -> Option<Map<String, Value>> {
     entries(table).map(|(key, _, item)| Some((key.to_owned(), json(item.get_ref())?))).collect()
 }
+
+/// The way out for a key of the whole file that stands in a table, as where a text was added to the end of a file.
+pub(super) fn misplaced(key: &str, table: &str) -> Option<String> {
+    ["version", "preset", "edits"].contains(&key).then(|| {
+        format!(
+            "`{key}` belongs at the top of the file, once, in front of its first `[`: behind `{table}` it is a part of that"
+        )
+    })
+}

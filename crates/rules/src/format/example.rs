@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::document::{Item, entries, object, string, strings, table};
+use super::document::{Item, entries, misplaced, object, string, strings, table};
 use super::source::Source;
 use crate::calls::call::RuleCall;
 use crate::calls::engine::Engine;
@@ -61,12 +61,12 @@ impl Example {
                 "deny" => ToolDecision::Deny,
                 "said" | "after" => continue,
                 _ => {
-                    source.problem(
-                        &span,
+                    let text = misplaced(key, "[test]").unwrap_or_else(|| {
                         format!(
                             "`test` has `allow`, `ask`, `deny`, `said` and `after`, and no `{key}`"
-                        ),
-                    );
+                        )
+                    });
+                    source.problem(&span, text);
                     continue;
                 }
             };

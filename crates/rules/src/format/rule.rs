@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue};
 
 use super::condition_format::{TableKind, conditions};
-use super::document::{Item, boolean, count, entries, object, string, strings, table};
+use super::document::{Item, boolean, count, entries, misplaced, object, string, strings, table};
 use super::read_source;
 use super::rule_people::RulePeople;
 use super::shown::table_text;
@@ -286,6 +286,9 @@ fn no_other_arguments(
 }
 
 pub(crate) fn unknown(key: &str) -> String {
+    if let Some(text) = misplaced(key, "[[rule]]") {
+        return text;
+    }
     let similar = |(name, _): &&(&str, &str)| strsim::jaro(name, key) > 0.8;
     match KEYS.iter().find(similar) {
         Some((near, _)) => format!("a rule has no `{key}`: is `{near}` meant?"),

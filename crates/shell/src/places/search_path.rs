@@ -59,6 +59,28 @@ impl SearchPath {
         Self { folders: None }
     }
 
+    /// The folders in which tools may put a program of any name, each with the reason, if a folder that they cannot write is
+    /// searched behind it. Each program there is asked about, as another one may be found before it.
+    ///
+    /// ```
+    /// use std::path::PathBuf;
+    ///
+    /// use countersign_shell::{SearchPath, Workspace};
+    ///
+    /// let open = |folders: &[&str]| SearchPath::new(folders.iter().copied()).open_folders(&Workspace::lexical("/w"));
+    /// assert_eq!(open(&["/w/bin", "/"]), [(PathBuf::from("/w/bin"), "tools may write there")]);
+    /// assert!(open(&["/", "/w/bin"]).is_empty(), "no program is behind it");
+    /// ```
+    #[must_use]
+    pub fn open_folders(&self, workspace: &Workspace) -> Vec<(PathBuf, &'static str)> {
+        let folders = self.folders.iter().flatten();
+        let mut judged: Vec<_> =
+            folders.map(|folder| (folder, unsafe_folder(folder, workspace))).collect();
+        let last = judged.iter().rposition(|(folder, why)| why.is_none() && folder.is_dir());
+        judged.truncate(last.unwrap_or(0));
+        judged.into_iter().filter_map(|(folder, why)| Some((folder.clone(), why?))).collect()
+    }
+
     /// The first file of this name, also one that tools may write.
     pub(crate) fn first(&self, name: &str) -> Option<PathBuf> {
         let mut files = self.folders.iter().flatten().map(|folder| folder.join(name));

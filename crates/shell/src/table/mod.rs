@@ -161,11 +161,25 @@ impl Programs {
         for (name, entry) in self.entries() {
             entry.collect_examples(&name, &mut found);
         }
-        found.sort_by(|one, other| {
-            (&one.program, &one.command).cmp(&(&other.program, &other.command))
-        });
-        found.dedup();
-        found
+        sorted(found)
+    }
+
+    /// The examples of one program and of its sub-commands, sorted by command. No other entry is parsed for them.
+    ///
+    /// ```
+    /// use countersign_shell::Programs;
+    ///
+    /// let examples = Programs::built_in().examples_of("git");
+    /// assert!(examples.iter().any(|example| example.program == "git log" && example.safe));
+    /// assert!(Programs::built_in().examples_of("frobnicate").is_empty());
+    /// ```
+    #[must_use]
+    pub fn examples_of(&self, program: &str) -> Vec<ProgramExample> {
+        let mut found = Vec::new();
+        if let Some(entry) = self.get(program) {
+            entry.collect_examples(program, &mut found);
+        }
+        sorted(found)
     }
 
     /// The options and operands of all programs and sub-commands that may be allowed, sorted by name.
@@ -203,6 +217,13 @@ impl Programs {
             Table::Own(entries) => HashMap::clone(entries),
         }
     }
+}
+
+/// Examples in an order that does not depend on that of the entries, each once.
+fn sorted(mut found: Vec<ProgramExample>) -> Vec<ProgramExample> {
+    found.sort_by(|one, other| (&one.program, &one.command).cmp(&(&other.program, &other.command)));
+    found.dedup();
+    found
 }
 
 impl fmt::Debug for Programs {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{CALL, Call, assert_allowed, assert_denied};
-use crate::program::{User, ended};
+use crate::program::{Ended, User, ended};
 use crate::support::clients::{forms, some_clients};
 
 #[test]
@@ -270,5 +270,63 @@ fn edited_arguments_are_the_ones_that_run() {
         let told = user.tell(call.client, &Call { command: "make check", ..call }.after());
         assert_eq!((told.status, told.err.as_str()), (0, ""));
         assert_eq!(user.asks()[0]["outcome"]["as_approved"], true);
+    });
+}
+
+/// A call that is asked about under rules, and the folder in which it is made.
+#[cfg(unix)]
+fn with_an_edited_push(play: impl Fn(&User, &dyn Fn(&'static str) -> Ended)) {
+    let user = User::new();
+    user.own_rules("version = 2\npreset = 'developer'\n");
+    let directory = user.home().join("p");
+    std::fs::create_dir_all(&directory).unwrap();
+    let directory = directory.to_str().unwrap();
+    let push = |id: &'static str| user.hook(&call(directory, id, "git push origin main"), "0");
+    assert_denied("claude", &push("c1"), "waits for approval");
+    let ask = user.pending_are(1).remove(0);
+    let mut args = ask["args"].clone();
+    args["command"] = EDITED.into();
+    user.decide(&ask, &["--approve", "--args", &args.to_string()]);
+    play(&user, &push);
+}
+
+#[cfg(unix)]
+const EDITED: &str = "git push origin main --dry-run";
+
+/// P3: "an equal call of the agent waits for that answer, and runs in the edited form once."
+#[cfg(unix)]
+#[test]
+fn an_edit_that_is_asked_about_again_is_found_by_the_call_as_it_was() {
+    with_an_edited_push(|user, push| {
+        // The agent does not know of the edit, and calls again with what it had.
+        for id in ["c2", "c3"] {
+            assert_denied("claude", &push(id), "waits for approval");
+            let asked = user.pending_are(1).remove(0);
+            assert_eq!(asked["args"]["command"], EDITED);
+            let told = asked["questions"].to_string();
+            assert!(told.contains("ann has edited this call and approved it"), "{told}");
+        }
+        user.approve_pending();
+        let ran = push("c4");
+        assert_eq!(ran.status, 0, "{ran:?}");
+        let answer: Value = serde_json::from_str(&ran.out).unwrap();
+        let input = answer.pointer(forms("claude").changed().unwrap()).unwrap();
+        assert_eq!(input["command"], EDITED);
+        // It is spent: the next call is a new question about what the agent calls.
+        assert_denied("claude", &push("c5"), "waits for approval");
+        assert_eq!(user.pending_are(1)[0]["args"]["command"], "git push origin main");
+    });
+}
+
+/// P3: "If the edited form is denied, the call is told so, and the next equal one is asked about as the agent has it."
+#[cfg(unix)]
+#[test]
+fn a_no_to_an_edited_call_ends_the_edit() {
+    with_an_edited_push(|user, push| {
+        assert_denied("claude", &push("c2"), "waits for approval");
+        user.decide(&user.pending_are(1)[0], &["--deny", "not that either"]);
+        assert_denied("claude", &push("c3"), "not that either");
+        assert_denied("claude", &push("c4"), "waits for approval");
+        assert_eq!(user.pending_are(1)[0]["args"]["command"], "git push origin main");
     });
 }

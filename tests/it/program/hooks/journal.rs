@@ -52,3 +52,25 @@ fn approvals_in_a_journal_become_rules_that_a_person_reads() {
     let nothing = user.run(&["rules", "propose", "--least", "9"]);
     assert!(nothing.status == 0 && nothing.out.contains("nothing to propose"), "{nothing:?}");
 }
+
+/// R7: "as the journal of a hook says": a denial by a person and the answer of a grant are there, each once.
+#[test]
+fn a_denial_is_in_the_journal_once() {
+    let user = User::new();
+    user.own_rules(RULES);
+    user.configure("[journal]\nenabled = true\n");
+    let call = Call { command: "npm install left-pad", ..CALL };
+    let entries = |key: &str| {
+        let text = std::fs::read_to_string(user.state("journal.jsonl")).unwrap();
+        text.lines().filter(|line| line.contains(&format!("\"{key}\":true"))).count()
+    };
+    user.hook(&call, "0");
+    user.decide(&user.pending_are(1)[0], &["--deny", "no"]);
+    assert_eq!(entries("denied"), 0, "the hook has not seen it yet");
+    user.hook(&call, "0");
+    assert_eq!((entries("denied"), entries("approved")), (1, 0));
+    user.hook(&call, "0");
+    user.approve_pending();
+    assert_eq!(user.hook(&call, "5").status, 0);
+    assert_eq!((entries("denied"), entries("approved"), entries("by_grant")), (1, 1, 0));
+}

@@ -205,6 +205,27 @@ fn a_call_that_a_person_denies_repeatedly_is_denied_without_asking() {
     assert!(user.pending().is_empty());
 }
 
+/// D11: "The next ask about such a call says when it was denied, and in which words", and not after a yes.
+#[test]
+fn a_call_that_a_person_has_denied_is_shown_with_the_time_and_the_words() {
+    let user = User::new();
+    let asked = |id: &'static str| {
+        assert_denied("claude", &user.hook(&Call { id, ..CALL }, "0"), "waits for approval");
+        user.pending_are(1).remove(0)
+    };
+    let first = asked("c1");
+    assert_eq!(first["denied_before"], Value::Null);
+    user.decide(&first, &["--deny", "not on a Friday"]);
+    assert_denied("claude", &user.hook(&CALL, "0"), "not on a Friday");
+    let second = asked("c2");
+    let told = second["denied_before"].as_str().unwrap();
+    assert!(told.starts_with("denied once before, at 20"), "{told}");
+    assert!(told.ends_with(" UTC: not on a Friday"), "{told}");
+    user.decide(&second, &["--approve"]);
+    assert_allowed(&user.hook(&Call { id: "c3", ..CALL }, "5"));
+    assert_eq!(asked("c4")["denied_before"], Value::Null);
+}
+
 /// D11: "Only a person's denials count, not those of a policy".
 #[test]
 fn a_call_that_a_policy_denies_is_asked_about_again() {

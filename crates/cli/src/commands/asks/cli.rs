@@ -84,7 +84,7 @@ pub(crate) enum AsksCommand {
         who: Option<String>,
     },
     /// Decide the ask that was shown
-    #[command(group = ArgGroup::new("verdict").required(true).args(["approve", "deny", "answer"]))]
+    #[command(group = ArgGroup::new("verdict").required(true).multiple(true).args(["approve", "args", "deny", "answer"]))]
     Decide {
         /// The ID of the ask, as `list` prints it, or its first characters
         id: String,
@@ -166,13 +166,13 @@ pub(crate) enum AsksCommand {
 #[group(skip)]
 pub(crate) struct AnswerArgs {
     /// The call may run
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["deny", "answer"])]
     pub(crate) approve: bool,
     /// The call may run with these arguments
     #[arg(long, value_name = "JSON", conflicts_with_all = ["deny", "answer"], allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// The call does not run, and the model is told this
-    #[arg(long, value_name = "MSG", allow_hyphen_values = true)]
+    #[arg(long, value_name = "MSG", conflicts_with = "answer", allow_hyphen_values = true)]
     pub(crate) deny: Option<String>,
     /// The result of a call that was executed elsewhere, or the answer to a question
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]

@@ -151,12 +151,13 @@ impl ParsedCommand {
                 // `show` leaves nothing out, and names the fingerprint.
                 let shown = Presented::whole(id, fingerprint);
                 let (surface, who) = (Surface::new(ledger), Approver::new(who));
+                let is_edited = matches!(answer, Answer::Approve { args: Some(_) });
                 let decided = surface.decide(&who, &shown, answer).await?;
                 if decided == Decided::UnknownAsk {
                     return Ok(Identified::Ask.unknown(&shown.ask, store));
                 }
                 let output = results::decided(&decided)?;
-                Ok(output.for_terminals(text::decided(&decided, &shown.ask, store)))
+                Ok(output.for_terminals(text::answered(&decided, is_edited, &shown.ask, store)))
             }
             Self::Settle { id, token, outcome } => {
                 results::settled(&ledger.settle(&id, token, outcome).await?)

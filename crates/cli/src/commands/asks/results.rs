@@ -141,6 +141,7 @@ pub(crate) fn ask(record: &AskRecord) -> Value {
         "args_to_run": record.args_to_run(),
         "questions": record.ask.questions().iter().map(question).collect::<Vec<_>>(),
         "principal": record.ask.principal(),
+        "denied_before": record.ask.denied_before().map(ToString::to_string),
         "state": record.state,
         "decision": told["decision"],
         "decided_by": decision.map(|it| people(&it.by_lines())),

@@ -171,6 +171,7 @@ impl Reviewer<'_> {
             Answer::Deny { .. } => "Denied",
             _ => "Approved",
         };
+        let is_edited = matches!(answer, Answer::Approve { args: Some(_) });
         let decided = self.surface.decide(&self.who, &shown, answer).await?;
         let count =
             if word == "Denied" { &mut self.counts.denied } else { &mut self.counts.approved };
@@ -178,7 +179,11 @@ impl Reviewer<'_> {
         match &decided {
             Decided::Won { .. } => {
                 *count += 1;
-                Self::say(word, record, "");
+                // The line shows the call as it was asked about, so it must not read as what was approved.
+                match is_edited {
+                    true => Self::say("Edited", record, text::EDITED),
+                    false => Self::say(word, record, ""),
+                }
             }
             Decided::Recorded { .. } => {
                 *count += 1;

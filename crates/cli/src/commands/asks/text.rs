@@ -44,6 +44,18 @@ fn nothing(state: Option<AskState>, store: &UsedStore) -> String {
     )
 }
 
+/// What an approval with an edit means where the rules decide about the call as it is edited.
+pub(super) const EDITED: &str = "Approved as edited. Your rules decide about the call in its new form when it is made again: they may \
+                                 ask about that form once more.";
+
+/// The result of an answer in a sentence.
+pub(super) fn answered(decided: &Decided, is_edited: bool, id: &str, store: &UsedStore) -> String {
+    match decided {
+        Decided::Won { again: false } if is_edited => EDITED.to_owned(),
+        _ => self::decided(decided, id, store),
+    }
+}
+
 /// The result of a decision in a sentence.
 pub(super) fn decided(decided: &Decided, id: &str, store: &UsedStore) -> String {
     let shows = || store.command(&format!("asks show {id}"));
@@ -68,7 +80,7 @@ pub(super) fn decided(decided: &Decided, id: &str, store: &UsedStore) -> String 
         Decided::Expired => "Too late: its time is over. It does not run.".to_owned(),
         Decided::Cancelled => "It was withdrawn. It does not run.".to_owned(),
         Decided::Mismatch { .. } => format!(
-            "Nothing was decided: the call that waits is not the one of this fingerprint. `{}` shows it.",
+            "Nothing was decided: the call that waits is not the one of this fingerprint, which has to be whole. `{}` shows it.",
             shows()
         ),
         Decided::NotAllowed => format!(

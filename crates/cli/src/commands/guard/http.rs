@@ -11,7 +11,7 @@ use countersign_mcp::Server;
 use super::ending::EndSignal;
 use super::http_clients;
 use crate::Context;
-use crate::listening::ListeningArgs;
+use crate::listening::{ListeningArgs, address};
 use crate::output::CommandError;
 use crate::paths::absolute;
 use crate::serving::serve;
@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 #[derive(Args)]
 pub(super) struct HttpArgs {
     /// Serve streamable HTTP at this address, in place of stdio, for clients that have the secret
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
     /// The file of the secret of clients; by default `guard.token` in the state directory
     #[arg(long, value_name = "FILE", requires = "listen")]

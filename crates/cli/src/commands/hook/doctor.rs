@@ -20,6 +20,7 @@
 //! | servers | an MCP server of the project with a name that the rules allow |
 //! | places | directories, a store or a person of the entry that the project could have named |
 //! | environment | variables that change what commands do, and whether they were there at the installation |
+//! | search path | a folder of `PATH` in which tools may put a program in front of those that are found now |
 //! | canary | everything else: a denial that is not obeyed, a hook that was not asked |
 
 use std::io;
@@ -37,6 +38,7 @@ use super::install::Configuration;
 use super::live::{Session, SessionEnd};
 use super::options::Options;
 use super::place::{HookPlace, clients};
+use super::search_path::search_path;
 use crate::Context;
 use crate::findings::{Finding, report};
 use crate::output::{CommandError, CommandOutput};
@@ -143,6 +145,7 @@ impl ClientDoctor {
                 checks.extend(servers(&installation, &self.place, context)?);
                 checks.push(places(&installation, context)?);
                 checks.push(environment(&installation, client, context));
+                checks.push(search_path());
                 true
             }
             Ok(false) => {

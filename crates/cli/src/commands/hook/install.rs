@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::options::{Allow, Edits, Options, Where};
 pub(super) use super::place::Configuration;
+use super::search_path::open_folders;
 use crate::Context;
 use crate::output::{CommandError, CommandOutput};
 use crate::paths::shown;
@@ -275,6 +276,9 @@ impl Install {
         if !planned.variables.is_empty() && !planned.place.at.managed {
             text += &from_variables(&planned.variables);
         }
+        if let Some(open) = open_folders().filter(|_| !planned.place.at.managed) {
+            text += &format!("\nTo do: {open}.");
+        }
         if verbose {
             text += &known(&planned.environment);
             text += &format!("\nThe hook has {}", planned.places);
@@ -431,7 +435,7 @@ fn next(
         (_, Some(how)) => format!(
             "The hook is off: {title} runs every tool without asking{} until you trust the hook: {how}. Do so after each \
              change.",
-            if changed { ", as the entry has changed," } else { "" }
+            if changed { ", as the entry is new or has changed," } else { "" }
         ),
         (Ok(Trust::Missing(why)), None) => {
             format!("The hook is off: {title} runs every tool without asking, as {why}.")

@@ -15,6 +15,7 @@ pub(crate) mod options;
 pub(crate) mod place;
 mod root;
 mod rule_sources;
+pub(crate) mod search_path;
 mod start;
 mod store;
 

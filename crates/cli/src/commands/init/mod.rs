@@ -29,6 +29,7 @@ use serde_json::json;
 
 use crate::Context;
 use crate::accepted;
+use crate::hook::search_path::open_folders;
 use crate::output::{CommandError, CommandOutput};
 use crate::terminal;
 use choices::Choices;
@@ -180,6 +181,9 @@ fn next(steps: &[InitStep], context: &Context) -> String {
             "\n`countersign hook doctor {} --live` proves that the agent obeys.",
             hook.client()
         );
+    }
+    if let Some(open) = open_folders().filter(|_| !hooks.is_empty()) {
+        text += &format!("\nTo do: {open}.");
     }
     let to_accept: Vec<_> = steps.iter().flat_map(InitStep::to_accept).cloned().collect();
     if !to_accept.is_empty() {

@@ -34,6 +34,13 @@ const IN_STATE: &[(&str, &str)] = &[
     ("webhook.secret", "a secret"),
 ];
 
+/// The content of each file or folder in the configuration directory, which a person may have written.
+const IN_CONFIG: &[(&str, &str)] = &[
+    ("config.toml", "your configuration"),
+    ("guard", "rules of guards, and notes about them"),
+    ("rules.toml", "your rules"),
+];
+
 /// One thing that stays.
 struct LeftFile {
     path: PathBuf,
@@ -59,6 +66,8 @@ impl LeftFile {
 pub(super) struct LeftFiles {
     state: Vec<LeftFile>,
     copies: Vec<LeftFile>,
+    /// Those of the configuration directory: `init` did not make them, or a person has edited them since.
+    own: Vec<LeftFile>,
     /// The files of this user that still have a hook or a guard.
     used_by: Vec<PathBuf>,
 }
@@ -66,28 +75,23 @@ pub(super) struct LeftFiles {
 impl LeftFiles {
     /// Looks for what is there.
     pub(super) fn look(context: &Context) -> Self {
-        let entries = fs::read_dir(context.directories.state()).into_iter().flatten().flatten();
-        let state = entries.map(|entry| {
-            let name = entry.file_name();
-            let known = IN_STATE.iter().find(|(known, _)| name == **known);
-            LeftFile::new(entry.path(), known.map_or("a file of this program", |(_, what)| *what))
-        });
-        let mut state: Vec<_> = state.collect();
-        state.sort_by(|one, other| one.path.cmp(&other.path));
+        let state = in_folder(context.directories.state(), IN_STATE, "a file of this program");
+        let own = in_folder(context.directories.config(), IN_CONFIG, "a file that is not known");
         let copies = installations(context).into_iter().flat_map(|it| it.copies());
         let mut copies: Vec<_> = copies.collect();
         copies.sort();
         copies.dedup();
         let copy =
             |path| LeftFile::new(path, "a copy of settings, from `hook install` or `uninstall`");
-        Self { state, copies: copies.into_iter().map(copy).collect(), used_by: used_by(context) }
+        let copies = copies.into_iter().map(copy).collect();
+        Self { state, copies, own, used_by: used_by(context) }
     }
 
     /// The files for people: where they are, and the command that removes them; `None` where nothing stays.
     pub(super) fn text(&self, context: &Context) -> Option<String> {
         let all: Vec<_> = self.state.iter().chain(&self.copies).collect();
         if all.is_empty() {
-            return None;
+            return self.own_text(context);
         }
         let rows: Vec<_> = all.iter().map(|file| file.text(context)).collect();
         let mut text = format!("These files of the program stay:\n{}", rows.join("\n"));
@@ -105,13 +109,49 @@ impl LeftFiles {
             words.insert(0, word(context.directories.state()));
         }
         text += &format!("\nThis removes them, for good:\n  rm -r {}", words.join(" "));
+        text.extend(self.own_text(context).map(|own| format!("\n{own}")));
         Some(text)
+    }
+
+    /// The files of the configuration directory. What removes them stands by itself, as a person may have written them.
+    fn own_text(&self, context: &Context) -> Option<String> {
+        let rows: Vec<_> = self.own.iter().map(|file| file.text(context)).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let text =
+            format!("Your own files stay, and those that you have edited:\n{}", rows.join("\n"));
+        // What a hook decides by is not taken from under it.
+        Some(match self.used_by.is_empty() {
+            true => {
+                let folder = quoted(&context.directories.config().display().to_string());
+                format!("{text}\nThis removes them, too, for good:\n  rm -r {folder}")
+            }
+            false => text,
+        })
     }
 
     /// The lines for programs.
     pub(super) fn lines(&self) -> impl Iterator<Item = Value> {
-        self.state.iter().chain(&self.copies).map(LeftFile::line)
+        self.state.iter().chain(&self.copies).chain(&self.own).map(LeftFile::line)
     }
+}
+
+/// The entries of a folder, sorted, each with its content as far as it is known.
+fn in_folder(
+    folder: &Path,
+    known: &[(&str, &'static str)],
+    otherwise: &'static str,
+) -> Vec<LeftFile> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let file = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let known = known.iter().find(|(known, _)| name == **known);
+        LeftFile::new(entry.path(), known.map_or(otherwise, |(_, what)| *what))
+    };
+    let mut found: Vec<_> = entries.map(file).collect();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
 }
 
 /// Every place of this user in which a hook may be.

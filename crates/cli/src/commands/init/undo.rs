@@ -48,9 +48,12 @@ impl Undone {
 pub(super) fn run(context: &Context) -> Result<CommandOutput, CommandError> {
     let mut record = InitRecord::read(context)?;
     if record.files.is_empty() {
-        let text = "There is nothing to take back: `init` has changed nothing. `countersign hook uninstall CLIENT` removes a \
-                    hook that was installed by itself";
-        return Ok(CommandOutput::of(0, Vec::new()).for_people(text));
+        let mut text = "There is nothing to take back: `init` has changed nothing, or was taken back before. `countersign hook \
+                        uninstall CLIENT` removes a hook that was installed by itself"
+            .to_owned();
+        let stays = LeftFiles::look(context);
+        text.extend(stays.text(context).map(|stays| format!(".\n{stays}")));
+        return Ok(CommandOutput::of(0, stays.lines().collect()).for_people(text));
     }
     let (mut lines, mut texts, mut is_exact) = (Vec::new(), Vec::new(), true);
     // The last change first. We drop each from the record when it is taken back, so after a crash `--undo`

@@ -10,6 +10,7 @@
 //! | approved | claimed, once | runs |
 //! | denied | closed, after the denial was told | denied |
 //! | the client did not wait | [closed](super::unapproved), when the report of the call shows it | ran |
+//! | approved with an edit, about which the rules ask | closed; the edited call has its own ask | [waits](super::edited) for that one |
 //! | an equal call after that | a new ask, number 2 | is asked about anew |
 //!
 //! So a late answer is of use: the model calls again and finds it. And an approval is of use once.
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::allowed::AllowedCalls;
+use super::edited::{EditedFrom, comes_from, is_edited, note_of};
 use super::in_client;
 use super::key::{self, CallKey, HOOK};
 use super::reasons::{is_of_previews, reasons};
@@ -33,11 +35,13 @@ use countersign::decision::Question;
 use countersign::deferred::Answer;
 use countersign::deferred::metadata::GRANT_PATTERNS;
 use countersign::error::with_causes;
+use countersign::handler::is_policy;
 use countersign::ledger::{
     Ask, AskRecord, AskSeries, AskState, Claimed, Ledger, LedgerError, Millis, NextAsk,
 };
 use countersign::show;
 use countersign::turn::SuspendedTurn;
+use countersign_rules::JournaledAnswer;
 
 /// The time for which a claim lasts without an event that the call has ended: an hour. The client's event may
 /// come later, and then still counts.
@@ -88,6 +92,8 @@ pub(crate) enum AskingEnd {
 /// The ask that counts now for a call.
 enum CurrentAsk {
     There(Box<AskRecord>),
+    /// The call as a person has edited it: its own ask is the one that counts.
+    Edited(Box<SuspendedTurn>),
     /// The next one would be asked for a call that was not counted.
     Uncounted,
     /// The client asks in its place.
@@ -110,11 +116,19 @@ impl Asking<'_> {
     /// After the approval we let the layers decide again, with the arguments that the person may have edited. We claim
     /// what they let through *then*. An edit that raises another question ends this approval and begins another ask.
     pub(crate) async fn answered(&self, mut pending: SuspendedTurn) -> Result<AskingEnd, String> {
-        let mut counted = !self.uncounted;
+        let (mut counted, mut edited_from) = (!self.uncounted, None);
         for _ in 0..MAX_ROUNDS {
-            let (key, ask) = self.key(&pending)?;
-            let record = match self.current(&key, &ask, counted).await? {
+            let current = self.current(&pending, counted, edited_from.as_ref()).await;
+            // Only now: a hook that is killed in between leaves the approval, by which the next call finds the edit.
+            if let Some(EditedFrom { ask, .. }) = edited_from.take() {
+                self.ledger.close(&ask).await.map_err(store)?;
+            }
+            let record = match current? {
                 CurrentAsk::There(record) => record,
+                CurrentAsk::Edited(edited) => {
+                    pending = *edited;
+                    continue;
+                }
                 CurrentAsk::Uncounted => return Ok(AskingEnd::Again { used: None }),
                 CurrentAsk::InClient(reply) => return Ok(AskingEnd::InClient(reply)),
             };
@@ -122,15 +136,7 @@ impl Asking<'_> {
                 AskResult::Denied(message) => return Err(message),
                 AskResult::Over => return Ok(AskingEnd::Again { used: counted_run(&record) }),
                 AskResult::Approved(approved) => {
-                    let decision = approved.decision.as_ref();
-                    let edited = match decision.map(|it| &it.answer) {
-                        Some(Answer::Approve { args: Some(args) }) => {
-                            Some(self.edited(args, approved.ask.args(), &pending))
-                        }
-                        _ => None,
-                    };
-                    let by = decision.map(|it| it.by_line()).unwrap_or_default();
-                    match self.stack.approved(pending, edited, &by).await? {
+                    match self.ruled_as_approved(pending, &approved).await? {
                         StackRuling::Allow(_) if !(self.is_where_judged)() => {
                             self.ledger.close(approved.ask.id()).await.map_err(store)?;
                             return Err(MOVED.to_owned());
@@ -144,7 +150,7 @@ impl Asking<'_> {
                         // The layers have another question, for example about edited arguments, so this approval is
                         // void.
                         StackRuling::Ask(again) => {
-                            self.ledger.close(approved.ask.id()).await.map_err(store)?;
+                            edited_from = Some(EditedFrom::of(&approved));
                             (pending, counted) = (*again, true);
                         }
                     }
@@ -152,6 +158,29 @@ impl Asking<'_> {
             }
         }
         Err("this call was asked about too often".to_owned())
+    }
+
+    /// The decision of the layers about an approved call, with the arguments that a person may have edited.
+    async fn ruled_as_approved(
+        &self,
+        pending: SuspendedTurn,
+        approved: &AskRecord,
+    ) -> Result<StackRuling, String> {
+        let journaled = match approved.decision.as_ref() {
+            // An edit was decided about when its approval was found, and is followed now.
+            _ if approved.state == AskState::Closed => Some(JournaledAnswer::Recorded),
+            Some(decision) if decision.grant.is_some() => Some(JournaledAnswer::ByGrant),
+            _ => None,
+        };
+        let decision = approved.decision.as_ref();
+        let edited = match decision.map(|it| &it.answer) {
+            Some(Answer::Approve { args: Some(args) }) => {
+                Some(self.edited(args, approved.ask.args(), &pending))
+            }
+            _ => None,
+        };
+        let by = decision.map(|it| it.by_line()).unwrap_or_default();
+        self.stack.approved(pending, edited, (&by, journaled)).await
     }
 
     /// The arguments that a person has edited, in the words of the call that runs with them.
@@ -179,18 +208,29 @@ impl Asking<'_> {
     }
 
     /// The ask that counts now for equal calls: the last one, or the next, if the last one is over.
-    async fn current(&self, key: &CallKey, ask: &Ask, counted: bool) -> Result<CurrentAsk, String> {
+    async fn current(
+        &self,
+        pending: &SuspendedTurn,
+        counted: bool,
+        edited_from: Option<&EditedFrom>,
+    ) -> Result<CurrentAsk, String> {
+        let (key, ask) = &self.key(pending)?;
         let number = |n| key.ask(n, ask.tool());
         let series = AskSeries::new(self.ledger, &number).without_ends();
         let last = series.last().await.map_err(store)?;
         if let Some(open) = last.open() {
             return Ok(CurrentAsk::There(Box::new(open.clone())));
         }
+        if let Some(last) = last.record()
+            && let Some(edited) = self.edited_since(pending, last).await?
+        {
+            return Ok(CurrentAsk::Edited(Box::new(edited)));
+        }
         if !counted {
             return Ok(CurrentAsk::Uncounted);
         }
-        let history = series.note(&last).await.map_err(store)?;
-        let history = history.and_then(|told| history_question(last.number(), &told));
+        let told = series.note(&last).await.map_err(store)?;
+        let history = note_of(last.number(), told, edited_from);
         let new = number(last.number().saturating_add(1))
             .with_args(ask.args().clone())
             .with_questions(ask.questions().iter().cloned());
@@ -219,6 +259,34 @@ impl Asking<'_> {
             }
             NextAsk::Denied(text) => Err(text),
         }
+    }
+
+    /// The call in the form in which it is asked about since a person has edited it, if an ask of that form is open.
+    async fn edited_since(
+        &self,
+        pending: &SuspendedTurn,
+        last: &AskRecord,
+    ) -> Result<Option<SuspendedTurn>, String> {
+        let (mut pending, mut before) = (pending.clone(), last.clone());
+        for _ in 0..MAX_ROUNDS {
+            if before.state != AskState::Closed || !is_edited(&before) {
+                return Ok(None);
+            }
+            // If the layers deny the edited call by now, or have no question, the edit is void with its ask.
+            let ruled = self.ruled_as_approved(pending, &before).await;
+            let Ok(StackRuling::Ask(edited)) = ruled else { return Ok(None) };
+            let (key, ask) = self.key(&edited)?;
+            let number = |n| key.ask(n, ask.tool());
+            let found = AskSeries::new(self.ledger, &number).last().await.map_err(store)?;
+            let Some(found) = found.record().filter(|it| comes_from(it, &before)) else {
+                return Ok(None);
+            };
+            if is_open(found) {
+                return Ok(Some(*edited));
+            }
+            (pending, before) = (*edited, found.clone());
+        }
+        Ok(None)
     }
 
     /// Returns `true` if the client may ask about such a call at all. With `--ask edits` it may ask about edits
@@ -276,6 +344,7 @@ impl Asking<'_> {
                     let message = message.clone();
                     // The denial is delivered: the next equal call is asked about anew.
                     self.ledger.close(id).await.map_err(store)?;
+                    self.record_denial(&record).await;
                     return Ok(AskResult::Denied(message));
                 }
                 (AskState::Decided, Some(Answer::Result { value })) => {
@@ -297,6 +366,17 @@ impl Asking<'_> {
                 Ok(changed) => place = changed.map_err(store)?,
                 Err(_) => return self.too_late(&record).await,
             }
+        }
+    }
+
+    /// Has the journal of the layers say that a person has denied the call, where it was asked about as the agent makes it.
+    async fn record_denial(&self, record: &AskRecord) {
+        let by = record.decision.iter().flat_map(|it| &it.by);
+        let normal = self.stack.normal;
+        if by.into_iter().any(|by| !is_policy(by))
+            && normal.compared(record.ask.args()) == normal.compared(&normal.args)
+        {
+            self.stack.record_denial().await;
         }
     }
 
@@ -405,13 +485,6 @@ fn origin(stack: &CallStack<'_>, args: &Args, questions: &[Question]) -> Option<
 pub(crate) async fn last(ledger: &Ledger, key: &CallKey, tool: &str) -> Result<u64, LedgerError> {
     let number = |n| key.ask(n, tool);
     Ok(AskSeries::new(ledger, &number).last().await?.number())
-}
-
-/// The ends of equal calls, as a question of the hook.
-fn history_question(number: u64, told: &str) -> Option<Question> {
-    // Only the library makes questions; their stored form is public.
-    let question = json!({"layer": HOOK, "key": format!("before {}", number + 1), "reason": told});
-    serde_json::from_value(question).ok()
 }
 
 /// The origin of the call of an ask, as [`origin`] has recorded it.

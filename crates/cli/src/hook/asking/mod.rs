@@ -3,6 +3,7 @@
 
 pub(super) mod allowed;
 pub(super) mod asked;
+mod edited;
 pub(super) mod ending;
 mod in_client;
 pub(super) mod kept_shell;

@@ -529,7 +529,9 @@ impl Installation {
         );
         let text = serde_json::to_string_pretty(&entries).unwrap_or_default();
         match added {
-            Ok(_) if with => error.and(&format!("add this to it by hand:\n{text}")),
+            Ok(_) if with => error.and(&format!(
+                "repair the file, and run this command again, or add this to it by hand:\n{text}"
+            )),
             _ => error.and("remove each hook with `countersign` in its command by hand"),
         }
     }

@@ -24,6 +24,7 @@ use countersign::outcome::{Outcome, ToolError, ToolReturn};
 use countersign::tools::{Tools, ToolsExt as _};
 use countersign::toolset::{Permit, Toolset};
 use countersign::turn::{SuspendedTurn, Turn, TurnReport};
+use countersign_rules::JournaledAnswer;
 use countersign_rules::readings::tools::toolset_of;
 
 /// The id of the one call in its turn.
@@ -95,7 +96,7 @@ impl CallStack<'_> {
         &self,
         pending: SuspendedTurn,
         edited: Option<Args>,
-        by: &str,
+        (by, journaled): (&str, Option<JournaledAnswer>),
     ) -> Result<StackRuling, String> {
         let requests = pending.requests();
         let answers = match edited {
@@ -104,8 +105,20 @@ impl CallStack<'_> {
         };
         let answers = answers.answered_by(by).build().map_err(|error| with_causes(&error))?;
         let (turn, permitted) = self.turn();
+        let turn = journaled.into_iter().fold(turn, Turn::deps);
         let report = turn.resume(pending, answers).await.map_err(|error| with_causes(&error))?;
         ruling(report, &permitted)
+    }
+
+    /// Lets the layers decide about a call that a person has denied, so that their journal has the denial. The call is not
+    /// counted again.
+    pub(crate) async fn record_denial(&self) {
+        let Normal { tool, args, .. } = self.normal;
+        let call = ToolCall::new(ID, tool.as_str(), args.to_value());
+        let (turn, _) = self.turn();
+        let turn = turn.deps(SuspendedCount::default().request()).deps(JournaledAnswer::Denied);
+        // The call is denied, whatever they say now.
+        let _ = turn.run(vec![call]).await;
     }
 
     fn turn(&self) -> (Turn, Arc<Mutex<Option<Args>>>) {
