@@ -15,7 +15,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use countersign::show::escape;
 use countersign_cli::config::replace_file;
 use countersign_cli::hook::{Client, Installation, editable_text};
 use serde_json::json;
@@ -161,7 +160,7 @@ fn starting(program: &Path, context: &Context) -> (Vec<String>, Vec<String>) {
     let guards = entries.found.into_iter();
     let guards = guards.filter(|it| Path::new(&it.program) == program).map(|it| it.file);
     let files: BTreeSet<_> = hooks.chain(guards).collect();
-    let written = |file: &PathBuf| escape(&shown(file, context)).to_string();
+    let written = |file: &PathBuf| shown(file, context);
     (files.iter().map(written).collect(), entries.unread.iter().map(written).collect())
 }
 
@@ -186,7 +185,7 @@ fn edited(
 ) -> Result<Undone, CommandError> {
     let kept = match &file.before {
         Some(copy) => {
-            let copy = escape(&shown(&record.copy(copy), context));
+            let copy = shown(&record.copy(copy), context);
             format!("; the file as it was before `init` is {copy}")
         }
         None => "; there was no such file before `init`".to_owned(),
