@@ -99,6 +99,23 @@ impl fmt::Debug for StoreUrl {
 }
 
 impl StoreUrl {
+    /// Tells whether other accounts may write to the store, so that a name that is only given says nothing about who decides.
+    ///
+    /// ```
+    /// use countersign_stores::StoreUrl;
+    ///
+    /// assert!(!StoreUrl::Memory.is_shared());
+    /// assert!("postgres://db/asks".parse::<StoreUrl>()?.is_shared());
+    /// # Ok::<(), countersign_stores::StoreUrlError>(())
+    /// ```
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Memory | Self::Sqlite(_) => false,
+            Self::Postgres(_) => true,
+        }
+    }
+
     /// Opens the store as a ledger. If the file does not exist, it is created, and only this user can read or write it.
     /// An existing one may be shared with a group, as you have named it on purpose.
     ///

@@ -301,6 +301,39 @@ fn the_copy_of_the_program_is_taken_back_with_the_last_entry_that_starts_it() {
     assert!(undone.out.contains("kept, as it is started by ~/.codex"), "{undone:?}");
 }
 
+/// P6: "An entry counts wherever its client finds MCP servers: in a file that a variable names, among the servers of one project,
+/// or in a file with comments. A file that cannot be read and has the name of this program counts as one that may start it."
+#[test]
+fn the_copy_of_the_program_stays_for_a_guard_in_any_file_of_a_client() {
+    let json = |copy: &Path| {
+        let args = ["guard", "--name", "git", "--", "mcp-server-git"];
+        json!({"git": {"command": copy, "args": args}}).to_string()
+    };
+    let of_project =
+        |copy: &Path| format!(r#"{{"projects": {{"/src": {{"mcpServers": {}}}}}}}"#, json(copy));
+    let commented = |copy: &Path| format!("{{\n// mine\n\"mcpServers\": {},\n}}", json(copy));
+    let toml = |copy: &Path| format!("[mcp_servers.git]\ncommand = {copy:?}\nargs = [\"guard\"]\n");
+    let broken = |copy: &Path| format!("[mcp_servers.git\ncommand = {copy:?}\n");
+    let cases: [(&str, &dyn Fn(&Path) -> String, &str); 5] = [
+        (".claude.json", &of_project, "kept, as it is started by ~/.claude.json"),
+        (".gemini/settings.json", &commented, "kept, as it is started by ~/.gemini/settings.json"),
+        (".copilot/mcp-config.json", &commented, "started by ~/.copilot/mcp-config.json"),
+        ("elsewhere/config.toml", &toml, "kept, as it is started by ~/elsewhere/config.toml"),
+        (".codex/config.toml", &broken, "~/.codex/config.toml cannot be read, and may start it"),
+    ];
+    for (file, text, said) in cases {
+        let user = User::with_settings();
+        let copy = user.state("bin/countersign");
+        assert_eq!(user.run(&ALL).status, 0);
+        user.put(file, &text(&copy));
+        let mut undo = user.command(&["init", "--undo"]);
+        let undo = undo.env("CODEX_HOME", user.home().join("elsewhere")).output().unwrap();
+        let undone = super::ended(&undo);
+        assert!(undone.status == 3 && copy.exists(), "{file}: {undone:?}");
+        assert!(undone.out.contains(said) && !undone.out.contains("rm -r"), "{file}: {undone:?}");
+    }
+}
+
 /// R3: what `init` writes without a person is a change like any other, and it says what is left to do.
 #[test]
 fn rules_that_allow_more_than_those_before_are_said() {

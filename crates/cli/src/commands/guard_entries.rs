@@ -1,9 +1,14 @@
-//! The entries of a user's clients that start a guard.
+//! The entries of a user's clients that start a guard, in every file in which a client finds its servers.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use countersign_cli::hook::editable_text;
+use countersign_cli::hook::{Client, servers_in};
 use serde_json::Value;
+
+use crate::mcp_clients;
 
 /// An entry of a client that starts a guard.
 pub(crate) struct GuardEntry {
@@ -15,35 +20,60 @@ pub(crate) struct GuardEntry {
     pub(crate) program: String,
 }
 
-/// The entries in these files of MCP clients and in those of coding agents, each file with its client and the key of its
-/// servers.
-pub(crate) fn entries(
-    home: &Path,
-    of_clients: impl Iterator<Item = (&'static str, PathBuf, &'static str)>,
-) -> Vec<GuardEntry> {
-    let of_agents = [
-        ("Claude Code", home.join(".claude.json"), "mcpServers"),
-        ("Codex CLI", home.join(".codex/config.toml"), "mcp_servers"),
-        ("Gemini CLI", home.join(".gemini/settings.json"), "mcpServers"),
-        ("GitHub Copilot CLI", home.join(".copilot/mcp-config.json"), "mcpServers"),
-        ("Qwen Code", home.join(".qwen/settings.json"), "mcpServers"),
-        ("opencode", home.join(".config/opencode/opencode.json"), "mcp"),
-    ];
-    let mut found = Vec::new();
-    for (title, file, key) in of_clients.chain(of_agents) {
-        let Ok(Some(text)) = editable_text(&file) else { continue };
-        let value = match file.extension().is_some_and(|it| it == "toml") {
-            true => text.parse::<toml::Table>().ok().and_then(|it| serde_json::to_value(it).ok()),
-            false => serde_json::from_str::<Value>(&text).ok(),
-        };
-        let servers = value.as_ref().and_then(|it| it.get(key)?.as_object());
-        for (name, server) in servers.into_iter().flatten() {
-            if let Some(program) = guard_program(server) {
-                found.push(GuardEntry { title, file: file.clone(), name: name.clone(), program });
-            }
+/// The files of a user's clients, as far as they concern guards.
+#[derive(Default)]
+pub(crate) struct GuardEntries {
+    pub(crate) found: Vec<GuardEntry>,
+    /// Files that cannot be read, and may have an entry.
+    pub(crate) unread: Vec<PathBuf>,
+}
+
+/// Looks for the entries in the files of MCP clients and in those of coding agents.
+pub(crate) fn entries(home: &Path) -> GuardEntries {
+    let mut entries = GuardEntries::default();
+    let mut seen = BTreeSet::new();
+    let mut look = |title, file: PathBuf, keys: &[&[&str]]| {
+        if seen.insert(file.clone()) {
+            entries.look(title, &file, keys);
+        }
+    };
+    for (title, file, key) in mcp_clients::files(home) {
+        look(title, file, &[&[key]]);
+    }
+    for client in Client::ALL {
+        for file in client.server_files(home) {
+            look(client.title(), file, client.server_keys());
         }
     }
-    found
+    entries
+}
+
+impl GuardEntries {
+    fn look(&mut self, title: &'static str, file: &Path, keys: &[&[&str]]) {
+        let Some(servers) = servers_in(file, keys) else {
+            if may_name_guard(file) {
+                self.unread.push(file.to_owned());
+            }
+            return;
+        };
+        let guards = servers.into_iter().filter_map(|(name, server)| {
+            let program = guard_program(&server)?;
+            Some(GuardEntry { title, file: file.to_owned(), name, program })
+        });
+        self.found.extend(guards);
+    }
+}
+
+/// Returns `true` for a file that is no text, or a text with the name of this program.
+fn may_name_guard(file: &Path) -> bool {
+    match fs::metadata(file) {
+        Ok(about) if about.is_dir() => false,
+        Ok(about) if !about.is_file() => true,
+        Ok(_) => fs::read_to_string(file).map_or(true, |text| text.contains("countersign")),
+        Err(error) => {
+            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        }
+    }
 }
 
 /// The program of a server's entry, where that is a guard.

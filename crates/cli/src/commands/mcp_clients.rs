@@ -1,6 +1,8 @@
-//! The entries of each client's configuration that start a guard in the place of a server.
+//! MCP clients: the files of their servers, and the entries that start a guard in the place of a server.
 //!
 //! The page about the guard shows the same entries: a test compares it with what is printed here.
+
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -78,4 +80,40 @@ impl ClientEntry {
             ),
         }
     }
+}
+
+/// A client whose servers `init` puts behind a guard: its name for people, where its file of servers is below the home
+/// directory on Linux and on macOS, and the key of the servers.
+struct McpClient(&'static str, &'static str, &'static str, &'static str);
+
+const CLIENTS: &[McpClient] = &[
+    McpClient(
+        "Claude Desktop",
+        ".config/Claude/claude_desktop_config.json",
+        "Library/Application Support/Claude/claude_desktop_config.json",
+        "mcpServers",
+    ),
+    McpClient("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers"),
+    McpClient(
+        "VS Code",
+        ".config/Code/User/mcp.json",
+        "Library/Application Support/Code/User/mcp.json",
+        "servers",
+    ),
+    McpClient(
+        "Windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        ".codeium/windsurf/mcp_config.json",
+        "mcpServers",
+    ),
+    McpClient("Zed", ".config/zed/settings.json", ".config/zed/settings.json", "context_servers"),
+];
+
+/// The file of servers of each client: its name, the path, and the key of the servers.
+pub(crate) fn files(
+    home: &Path,
+) -> impl Iterator<Item = (&'static str, PathBuf, &'static str)> + '_ {
+    CLIENTS.iter().map(move |McpClient(title, linux, mac, key)| {
+        (*title, home.join(if cfg!(target_os = "macos") { mac } else { linux }), *key)
+    })
 }

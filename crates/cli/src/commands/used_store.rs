@@ -59,7 +59,7 @@ impl UsedStore {
 
     /// Tells whether other accounts write to it, so that a name that is only given says nothing about who decides.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.url, StoreUrl::Postgres(_))
+        self.url.is_shared()
     }
 
     /// The part that has to be added to the URL in a command; nothing for most stores.

@@ -304,7 +304,7 @@ impl Config {
     /// ```
     #[must_use]
     pub fn is_shared(&self, directories: &Directories, url: Option<&StoreUrl>) -> bool {
-        matches!(self.store_url(directories, url), StoreUrl::Postgres(_))
+        self.store_url(directories, url).is_shared()
     }
 
     /// The settings of this configuration for rules: the groups, the journal, and whether the store belongs to the account

@@ -65,7 +65,7 @@ use asking::kept_shell::{directories_left, note_directories};
 use asking::unapproved::Reporting;
 use asking::{ending, key};
 pub use clients::Client;
-pub use clients::files::{InstallError, Trust};
+pub use clients::files::{InstallError, Trust, servers_in};
 pub use installing::{
     HookFiles, Installation, Installed, OtherHook, ProjectSettings, editable_text,
 };

@@ -310,13 +310,18 @@ fn test(source: &mut Source, name: &str, item: &Item<'_>, place: TableKind) -> O
         }
         "is" => Test::Is(classes(source, &texts)?),
         "runs" => Test::Runs(programs(source, &texts, place)?),
-        _ => {
+        "words" => {
             if place.widens() {
                 let advice = "a pattern over a whole command line would let through more than it says: use `runs` or `is`";
                 source.problem(&item.span(), advice);
                 return None;
             }
             Test::Words(texts.iter().map(|(text, _)| Glob::new(text)).collect())
+        }
+        // A test of `TESTS` that has no arm here. It must not become another one.
+        other => {
+            source.problem(&item.span(), format!("`{other}` is no test of texts"));
+            return None;
         }
     })
 }

@@ -18,7 +18,6 @@ use crate::Context;
 use crate::account_settings::AccountSettings;
 use crate::findings::{Finding, report};
 use crate::guard_entries::{GuardEntry, entries};
-use crate::init::servers;
 use crate::output::{CommandError, CommandOutput};
 use crate::project;
 
@@ -40,7 +39,7 @@ impl GuardDoctor {
         let project = project::root(self.project.as_deref(), context)?;
         let own = self.settings.context(context.config_file.clone())?;
         let home = own.directories.home();
-        let entries = entries(home, servers::places(home));
+        let entries = entries(home).found;
         let checks = [
             self.environment(&own),
             self.places(&own, &project)?,

@@ -20,7 +20,6 @@ use super::server_args::{START_TIMEOUT, ServerArgs};
 use crate::Context;
 use crate::guard_entries::entries;
 use crate::guard_program::GuardProgram;
-use crate::init::servers;
 use crate::mcp_clients::{self, ClientEntry};
 use crate::output::{CommandError, CommandOutput, WIDTH};
 use crate::paths::{absolute, shown as shown_path};
@@ -331,8 +330,7 @@ fn write(file: &Path, text: &str) -> Result<bool, CommandError> {
 
 /// The clients of this user that start a guard of this name, each with its file.
 fn started_by(name: &str, context: &Context) -> Vec<String> {
-    let home = context.directories.home();
-    let all = entries(home, servers::places(home)).into_iter();
+    let all = entries(context.directories.home()).found.into_iter();
     let same = all.filter(|entry| entry.name == name);
     same.map(|entry| format!("{} ({})", entry.title, shown_path(&entry.file, context))).collect()
 }

@@ -19,7 +19,7 @@ mod choices;
 pub(crate) mod cli;
 mod found;
 mod init_record;
-pub(crate) mod servers;
+mod servers;
 mod stays;
 mod steps;
 mod undo;

@@ -11,33 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::mcp_clients;
 use crate::used_store::quoted;
 
-/// A client: its name for people, where its file is below the home directory on Linux and on macOS, and the key of the
-/// servers.
-struct McpClient(&'static str, &'static str, &'static str, &'static str);
-
-const CLIENTS: &[McpClient] = &[
-    McpClient(
-        "Claude Desktop",
-        ".config/Claude/claude_desktop_config.json",
-        "Library/Application Support/Claude/claude_desktop_config.json",
-        "mcpServers",
-    ),
-    McpClient("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers"),
-    McpClient(
-        "VS Code",
-        ".config/Code/User/mcp.json",
-        "Library/Application Support/Code/User/mcp.json",
-        "servers",
-    ),
-    McpClient(
-        "Windsurf",
-        ".codeium/windsurf/mcp_config.json",
-        ".codeium/windsurf/mcp_config.json",
-        "mcpServers",
-    ),
-    McpClient("Zed", ".config/zed/settings.json", ".config/zed/settings.json", "context_servers"),
-];
-
 /// The configuration of an MCP client, with servers that the client starts.
 pub(super) struct McpFile {
     pub(super) title: &'static str,
@@ -50,18 +23,9 @@ pub(super) struct McpFile {
     pub(super) closed: Option<&'static str>,
 }
 
-/// The file of each client: its name, the path, and the key of the servers.
-pub(crate) fn places(
-    home: &Path,
-) -> impl Iterator<Item = (&'static str, PathBuf, &'static str)> + '_ {
-    CLIENTS.iter().map(move |McpClient(title, linux, mac, key)| {
-        (*title, home.join(if cfg!(target_os = "macos") { mac } else { linux }), *key)
-    })
-}
-
 /// The files of this user that name servers.
 pub(super) fn of_user(home: &Path) -> Vec<McpFile> {
-    let files = places(home).filter_map(|(title, path, key)| {
+    let files = mcp_clients::files(home).filter_map(|(title, path, key)| {
         let (text, closed) = match editable_text(&path) {
             Ok(text) => (text?, None),
             Err(_) => (key.to_owned(), Some("cannot be read as a text")),

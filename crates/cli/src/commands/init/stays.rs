@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use countersign_cli::hook::{Client, HookFiles, Installation};
 use serde_json::{Value, json};
 
-use super::servers;
 use crate::Context;
 use crate::guard_entries::entries;
 use crate::paths::shown;
@@ -68,8 +67,7 @@ pub(super) struct LeftFiles {
     copies: Vec<LeftFile>,
     /// Those of the configuration directory: `init` did not make them, or a person has edited them since.
     own: Vec<LeftFile>,
-    /// The files of this user that still have a hook or a guard.
-    used_by: Vec<PathBuf>,
+    used_by: UsingFiles,
 }
 
 impl LeftFiles {
@@ -95,9 +93,17 @@ impl LeftFiles {
         }
         let rows: Vec<_> = all.iter().map(|file| file.text(context)).collect();
         let mut text = format!("These files of the program stay:\n{}", rows.join("\n"));
-        if let [first, ..] = self.used_by.as_slice() {
+        if let [first, ..] = self.used_by.found.as_slice() {
             text += &format!(
                 "\nA hook or a guard in {} still uses those of {}.",
+                shown(first, context),
+                shown(context.directories.state(), context)
+            );
+            return Some(text);
+        }
+        if let [first, ..] = self.used_by.unread.as_slice() {
+            text += &format!(
+                "\n{} cannot be read, and may start a guard that uses those of {}.",
                 shown(first, context),
                 shown(context.directories.state(), context)
             );
@@ -122,7 +128,7 @@ impl LeftFiles {
         let text =
             format!("Your own files stay, and those that you have edited:\n{}", rows.join("\n"));
         // What a hook decides by is not taken from under it.
-        Some(match self.used_by.is_empty() {
+        Some(match self.used_by.are_none() {
             true => {
                 let folder = quoted(&context.directories.config().display().to_string());
                 format!("{text}\nThis removes them, too, for good:\n  rm -r {folder}")
@@ -168,18 +174,32 @@ pub(super) fn installations(context: &Context) -> Vec<Installation> {
     Client::ALL.iter().flat_map(of).collect()
 }
 
-/// The files of this user that have a hook or a guard of this program.
-pub(super) fn used_by(context: &Context) -> Vec<PathBuf> {
-    let home = context.directories.home();
+/// The files of this user by which a client may start this program.
+pub(super) struct UsingFiles {
+    /// Those that have a hook or a guard.
+    found: Vec<PathBuf>,
+    /// Those that cannot be read, and may have a guard.
+    unread: Vec<PathBuf>,
+}
+
+impl UsingFiles {
+    pub(super) fn are_none(&self) -> bool {
+        self.found.is_empty() && self.unread.is_empty()
+    }
+}
+
+/// Looks for the files by which a client may start this program.
+pub(super) fn used_by(context: &Context) -> UsingFiles {
     let hooks = installations(context).into_iter();
     // Nothing can start a hook that a file has which cannot be read, nor can its client.
     let hooks = hooks.filter(|it| it.has_entry().unwrap_or(false));
     let hooks = hooks.map(|it| it.path().to_owned());
-    let guards = entries(home, servers::places(home)).into_iter().map(|it| it.file);
-    let mut files: Vec<_> = hooks.chain(guards).collect();
-    files.sort();
-    files.dedup();
-    files
+    let entries = entries(context.directories.home());
+    let guards = entries.found.into_iter().map(|it| it.file);
+    let mut found: Vec<_> = hooks.chain(guards).collect();
+    found.sort();
+    found.dedup();
+    UsingFiles { found, unread: entries.unread }
 }
 
 /// The bytes of a file, or of all files in a folder. No link is followed.

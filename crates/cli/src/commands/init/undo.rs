@@ -13,15 +13,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use countersign::show::escape;
 use countersign_cli::config::replace_file;
 use countersign_cli::hook::{Client, Installation, editable_text};
 use serde_json::json;
 
 use super::init_record::{ChangedFile, FileOwner, InitRecord, digest};
-use super::servers;
 use super::stays::{LeftFiles, installations, used_by};
 use crate::Context;
 use crate::accepted::accepted_rules;
@@ -140,9 +138,13 @@ fn taken_back(
 
 /// Removes the copy of this program. The entries that `init` has written are gone before it.
 fn program(file: &ChangedFile, context: &Context) -> Result<Undone, CommandError> {
-    let starting = starting(&file.path, context);
+    let (starting, unread) = starting(&file.path, context);
     if !starting.is_empty() {
         let text = format!("kept, as it is started by {}", starting.join(" and "));
+        return Ok(Undone::left(text));
+    }
+    if !unread.is_empty() {
+        let text = format!("kept, as {} cannot be read, and may start it", unread.join(" and "));
         return Ok(Undone::left(text));
     }
     removed(&file.path)?;
@@ -151,17 +153,18 @@ fn program(file: &ChangedFile, context: &Context) -> Result<Undone, CommandError
     Ok(Undone::exact(text))
 }
 
-/// The files of this user in which a hook or a guard starts this program.
-fn starting(program: &Path, context: &Context) -> Vec<String> {
-    let home = context.directories.home();
+/// The files of this user in which a hook or a guard starts this program, and those that cannot be read and may start it.
+fn starting(program: &Path, context: &Context) -> (Vec<String>, Vec<String>) {
     let hooks = installations(context).into_iter();
     let hooks =
         hooks.filter(|it| it.installed_program().is_ok_and(|it| it.as_deref() == Some(program)));
     let hooks = hooks.map(|it| it.path().to_owned());
-    let guards = entries(home, servers::places(home)).into_iter();
+    let entries = entries(context.directories.home());
+    let guards = entries.found.into_iter();
     let guards = guards.filter(|it| Path::new(&it.program) == program).map(|it| it.file);
     let files: BTreeSet<_> = hooks.chain(guards).collect();
-    files.iter().map(|file| escape(&shown(file, context)).to_string()).collect()
+    let written = |file: &PathBuf| shown(file, context);
+    (files.iter().map(written).collect(), entries.unread.iter().map(written).collect())
 }
 
 /// The rules are gone because a person wants it, so the next hook must not wait for them. Where no hook is left, nothing
@@ -170,7 +173,7 @@ fn forget_rules(path: &Path, context: &Context) -> Result<(), CommandError> {
     let accepted = accepted_rules(&context.directories);
     let failed = |error: io::Error| CommandError::Store(error.to_string());
     match accepted.accepted(path).map_err(failed)? {
-        Some(_) if used_by(context).is_empty() => accepted.forget(path).map_err(failed),
+        Some(_) if used_by(context).are_none() => accepted.forget(path).map_err(failed),
         Some(_) => accepted.accept(path, None).map_err(failed),
         None => Ok(()),
     }
@@ -185,7 +188,7 @@ fn edited(
 ) -> Result<Undone, CommandError> {
     let kept = match &file.before {
         Some(copy) => {
-            let copy = escape(&shown(&record.copy(copy), context));
+            let copy = shown(&record.copy(copy), context);
             format!("; the file as it was before `init` is {copy}")
         }
         None => "; there was no such file before `init`".to_owned(),

@@ -7,11 +7,11 @@ use countersign_rules::readings::tools;
 use serde_json::{Value, json};
 
 use super::answers::{ALLOWED, allowed_with, decided, denied, group, seconds};
-use super::files::{InstallError, Trust, entries_in, entries_of, switched_off};
+use super::files::{InstallError, Trust, entries_in, switched_off};
 use super::settings::{FileSettings, SettingSwitch, SettingsFile, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
-    PlaceForm, ProjectForm, ToolForm, TrustCheck, WrittenForm,
+    PlaceForm, ProjectForm, ServerForm, ToolForm, TrustCheck, WrittenForm,
 };
 use super::{front_matter, plugins};
 
@@ -75,6 +75,7 @@ pub(super) static CLAUDE: ClientSpec = ClientSpec {
         ],
         named,
     },
+    user_servers: SERVERS,
     project: ProjectForm {
         files: OWN_SETTINGS,
         borrowed: &[],
@@ -188,19 +189,22 @@ fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
     switched_off(&check.files(files(check.user, check.directory)), "/disableAllHooks")
 }
 
-/// The servers of the user (for all projects, or for one), of the machine and of the project, and the one that Claude Code
-/// brings. Plugins and connectors have others, which no file of these names.
+/// The servers of the user, for all projects or for one, and of the machine.
+const SERVERS: ServerForm = ServerForm {
+    files: |user| {
+        // Beside the usual folder of settings, and in the one that a variable names.
+        let own = user.ancestors().skip(1).take(2).map(|folder| folder.join(".claude.json"));
+        own.chain([PathBuf::from("/etc/claude-code/managed-mcp.json")]).collect()
+    },
+    keys: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
+};
+
+/// The servers of the user, of the machine and of the project, and the one that Claude Code brings. Plugins and connectors have
+/// others, which no file of these names.
 fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
-    // Beside the usual folder of settings, and in the one that a variable names.
-    let own = user.ancestors().skip(1).take(2).map(|folder| folder.join(".claude.json"));
-    let own: Vec<_> = own.collect();
-    let machine = PathBuf::from("/etc/claude-code/managed-mcp.json");
     let project = project.iter().map(|folder| folder.join(".mcp.json"));
-    let mut found =
-        entries_in(own.iter().cloned().chain([machine]).chain(project), &["mcpServers"])?;
-    for (_, one) in entries_in(own, &["projects"])? {
-        found.extend(one.get("mcpServers").into_iter().flat_map(entries_of));
-    }
+    let mut found = SERVERS.read(user)?;
+    found.extend(entries_in(project, &[&["mcpServers"]])?);
     found.push(("ide".to_owned(), Value::Null));
     Some(found)
 }

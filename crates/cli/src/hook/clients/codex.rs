@@ -15,7 +15,12 @@ use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PlaceForm,
-    ProjectForm, ToolForm, TrustCheck, WrittenForm,
+    ProjectForm, ServerForm, ToolForm, TrustCheck, WrittenForm,
+};
+
+const SERVERS: ServerForm = ServerForm {
+    files: |user| vec![user.with_file_name("config.toml")],
+    keys: &[&["mcp_servers"]],
 };
 
 pub(super) static CODEX: ClientSpec = ClientSpec {
@@ -30,10 +35,7 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
         servers: Some(|user, project| {
             let project = project.iter().map(|folder| folder.join(".codex/config.toml"));
-            entries_in(
-                [user.with_file_name("config.toml")].into_iter().chain(project),
-                &["mcp_servers"],
-            )
+            entries_in((SERVERS.files)(user).into_iter().chain(project), SERVERS.keys)
         }),
         shell_directory: Some("workdir"),
         for_people: &["justification"],
@@ -82,6 +84,7 @@ pub(super) static CODEX: ClientSpec = ClientSpec {
             found
         },
     },
+    user_servers: SERVERS,
     project: ProjectForm {
         files: &[(
             ".codex/config.toml",

@@ -13,7 +13,7 @@ use super::plugins::{self, NamedPlugin};
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, JsonFields, KnownTool, LiveForm, McpNames,
-    OtherForm, PayloadForm, PlaceForm, ProjectForm, ToolForm, WrittenForm,
+    OtherForm, PayloadForm, PlaceForm, ProjectForm, ServerForm, ToolForm, WrittenForm,
 };
 
 pub(super) static COPILOT: ClientSpec = ClientSpec {
@@ -93,6 +93,7 @@ pub(super) static COPILOT: ClientSpec = ClientSpec {
         project_events: EVENTS,
         named,
     },
+    user_servers: SERVERS,
     project: ProjectForm {
         files: &[
             (".github/copilot/settings.json", SettingsForm::Json(KEYS)),
@@ -151,12 +152,19 @@ fn known(tool: &str, args: &JsonFields) -> Option<KnownTool> {
     })
 }
 
+const SERVERS: ServerForm = ServerForm {
+    files: |user| {
+        user.ancestors().nth(2).map(|folder| folder.join("mcp-config.json")).into_iter().collect()
+    },
+    keys: &[&["mcpServers"], &["servers"]],
+};
+
 /// The servers of the user and of the project, and the one that Copilot brings.
 fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
-    let user = user.ancestors().nth(2).map(|folder| folder.join("mcp-config.json"));
     let names = [".mcp.json", ".github/mcp.json", ".vscode/mcp.json"];
     let project = project.iter().flat_map(|folder| names.map(|name| folder.join(name)));
-    let mut found = entries_in(user.into_iter().chain(project), &["mcpServers", "servers"])?;
+    let files = (SERVERS.files)(user).into_iter().chain(project);
+    let mut found = entries_in(files, SERVERS.keys)?;
     found.push(("github-mcp-server".to_owned(), Value::Null));
     Some(found)
 }

@@ -10,7 +10,7 @@ use super::answers::seconds;
 use super::files::Trust;
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
-    PlaceForm, ProjectForm, ToolForm, WrittenForm,
+    PlaceForm, ProjectForm, ServerForm, ToolForm, WrittenForm,
 };
 
 pub(super) static CURSOR: ClientSpec = ClientSpec {
@@ -84,6 +84,10 @@ pub(super) static CURSOR: ClientSpec = ClientSpec {
         events: EVENTS,
         project_events: EVENTS,
         named: |_, _| Vec::new(),
+    },
+    user_servers: ServerForm {
+        files: |user| vec![user.with_file_name("mcp.json")],
+        keys: &[&["mcpServers"]],
     },
     project: ProjectForm {
         files: &[],

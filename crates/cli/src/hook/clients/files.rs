@@ -153,7 +153,7 @@ pub(crate) fn json_value(text: &str) -> Option<Value> {
 }
 
 /// The entries of a table.
-pub(crate) fn entries_of(table: &Value) -> Vec<(String, Value)> {
+fn entries_of(table: &Value) -> Vec<(String, Value)> {
     let entries = table.as_object().into_iter().flatten();
     entries.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -170,10 +170,11 @@ pub(crate) fn folders<'a>(directory: &'a Path, home: &Path) -> Vec<&'a Path> {
     found
 }
 
-/// The entries of tables of these keys, in the files of these paths that are there; `None` where one of them cannot be read.
+/// The entries of tables, in the files of these paths that are there; `None` where one of them cannot be read. Each key is the
+/// names on the way to a table, and `*` is every name.
 pub(crate) fn entries_in(
     files: impl IntoIterator<Item = PathBuf>,
-    keys: &[&str],
+    keys: &[&[&str]],
 ) -> Option<Vec<(String, Value)>> {
     let mut found = Vec::new();
     for file in files {
@@ -182,7 +183,35 @@ pub(crate) fn entries_in(
             true => toml_value(&text)?,
             false => json_value(&text)?,
         };
-        found.extend(keys.iter().filter_map(|key| value.get(key)).flat_map(entries_of));
+        found.extend(keys.iter().flat_map(|names| tables(&value, names)).flat_map(entries_of));
     }
     Some(found)
+}
+
+fn tables<'a>(value: &'a Value, names: &[&str]) -> Vec<&'a Value> {
+    let Some((name, rest)) = names.split_first() else { return vec![value] };
+    let below: Vec<_> = match *name {
+        "*" => value.as_object().into_iter().flat_map(Map::values).collect(),
+        name => value.get(name).into_iter().collect(),
+    };
+    below.into_iter().flat_map(|value| tables(value, rest)).collect()
+}
+
+/// The MCP servers in a file of a client, each with its definition; none where there is no such file, and `None` where it
+/// cannot be read. Each key is the names on the way to a table of servers, and `*` is every name. Comments in JSON are skipped.
+///
+/// ```
+/// use countersign_cli::hook::servers_in;
+///
+/// # let home = tempfile::tempdir().unwrap();
+/// let file = home.path().join(".claude.json");
+/// assert!(servers_in(&file, &[&["mcpServers"]]).unwrap().is_empty());
+/// std::fs::write(&file, r#"{"projects": {"/src": {"mcpServers": {"git": {"command": "mcp-git"}}}}}"#)?;
+/// let found = servers_in(&file, &[&["mcpServers"], &["projects", "*", "mcpServers"]]).unwrap();
+/// assert_eq!(found[0].0, "git");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use]
+pub fn servers_in(file: &Path, keys: &[&[&str]]) -> Option<Vec<(String, Value)>> {
+    entries_in([file.to_owned()], keys)
 }

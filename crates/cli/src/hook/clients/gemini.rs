@@ -12,7 +12,7 @@ use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
-    PlaceForm, ProjectForm, ToolForm, TrustCheck, WrittenForm,
+    PlaceForm, ProjectForm, ServerForm, ToolForm, TrustCheck, WrittenForm,
 };
 
 /// The name of the entry, by which it can be switched off.
@@ -95,6 +95,7 @@ pub(super) static GEMINI: ClientSpec = ClientSpec {
             folders.iter().flat_map(|folder| plugins::extensions(folder)).collect()
         },
     },
+    user_servers: ServerForm { files: |user| vec![user.to_owned()], keys: &[&["mcpServers"]] },
     project: ProjectForm {
         files: &[
             (".env", SettingsForm::Lines),

@@ -10,7 +10,7 @@
 //! | `tests/hooks/CLIENT.jsonl` | payloads, and what the client obeys | `hook::clients` of the tests |
 //! | `shell/protected.txt` | its own files | `hook::clients` of the tests |
 //! | `rules/floor/configuring.rs` | how its program writes its configuration | `hook::clients` of the tests |
-//! | `rules/calls/texts.rs`, `rules/presets/developer.toml`, `commands/guard_entries.rs` | its program as one that takes texts, its agents, its list of servers | nothing: without them a person is asked more often |
+//! | `rules/calls/texts.rs`, `rules/presets/developer.toml` | its program as one that takes texts, its agents | nothing: without them a person is asked more often |
 //! | `commands/sessions/history.rs`, `rules/import` | its sessions, and the permissions that it had | nothing: they cannot be replayed or imported |
 //! | a page in `docs/hooks`, and the lists that lead there | what was measured | `hook::clients` of the tests |
 
@@ -32,7 +32,7 @@ mod vscode;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -262,13 +262,48 @@ impl Client {
                 folders.push(folder);
             }
         }
-        let place = &self.spec().place;
         let servers = self.spec().tools.servers?;
-        // A variable may lead the client elsewhere, or this process alone.
-        let mut users = vec![place.of_user(home), home.join(place.folder).join(place.file)];
-        users.dedup();
+        let users = self.hook_files(home);
         let found: Option<Vec<_>> = users.iter().map(|user| servers(user, &folders)).collect();
         Some(found.unwrap_or_default().concat())
+    }
+
+    /// The user's files of hooks. A variable may lead the client elsewhere, or this process alone.
+    fn hook_files(self, home: &Path) -> Vec<PathBuf> {
+        let place = &self.spec().place;
+        let mut users = vec![place.of_user(home), home.join(place.folder).join(place.file)];
+        users.dedup();
+        users
+    }
+
+    /// The files of the user, and of the machine, in which the client finds MCP servers, whether they are there or not. `home`
+    /// is the user's home directory. [`servers_in`](crate::hook::servers_in) reads them by the [keys](Self::server_keys).
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use countersign_cli::hook::Client;
+    /// let files = Client::Cursor.server_files(Path::new("/home/ann"));
+    /// assert_eq!(files, [Path::new("/home/ann/.cursor/mcp.json")]);
+    /// ```
+    #[must_use]
+    pub fn server_files(self, home: &Path) -> Vec<PathBuf> {
+        let users = self.hook_files(home);
+        let mut files: Vec<_> =
+            users.iter().flat_map(|user| (self.spec().user_servers.files)(user)).collect();
+        files.sort();
+        files.dedup();
+        files
+    }
+
+    /// The names on the way to each table of servers in these [files](Self::server_files); `*` is every name.
+    ///
+    /// ```
+    /// use countersign_cli::hook::Client;
+    /// assert_eq!(Client::Codex.server_keys(), [["mcp_servers"]]);
+    /// ```
+    #[must_use]
+    pub fn server_keys(self) -> &'static [&'static [&'static str]] {
+        self.spec().user_servers.keys
     }
 
     /// The arguments with which the client works on this prompt without a person, and may run a command.

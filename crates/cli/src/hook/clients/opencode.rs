@@ -15,7 +15,7 @@ use super::files::{Trust, entries_in, listed, settings_text};
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, LiveForm, McpNames, OtherForm, PayloadForm, PlaceForm,
-    PluginForm, ProjectForm, ToolForm, WrittenForm,
+    PluginForm, ProjectForm, ServerForm, ToolForm, WrittenForm,
 };
 
 pub(super) static OPENCODE: ClientSpec = ClientSpec {
@@ -75,6 +75,7 @@ pub(super) static OPENCODE: ClientSpec = ClientSpec {
         project_events: &[],
         named,
     },
+    user_servers: SERVERS,
     project: ProjectForm {
         files: &[
             ("opencode.json", SettingsForm::Json(KEYS)),
@@ -137,18 +138,26 @@ fn words(text: &str) -> Option<Vec<String>> {
     serde_json::from_str(words).ok()
 }
 
+const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+
+const SERVERS: ServerForm = ServerForm {
+    files: |user| {
+        let folder = user.ancestors().nth(2).into_iter();
+        let names = ["config.json", NAMES[0], NAMES[1]];
+        folder.flat_map(|folder| names.map(|name| folder.join(name))).collect()
+    },
+    keys: &[&["mcp"]],
+};
+
 /// The servers of the user and of the project.
 fn servers(user: &Path, project: &[&Path]) -> Option<Vec<(String, Value)>> {
-    let names = ["opencode.json", "opencode.jsonc"];
-    let own = user.ancestors().nth(2).into_iter();
-    let own = own.flat_map(|folder| ["config.json", names[0], names[1]].map(|it| folder.join(it)));
     let project = project.iter().flat_map(|folder| {
-        names
+        NAMES
             .map(|name| folder.join(name))
             .into_iter()
-            .chain(names.map(|name| folder.join(".opencode").join(name)))
+            .chain(NAMES.map(|name| folder.join(".opencode").join(name)))
     });
-    entries_in(own.chain(project), &["mcp"])
+    entries_in((SERVERS.files)(user).into_iter().chain(project), SERVERS.keys)
 }
 
 /// The other plugins: files of two folders, and those that its settings name.

@@ -13,8 +13,11 @@ use super::plugins;
 use super::settings::{FileSettings, SettingSwitch, SettingsForm};
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PlaceForm,
-    ProjectForm, ToolForm, WrittenForm,
+    ProjectForm, ServerForm, ToolForm, WrittenForm,
 };
+
+const SERVERS: ServerForm =
+    ServerForm { files: |user| vec![user.to_owned()], keys: &[&["mcpServers"]] };
 
 pub(super) static QWEN: ClientSpec = ClientSpec {
     name: "qwen",
@@ -28,7 +31,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
         mcp: McpNames::Joined { prefix: "mcp__", separator: "__" },
         servers: Some(|user, project| {
             let project = project.iter().map(|folder| folder.join(".qwen/settings.json"));
-            entries_in([user.to_owned()].into_iter().chain(project), &["mcpServers"])
+            entries_in((SERVERS.files)(user).into_iter().chain(project), SERVERS.keys)
         }),
         shell_directory: Some("directory"),
         for_people: &["description"],
@@ -83,6 +86,7 @@ pub(super) static QWEN: ClientSpec = ClientSpec {
             folders.iter().flat_map(|folder| plugins::extensions(folder)).collect()
         },
     },
+    user_servers: SERVERS,
     project: ProjectForm {
         files: &[
             (".env", SettingsForm::Lines),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign_rules::readings::tools::{CommonTool, Renames};
 use serde_json::{Map, Value};
 
-use super::files::{HookEntry, InstallError, Trust};
+use super::files::{HookEntry, InstallError, Trust, entries_in};
 use super::settings::SettingsFile;
 
 /// The fields of a payload, or the arguments of a call.
@@ -40,6 +40,7 @@ pub(crate) struct ClientSpec {
     /// The step that a person has to take before the client calls a hook that is new or has changed.
     pub(crate) trusted_by: Option<&'static str>,
     pub(crate) others: OtherForm,
+    pub(crate) user_servers: ServerForm,
     pub(crate) project: ProjectForm,
     pub(crate) live: LiveForm,
 }
@@ -214,6 +215,21 @@ pub(crate) struct OtherForm {
     pub(crate) project_events: &'static [&'static str],
     /// Plugins, extensions and other files that bring hooks: each the file, and how it does.
     pub(crate) named: fn(&Path, &Path) -> Vec<(PathBuf, String)>,
+}
+
+/// The files of the user, and of the machine, with MCP servers.
+pub(crate) struct ServerForm {
+    /// The files, by the user's file of hooks.
+    pub(crate) files: fn(&Path) -> Vec<PathBuf>,
+    /// The names on the way to each table of servers; `*` is every name.
+    pub(crate) keys: &'static [&'static [&'static str]],
+}
+
+impl ServerForm {
+    /// The servers in these files, each with its definition; `None` where one of the files cannot be read.
+    pub(crate) fn read(&self, user: &Path) -> Option<Vec<(String, Value)>> {
+        entries_in((self.files)(user), self.keys)
+    }
 }
 
 /// The settings that the client takes from a project.

@@ -16,7 +16,7 @@ use super::files::{InstallError, Trust, listed, read};
 use super::jsonc;
 use super::spec::{
     AnswerForm, ChangeForm, ClientSpec, EntryForm, LiveForm, McpNames, OtherForm, PayloadForm,
-    PlaceForm, ProjectForm, ToolForm, TrustCheck, WrittenForm,
+    PlaceForm, ProjectForm, ServerForm, ToolForm, TrustCheck, WrittenForm,
 };
 
 pub(super) static VSCODE: ClientSpec = ClientSpec {
@@ -83,6 +83,10 @@ pub(super) static VSCODE: ClientSpec = ClientSpec {
         project_events: EVENTS,
         named: |_, _| Vec::new(),
     },
+    user_servers: ServerForm {
+        files: |user| user_files(user, "mcp.json").into_iter().flatten().collect(),
+        keys: &[&["servers"]],
+    },
     project: ProjectForm {
         files: &[],
         borrowed: SETTINGS,
@@ -108,16 +112,16 @@ const NAMED_BY: &str = "write `\"chat.hookFilesLocations\": {\"~/.vscode/counter
                         false}` into the user's settings of VS Code (without the second one, a hook of Claude Code denies the \
                         calls of VS Code)";
 
-/// The settings of a user, on Linux and on macOS.
-fn settings(user: &Path) -> Option<[PathBuf; 2]> {
+/// A file of the user's settings, on Linux and on macOS.
+fn user_files(user: &Path, name: &str) -> Option<[PathBuf; 2]> {
     let home = user.ancestors().nth(3)?;
-    let of = |folder: &str| home.join(folder).join("Code/User/settings.json");
+    let of = |folder: &str| home.join(folder).join("Code/User").join(name);
     Some([of(".config"), of("Library/Application Support")])
 }
 
 /// Looks for the setting that names the folder of the entry, in any spelling that ends with it.
 fn trust(check: &TrustCheck<'_>) -> Result<Trust, InstallError> {
-    for file in settings(check.user).into_iter().flatten() {
+    for file in user_files(check.user, "settings.json").into_iter().flatten() {
         let value = read(&file)?.and_then(|text| jsonc::parsed(&text)).unwrap_or_default();
         let places = value.get(SETTING).and_then(Value::as_object);
         let mut on = places.into_iter().flatten().filter(|(_, on)| **on == Value::Bool(true));
