@@ -1210,3 +1210,23 @@ fn a_folder_that_is_there_is_gone_to() {
         place.is_allowed(text, false, "what may not be there");
     }
 }
+
+/// Table of kinds: a script of `yq` such as `.env` is the key of a document, unless a file is called so.
+#[test]
+fn a_key_of_a_document_is_no_file_that_is_not_there() {
+    let place = Place::new();
+    place.write("src/shop/a.yaml", "env: 1\n");
+    place.is_allowed("yq .env a.yaml", true, "no such file");
+    place.write("src/shop/.env", "TOKEN=x\n");
+    place.is_allowed("yq .env a.yaml", false, "such a file");
+    place.is_allowed("yq add.yq a.yaml", false, "a file of code");
+}
+
+/// Table of kinds: the folder that a runner works in is one "to work in", and the program that it runs works there.
+#[test]
+fn a_runner_in_another_folder_is_asked_about() {
+    let place = Place::new();
+    place.write("src/shop/api/a.py", "");
+    place.is_allowed("uv run --directory api pytest", true, "a folder of the workspace");
+    place.is_allowed("uv run --directory ../x pytest", false, "another one");
+}

@@ -42,6 +42,86 @@ fn an_option_cannot_turn_the_first_operand_into_another_kind_afterwards() {
     asks("rg README.md -e x");
 }
 
+/// Docs of the shell: "a value in front of a sub-command that is itself the name of one" is asked about "where an entry describes
+/// several programs".
+#[test]
+fn a_value_in_front_of_a_sub_command_is_no_sub_command_of_another_program() {
+    let allowed = with_table(
+        "[frob|grob]\nvalues: --filter=text\n[frob|grob view|add]\noperands: text\n[solo]\nvalues: -C=text\n[solo view|add]\noperands: text",
+    );
+    assert!(allowed("frob --filter web view x"));
+    assert!(!allowed("frob --filter add view"));
+    assert!(!allowed("frob --filter install view x"));
+    assert!(allowed("frob --filter=add view x"));
+    assert!(allowed("solo -C add view"));
+    allows("pnpm --filter test build");
+    asks("npm --filter install view x");
+    asks("yarn -F add test");
+}
+
+/// Head of the scripts: of SQL, "one plain `SELECT`", with tables of its own in front of it.
+#[test]
+fn a_query_with_tables_of_its_own_reads() {
+    allows("sqlite3 a.db 'with x as (select 1 as n) select n from x'");
+    asks("sqlite3 a.db 'with x as (select 1) delete from t'");
+    asks("sqlite3 a.db 'with x as (select 1) replace into t select * from x'");
+    asks("sqlite3 a.db 'with x as (select 1) select writefile(1, 2)'");
+}
+
+/// Docs of the shell: `-t=text>` is an option "behind the first operand only".
+#[test]
+fn an_option_of_a_task_is_a_flag_in_front_of_it() {
+    let allowed =
+        with_table("[frob]\ndoes: builds\noperands: {build|test} text...\nvalues: -t=text>");
+    assert!(allowed("frob test -t name"));
+    assert!(allowed("frob -tname test"));
+    assert!(!allowed("frob -t deploy test"));
+    assert!(!allowed("frob test -t -o"));
+}
+
+/// Docs of the shell: "a sub-command `c:*` stands for its plain continuations".
+#[test]
+fn a_sub_command_with_a_star_is_each_plain_continuation() {
+    let allowed = with_table("[frob test:*]\ndoes: builds\noperands: text");
+    assert!(allowed("frob test:unit"));
+    assert!(allowed("frob test:unit a"));
+    for text in
+        ["frob test:deploy", "frob test:../x", "frob test", "frob x:unit", "frob 'test:a b'"]
+    {
+        assert!(!allowed(text), "{text}");
+    }
+}
+
+/// Docs of the shell: "with `find -exec`, a word such as `;x`, or `+x` behind `{}`" is asked about.
+#[test]
+fn the_command_of_find_ends_where_each_find_sees_its_end() {
+    allows("find src -exec grep main {} +");
+    allows("x=main; find src -exec grep \"$x\" {} +");
+    asks("find src -exec echo ';x' -delete -name ';'");
+    asks("find src -exec echo {} +x -delete -exec echo {} +");
+    asks("find src -exec echo \"$x\" -delete ';'");
+}
+
+/// Docs of the shell: a path "with a blank, a quote, or another character that means something to a shell" is asked about where a
+/// program that builds gets it among known words; `unquoted` is for "a program that puts the name into a command of a shell".
+#[test]
+fn a_path_that_may_be_a_command_is_asked_about() {
+    let allowed = with_table(
+        "[frob]\ndoes: builds\nmarks: inputs\noperands: {src|@path}...\n[grob]\noperands: {src|@path}...\n[quot]\noperands: unquoted...",
+    );
+    assert!(allowed("frob src ./a/b.c"));
+    assert!(allowed("frob src/*.c"));
+    for text in ["frob './x && id'", "frob 'a.c;id'", "frob './$(id)'", "frob evil.example:x/y.git"]
+    {
+        assert!(!allowed(text), "{text}");
+    }
+    assert!(allowed("grob './a b.c'"));
+    assert!(allowed("quot src/a.c ./b-1.tar"));
+    for text in ["quot \"a';id;'.tar\"", "quot *.tar", "quot 'a b'", "find . -exec quot {} +"] {
+        assert!(!allowed(text), "{text}");
+    }
+}
+
 /// Programs of BSD stop reading options at the first operand.
 #[test]
 fn a_value_after_an_operand_is_also_judged_as_an_operand() {
@@ -56,6 +136,8 @@ fn texts_that_name_secrets_are_asked_about() {
     for text in [
         "grep -rh x --include=.env .",
         "grep -rh x --include='*.pem' .",
+        "grep -rh x --include=.env* .",
+        "grep -rh x --include=*.pem .",
         "rg --hidden -g .env x",
         "git grep x -- '.en*'",
         "git grep x -- ':(glob).e*'",

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::{scripts, yq};
 use crate::places::paths::Workspace;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Argument, Does, Kind, Matched, Script};
+use crate::table::{Argument, Does, Kind, Matched, Script, is_known_word};
 
 /// The endings that programs which unpack add to a name, and take away from it.
 const PACKED: &[&str] = &[
@@ -169,6 +169,26 @@ pub(super) fn is_file(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> b
 /// name computes only, too.
 pub(super) fn is_document(word: &Word, workspace: &Workspace, here: &[PathBuf]) -> bool {
     yq::is_document(&word.text) && is_file(word, workspace, here)
+}
+
+/// Returns `true` if a word is a path, where one of some words or a path is expected: a word that is not written out in the list,
+/// and has a slash or a point, or, for a program that builds, begins as the list's names of folders do. To such a program a word
+/// with a character of a shell may be a command, and no path.
+pub(super) fn is_path_among(words: &[String], word: &Word, builds: bool) -> bool {
+    let is_written_out = words.contains(&word.text);
+    let is_folder = builds && is_known_word(words, &word.text);
+    let is_known = !matches!(word.kind, WordKind::Expansion | WordKind::Process);
+    let of_shell = |c: char| c.is_whitespace() || ";&|$<>`'\"".contains(c);
+    words.iter().any(|known| known == "@path")
+        && !is_written_out
+        && (word.text.contains(['/', '.']) || is_folder)
+        && !(builds && is_known && word.text.contains(of_shell))
+}
+
+/// Returns `true` if a word is written without a character that means something to a shell.
+pub(super) fn is_unquoted(word: &Word) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=@,%~".contains(c);
+    matches!(word.kind, WordKind::Literal | WordKind::Tilde) && word.text.chars().all(is_plain)
 }
 
 /// Returns `true` if a word may be the name of a file here: `brew deps x.rb` runs `x.rb`.

@@ -9,6 +9,7 @@
 //! | read, list | the place is secret; for reading, outside of the workspace |
 //! | write, output | the place is not in the workspace, or decides what runs |
 //! | output | it would replace what is no work of a build (see `outputs`) |
+//! | unquoted | as read, or it has a character that means something to a shell |
 //! | revision | as read, and the part after the colon is a path, too |
 //! | host | it is not this machine |
 //! | number | a shell may evaluate it as a name |
@@ -23,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
 use super::implied::{
-    OF_TRACKED_DATABASE, compared, is_document, is_file, loaded, loads_another, may_be_file,
-    packed, path_of, queried, replaced_by_zsh,
+    OF_TRACKED_DATABASE, compared, is_document, is_file, is_path_among, is_unquoted, loaded,
+    loads_another, may_be_file, packed, path_of, queried, replaced_by_zsh,
 };
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
@@ -106,6 +107,7 @@ impl Simple<'_> {
             }
             // By each name that the program may read for this one.
             Kind::Packed => packed(word).for_each(|word| self.path(judging, &word, &Kind::Read)),
+            Kind::Unquoted => self.unquoted(judging, word),
             Kind::Slug => self.slug(word),
             Kind::Package => self.package(judging, word),
             Kind::Here => {
@@ -168,8 +170,12 @@ impl Simple<'_> {
         }
     }
 
-    /// Judges a path whose part in the program is not described. It is read, and a program that builds may write it.
+    /// Judges a path whose part in the program is not described. It is read, and a program that builds may write it, or take
+    /// it for an address.
     fn any_path(&mut self, judging: &Judging<'_>, word: &Word, formats: bool) {
+        if self.builds && word.text.contains(':') && is_elsewhere(&word.text) {
+            return self.may_fetch(word);
+        }
         self.path(judging, word, &Kind::Read);
         self.code_behind(judging, word);
         if formats {
@@ -216,19 +222,9 @@ impl Simple<'_> {
             kind if kind.is_plain() => true,
             // These are judged as commands of their own.
             Kind::Run | Kind::RunAppended | Kind::RunEach | Kind::Replaced => true,
-            Kind::OneOf(words) => self.is_path_among(words, word),
+            Kind::OneOf(words) => is_path_among(words, word, self.builds),
             _ => false,
         }
-    }
-
-    /// Returns `true` if a word is a path, where one of some words or a path is expected: a word that is not written
-    /// out in the list, and has a slash or a point or begins as the list's names of folders do.
-    fn is_path_among(&self, words: &[String], word: &Word) -> bool {
-        let written_out = words.contains(&word.text);
-        let folder = self.builds && is_known_word(words, &word.text);
-        words.iter().any(|known| known == "@path")
-            && !written_out
-            && (word.text.contains(['/', '.']) || folder)
     }
 
     fn free_text(&mut self, judging: &Judging<'_>, word: &Word) {
@@ -247,9 +243,13 @@ impl Simple<'_> {
             }
         }
         if !self.inert && is_elsewhere(&word.text) {
-            self.effects.push(Effect::Sends(word.text.clone()));
-            self.ask(format!("may fetch `{}`", word.text));
+            self.may_fetch(word);
         }
+    }
+
+    fn may_fetch(&mut self, word: &Word) {
+        self.effects.push(Effect::Sends(word.text.clone()));
+        self.ask(format!("may fetch `{}`", word.text));
     }
 
     fn variable(&mut self, word: &Word) {
@@ -331,6 +331,14 @@ impl Simple<'_> {
         }
     }
 
+    /// Judges a path that reaches a shell within quotes, or without them.
+    fn unquoted(&mut self, judging: &Judging<'_>, word: &Word) {
+        if !is_unquoted(word) {
+            self.ask(format!("`{}` may become a part of a command of a shell", word.text));
+        }
+        self.path(judging, word, &Kind::Read);
+    }
+
     fn slug(&mut self, word: &Word) {
         let parts: Vec<&str> = word.text.split('/').collect();
         let known = |part: &&str| {
@@ -406,7 +414,11 @@ impl Simple<'_> {
         let Some(script) = word.literal() else {
             return self.ask("a script that is known only when it runs");
         };
-        if language == Script::Yq && yq::is_name(script) && is_secret(script) {
+        // It is a file only where one is called so: `.env` may be a key.
+        let workspace = &judging.settings.workspace;
+        let is_there = || workspace.any_place(script, &self.here, Path::exists);
+        let may_be_file = || !workspace.looks() || is_there();
+        if language == Script::Yq && yq::is_name(script) && is_secret(script) && may_be_file() {
             return self.ask_about_reach(format!("`{script}` may be the name of a file"));
         }
         if let Err(why) = languages::check(language, script) {
@@ -415,7 +427,7 @@ impl Simple<'_> {
     }
 
     fn one_of(&mut self, judging: &Judging<'_>, words: &[String], word: &Word, formats: bool) {
-        if self.is_path_among(words, word) {
+        if is_path_among(words, word, self.builds) {
             return self.any_path(judging, word, formats);
         }
         // A star may stand for a place.

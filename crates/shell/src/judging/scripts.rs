@@ -116,6 +116,7 @@ impl Sed<'_> {
     fn command(&mut self) -> Result<(), String> {
         match self.bump() {
             Some('{' | '}') => Ok(()),
+            Some(command @ (':' | 'b' | 't' | 'T')) => self.label(command == ':'),
             Some('p' | 'P' | 'd' | 'D' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'z') => {
                 self.end()
             }
@@ -151,6 +152,21 @@ impl Sed<'_> {
         }
     }
 
+    /// Reads the name of a place in the script. To some versions it ends with the line, and what follows is no command.
+    fn label(&mut self, is_needed: bool) -> Result<(), String> {
+        self.skip(&[' ', '\t']);
+        let before = self.rest;
+        self.rest = before.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        // The next line would begin within a text to the versions that read on.
+        let line = self.rest.split('\n').next().unwrap_or_default();
+        if is_needed && before.len() == self.rest.len()
+            || line.contains('\\') && line.len() < self.rest.len()
+        {
+            return Err("a label that may end elsewhere".into());
+        }
+        self.end()
+    }
+
     fn substitute(&mut self) -> Result<(), String> {
         let delimiter = self
             .bump()
@@ -164,9 +180,22 @@ impl Sed<'_> {
                     self.bump();
                 }
                 Some('e') => return Err("the flag `e` runs the result as a command".into()),
-                Some('w') => return Err("the flag `w` writes a file".into()),
+                Some('w') => {
+                    self.bump();
+                    return self.stream();
+                }
                 _ => return self.end(),
             }
+        }
+    }
+
+    /// Reads the name of a file, to which the rest of the line belongs.
+    fn stream(&mut self) -> Result<(), String> {
+        let line = self.rest.split('\n').next().unwrap_or_default();
+        self.rest = self.rest.get(line.len()..).unwrap_or_default();
+        match line.trim_start() {
+            "/dev/stdout" | "/dev/stderr" => Ok(()),
+            _ => Err("`w` writes a file".into()),
         }
     }
 
@@ -294,8 +323,9 @@ impl Awk {
             match next {
                 '"' => {
                     self.literals = true;
+                    let text = literal(&mut rest, '"')?;
+                    self.forget_stream(&text, rest.as_str());
                     self.code.push_str("\"\"");
-                    literal(&mut rest, '"')?;
                 }
                 '/' => match self.slash() {
                     Slash::Begins => {
@@ -320,6 +350,16 @@ impl Awk {
             }
         }
         (!(self.doubts && self.literals)).then_some(self.code)
+    }
+
+    /// Forgets the redirection in front of a text, where it names an output of the program and is a whole name: no text follows,
+    /// which would become a part of it.
+    fn forget_stream(&mut self, text: &str, rest: &str) {
+        let ends = rest.trim_start_matches([' ', '\t']).starts_with([';', '}', '\n']);
+        if ends && matches!(text, "/dev/stdout" | "/dev/stderr") {
+            let before = self.code.trim_end_matches(' ').trim_end_matches('>').len();
+            self.code.truncate(before);
+        }
     }
 
     fn slash(&self) -> Slash {
@@ -361,7 +401,9 @@ pub(crate) fn jq(script: &str) -> Result<(), String> {
         let before = script.get(..at).and_then(|text| text.chars().next_back());
         let after = script.get(at + 3..).and_then(|text| text.chars().next());
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part)
+        // Between two texts there is no name: this is a text.
+        let is_text = before == Some('"') && after == Some('"');
+        !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part) && !is_text
     });
     if environment { Err("`env` is the environment".into()) } else { Ok(()) }
 }
@@ -369,7 +411,9 @@ pub(crate) fn jq(script: &str) -> Result<(), String> {
 /// Returns `true` for an SQL statement that may read rows, and with them views.
 pub(crate) fn reads_rows(text: &str) -> bool {
     let lower = text.trim().to_ascii_lowercase();
-    ["select ", "explain select ", "explain query plan "].iter().any(|word| lower.starts_with(word))
+    ["select ", "with ", "explain select ", "explain query plan "]
+        .iter()
+        .any(|word| lower.starts_with(word))
 }
 
 /// Accepts one SQL statement that only reads.

@@ -216,6 +216,9 @@ const FORMATS: &[&str] = &[
 
 /// Accepts a filter whose names are all known to compute.
 pub(crate) fn yq(script: &str) -> Result<(), String> {
+    if script.ends_with(".yq") {
+        return Err("it may be the name of a file of code".into());
+    }
     jq(script)?;
     let mut filter = YqFilter { script, at: 0 };
     filter.code(false)?;

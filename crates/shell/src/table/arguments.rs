@@ -26,7 +26,8 @@ use super::helping::asked_help;
 use super::matched::{Argument, Matched, prints_path};
 use super::unmatched::Unmatched;
 use super::words::{
-    check_behind_dashes, is_known_word, is_like_option, is_one_of, is_plain, may_be_option,
+    check_behind_dashes, check_value, each_command, ends_early, is_known_word, is_one_of, is_plain,
+    may_be_option, may_be_sub_command, sub_command,
 };
 use crate::syntax::commands::{Word, WordKind};
 
@@ -185,14 +186,17 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
     fn pattern_of_option(&mut self, word: &Word) -> bool {
         let Some((name, value)) = word.text.split_once('=') else { return false };
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '?');
-        let known = name.starts_with("--")
-            && value.chars().all(plain)
-            && matches!(
-                self.entry.options.get(name),
-                Some(OptionForm::Value(Kind::Text, ValuePlace::Own))
-            );
+        let entry: &'t ProgramEntry = self.entry;
+        let Some(OptionForm::Value(kind @ Kind::Text, ValuePlace::Own)) = entry.options.get(name)
+        else {
+            return false;
+        };
+        let known = name.starts_with("--") && value.chars().all(plain);
         if known {
             self.seen.push(name.to_owned());
+            // It is handed over as it is written where no file is called so.
+            let word = Cow::Owned(word.tail(name.len() + 1));
+            self.operands.push(Argument { kind, word, late: false });
         }
         known
     }
@@ -220,7 +224,8 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         if self.entry.subs.is_empty() || self.next > 0 || self.only_operands {
             return Ok(false);
         }
-        match word.literal().and_then(|name| self.entry.subs.get(name)) {
+        let entry: &'t ProgramEntry = self.entry;
+        match word.literal().and_then(|name| sub_command(entry, name)) {
             Some(sub) => {
                 self.entry = sub;
                 self.in_sub_command = true;
@@ -398,12 +403,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 let Some((value, rest)) = rest.split_first() else {
                     return Err(Unmatched::ValueMissing(name.to_owned()));
                 };
-                if value.may_split() {
-                    return Err(Unmatched::MayBeOption(value.text.clone()));
-                }
-                if place == ValuePlace::Own && is_like_option(value) && !is_one_of(kind, value) {
-                    // Where the option is a flag to the program, after all, this is the next option.
-                    return Err(Unmatched::MayBeOption(value.text.clone()));
+                check_value(kind, place, value, self.had_operand)?;
+                if self.next == 0 && may_be_sub_command(self.entry, value) {
+                    return Err(Unmatched::MayBeSubCommand(value.text.clone()));
                 }
                 if self.entry.may_have_flag() && !value.text.contains("://") {
                     let word = Cow::Borrowed(value);
@@ -423,17 +425,9 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         kind: &'t Kind,
         rest: &'w [Word],
     ) -> Result<&'w [Word], Unmatched> {
-        let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
-        let ends = |at: usize| {
-            is(rest.get(at), ";")
-                || at > 0 && is(rest.get(at), "+") && is(rest.get(at.saturating_sub(1)), "{}")
-        };
-        let end = (0..rest.len()).find(|at| ends(*at));
-        let parts = end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?)));
-        let Some((words, after)) = parts else {
-            return Err(Unmatched::ValueMissing(name.to_owned()));
-        };
-        if words.iter().any(Word::may_split) {
+        let (words, after) =
+            each_command(rest).ok_or_else(|| Unmatched::ValueMissing(name.to_owned()))?;
+        if words.iter().any(Word::may_split) || ends_early(words) {
             return Err(Unmatched::Operand(name.to_owned()));
         }
         self.seen.push(name.to_owned());

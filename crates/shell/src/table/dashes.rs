@@ -56,7 +56,7 @@ pub(super) fn may_be_long(entry: &ProgramEntry, text: &str) -> bool {
 }
 
 /// Returns `true` if a word may be more than the operand that it looks like: a file of options (`@file`), a
-/// command (`+cmd`), a word that the entry refuses, or a sub-command that changes something, where the entry of a
+/// command (`+cmd`, and to Perl also `cmd |`), a word that the entry refuses, or a sub-command that changes something, where the entry of a
 /// build tool expects its first file.
 pub(super) fn is_no_operand(
     entry: &ProgramEntry,
@@ -66,12 +66,19 @@ pub(super) fn is_no_operand(
 ) -> bool {
     let text = word.text.as_str();
     let opens = match kind {
-        Kind::Read | Kind::Packed | Kind::Local | Kind::List | Kind::Here | Kind::FromTo => true,
+        Kind::Read
+        | Kind::Packed
+        | Kind::Local
+        | Kind::Unquoted
+        | Kind::List
+        | Kind::Here
+        | Kind::FromTo => true,
         Kind::OneOf(words) => words.iter().any(|known| known == "@path") && !is_one_of(kind, word),
         _ => false,
     };
     matches!(entry.options.get(text), Some(OptionForm::Refused))
         || opens && text.len() > 1 && text.starts_with(['@', '+', '&', '|', '!'])
+        || opens && text.ends_with('|')
         || opens && word.kind == WordKind::Literal && text.contains('\\')
         || opens
             && !had_operand

@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     Local,
     /// A file whose content is read, for a program that unpacks: it may add an ending to the name, or take one away.
     Packed,
+    /// A file or directory whose content is read, and whose name the program puts into a command of a shell.
+    Unquoted,
     /// A file or directory of which only the name and metadata are read.
     List,
     /// A file that is written.
@@ -151,11 +153,15 @@ pub(crate) enum OptionForm {
     Refused,
 }
 
-/// Says whether the value of an option replaces the first operand, as the pattern does in `grep -e pattern file`.
+/// Says where the value of an option counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValuePlace {
     Own,
+    /// It replaces the first operand, as the pattern does in `grep -e pattern file`.
     FirstOperand,
+    /// It is one only behind the first operand. In front of it, the option is none of the program's, and so a flag: in
+    /// `npm run -t deploy build` the script is `deploy`.
+    BehindOperand,
 }
 
 /// How a program reads a word that begins with a dash.

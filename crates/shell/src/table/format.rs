@@ -7,6 +7,7 @@
 //! flags: -inv --color             three letters and a long option, without values
 //! values: -e|--regexp=text^       a value that takes the place of the first operand
 //! values: -f=read --color?=text   a file; an optional value in the same word
+//! values: -t=text>                a value behind the first operand; in front of it, the option is a flag
 //! needs: -l -L                    one of these has to be given
 //! otherwise: may run code         why to ask about a command that does not match, for people
 //! marks: filter                   whole lines of the input are passed on
@@ -310,9 +311,10 @@ impl Reader<'_> {
     /// A `?` or `$` counts for all names of a group: of `-w|--width?=text`, the word behind `-w` is an operand, too.
     fn value(&mut self, word: &str) -> Result<(), String> {
         let (names, value) = word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
-        let (value, place) = match value.strip_suffix('^') {
-            Some(value) => (value, ValuePlace::FirstOperand),
-            None => (value, ValuePlace::Own),
+        let (value, place) = match (value.strip_suffix('^'), value.strip_suffix('>')) {
+            (Some(value), _) => (value, ValuePlace::FirstOperand),
+            (_, Some(value)) => (value, ValuePlace::BehindOperand),
+            _ => (value, ValuePlace::Own),
         };
         let value = kind(value)?;
         let form = match names {
@@ -481,6 +483,7 @@ fn kind(word: &str) -> Result<Kind, String> {
         "read" => Kind::Read,
         "local" => Kind::Local,
         "packed" => Kind::Packed,
+        "unquoted" => Kind::Unquoted,
         "list" => Kind::List,
         "write" => Kind::Write,
         "output" => Kind::Output,

@@ -11,6 +11,8 @@ pub(crate) enum Unmatched {
     ValueMissing(String),
     Needs(String),
     MayBeOption(String),
+    MayBeSubCommand(String),
+    MayBeOperand(String),
 }
 
 impl Unmatched {
@@ -37,6 +39,8 @@ impl Unmatched {
             Self::ValueMissing(option) => format!("the option `{option}` of `{name}` has no value"),
             Self::Needs(needed) => format!("`{name}` without {needed} is not known to be harmless"),
             Self::MayBeOption(word) => format!("`{word}` may become an option of `{name}`"),
+            Self::MayBeSubCommand(word) => format!("`{word}` may be the sub-command of `{name}`"),
+            Self::MayBeOperand(word) => format!("`{word}` may be what `{name}` runs"),
         }
     }
 }

@@ -1,7 +1,11 @@
 //! Words as a program may take them: as an option, as one of the words that an entry lists, or as a path.
 
-use super::entry::{Kind, OptionParser, ProgramEntry, ProgramMark};
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use super::entry::{Kind, OptionParser, ProgramEntry, ProgramMark, ValuePlace};
 use super::unmatched::Unmatched;
+use crate::names::lists::is_named;
 use crate::syntax::commands::{Word, WordKind};
 
 /// Returns `true` if a value looks like an option: a dash and more than a number.
@@ -41,6 +45,66 @@ pub(crate) fn may_be_option(word: &Word) -> bool {
         }
         WordKind::Expansion => text.starts_with(['-', '$']) && !word.is_number(),
     }
+}
+
+/// The sub-command that a word names. A name of the table that ends with a star stands for its continuations (`test:*`).
+pub(super) fn sub_command<'t>(
+    entry: &'t ProgramEntry,
+    name: &str,
+) -> Option<&'t Arc<ProgramEntry>> {
+    let continued = |known: &String| known.ends_with('*') && is_known_word(from_ref(known), name);
+    let by_star = || entry.subs.iter().find(|(known, _)| continued(known)).map(|(_, sub)| sub);
+    entry.subs.get(name).or_else(by_star)
+}
+
+/// Returns `true` if a value in front of a sub-command may be the sub-command itself, where an entry describes several programs:
+/// to one of them the option may be a flag, or unknown. To `pnpm`, `--filter install view` is a `view`; to `npm`, an `install`.
+pub(super) fn may_be_sub_command(entry: &ProgramEntry, value: &Word) -> bool {
+    let name = value.text.as_str();
+    entry.shares_options
+        && !entry.subs.is_empty()
+        && (sub_command(entry, name).is_some() || is_named("sub-commands", name))
+}
+
+/// Refuses a value in a word of its own that the program may read as something else.
+pub(super) fn check_value(
+    kind: &Kind,
+    place: ValuePlace,
+    value: &Word,
+    had_operand: bool,
+) -> Result<(), Unmatched> {
+    // Where the option is a flag to the program, after all, this is the next option.
+    let is_option =
+        place != ValuePlace::FirstOperand && is_like_option(value) && !is_one_of(kind, value);
+    if value.may_split() || is_option {
+        return Err(Unmatched::MayBeOption(value.text.clone()));
+    }
+    if place == ValuePlace::BehindOperand && !had_operand {
+        return Err(Unmatched::MayBeOperand(value.text.clone()));
+    }
+    Ok(())
+}
+
+/// The words of a command up to `;` or `{} +`, and those behind it.
+pub(super) fn each_command(words: &[Word]) -> Option<(&[Word], &[Word])> {
+    let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.text == text);
+    let ends =
+        |at: &usize| is(*at, ";") || is(*at, "+") && *at > 0 && is(at.saturating_sub(1), "{}");
+    let end = (0..words.len()).find(ends)?;
+    Some((words.get(..end)?, words.get(end + 1..)?))
+}
+
+/// Returns `true` if a program may see the end of a command in front of its end. The `find` of BSD looks at the first letter
+/// only: at a word such as `;x`, and at `+x` behind `{}`. What stands behind an end may be an action: `-delete`.
+pub(super) fn ends_early(words: &[Word]) -> bool {
+    let mut before = "";
+    words.iter().enumerate().any(|(at, word)| {
+        let behind_path = std::mem::replace(&mut before, &word.text) == "{}";
+        let acts = || words.iter().skip(at).any(|word| word.text.starts_with('-'));
+        word.text.starts_with(';')
+            || behind_path && word.text.starts_with('+')
+            || word.kind == WordKind::Expansion && word.text.starts_with('$') && acts()
+    })
 }
 
 /// Refuses a word behind `--` that a program may read as an option nevertheless: `find -- . -delete` deletes, and `unzip -l --
