@@ -27,7 +27,9 @@ use crate::places::own_repository::OwnRepository;
 use crate::places::paths::{PathClass, Workspace, is_secret};
 use crate::places::remotes::{Remotes, fetches_more};
 use crate::places::repository::worktree_runs_programs;
-use crate::places::search_path::ProgramFile;
+use crate::places::search_path::{
+    ProgramFile, activated_name, project_name, project_name_elsewhere,
+};
 use crate::places::shims::may_start_other;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
@@ -420,6 +422,18 @@ impl Simple<'_> {
         matched: &'s Matched<'_, '_>,
     ) -> Printing<'s> {
         Printing { simple: self, judging, matched }
+    }
+
+    /// The name of a program of the project, which is given with its path, or is in the search path of the text.
+    pub(super) fn project_name<'w>(
+        &self,
+        judging: &Judging<'_>,
+        word: &Word,
+        given: &'w str,
+    ) -> Option<&'w str> {
+        project_name(given)
+            .or_else(|| activated_name(given, &judging.activated))
+            .or_else(|| project_name_elsewhere(given).filter(|_| self.is_own(judging, word)))
     }
 
     /// Returns `true` if the program is one of busybox or toybox, which follow links where those of GNU do not: `grep -r`.

@@ -30,7 +30,6 @@ use super::implied::{
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
 use super::outputs::replaced;
-use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
 use super::{environment, languages, scripts, yq};
 use crate::names::globs::{after_glob, is_glob, may_be_secret};
@@ -380,30 +379,9 @@ impl Simple<'_> {
 
     /// Asks about a word that a shell takes for a number, if it is none: `zsh` evaluates the name of a variable by its
     /// value, and an index in it may run a command.
-    fn number(&mut self, word: &Word) {
+    pub(super) fn number(&mut self, word: &Word) {
         if !word.is_number() {
             self.ask(format!("`{}` is not known to be a number", word.text));
-        }
-    }
-
-    /// Judges the arguments of `printf` by the conversions of its format: `%s` prints a text, `%d` and `*` evaluate a
-    /// number, and `%n` sets the variable of this name. A format without arguments does none of these.
-    pub(crate) fn printf(&mut self, matched: &Matched<'_, '_>) {
-        let Some((format, arguments)) = matched.operands.split_first() else { return };
-        if arguments.is_empty() && !format.word.split {
-            return;
-        }
-        let Some(numbers) = format.word.literal().and_then(numbers_of_format) else {
-            return self.ask("has a format that may set variables or evaluate what it is given");
-        };
-        let all_texts = !numbers.contains(&true);
-        // Behind a word that may become several, it is not known which conversion takes which argument.
-        let certain = arguments.iter().all(|one| !one.word.split || one.word.is_number());
-        let takes_number = numbers.into_iter().cycle();
-        for (argument, number) in arguments.iter().zip(takes_number) {
-            if number || !certain && !all_texts {
-                self.number(&argument.word);
-            }
         }
     }
 
@@ -469,18 +447,7 @@ impl Simple<'_> {
             WordKind::Literal if *kind != Kind::Revision || !is_glob(&word.text) => {}
             WordKind::Tilde => {}
             WordKind::Literal | WordKind::Glob => {
-                let names_only = matches!(kind, Kind::List | Kind::Revision) && self.hides_content;
-                let is_secret = may_be_secret(&word.text);
-                // The names of such files are printed, and a later command may show what is in them.
-                self.inside &= !is_secret;
-                if is_secret && !(names_only && self.is_own(judging, word))
-                    || after_glob(&word.text)
-                {
-                    self.ask_about_reach(format!(
-                        "`{}` may stand for a file that holds secrets",
-                        word.text
-                    ));
-                }
+                self.pattern(judging, word, kind);
             }
             // It may be a part of a path in the workspace, and so any path: seen are its name and numbers about it.
             WordKind::Expansion if is_known_line(word, kind, self.hides_content) => {
@@ -522,6 +489,21 @@ impl Simple<'_> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Judges the text of a pattern.
+    fn pattern(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
+        let names_only = matches!(kind, Kind::List | Kind::Revision) && self.hides_content;
+        let is_secret = may_be_secret(&word.text);
+        // The names of such files are printed, and a later command may show what is in them.
+        self.inside &= !is_secret;
+        let is_asked = is_secret && !(names_only && self.is_own(judging, word));
+        if is_asked || after_glob(&word.text) {
+            self.ask_about_reach(format!(
+                "`{}` may stand for a file that holds secrets",
+                word.text
+            ));
         }
     }
 

@@ -23,9 +23,7 @@ use super::judgement::{Effect, Part, Reason, ReasonKind};
 use super::lines::{Lines, is_found, mixes};
 use crate::places::own_repository::OwnRepository;
 use crate::places::registries::names_host;
-use crate::places::search_path::{
-    activated_name, installed_name, project_name, project_name_elsewhere,
-};
+use crate::places::search_path::installed_name;
 use crate::preset::{ClassifierSettings, Preset};
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Word, WordKind,
@@ -354,18 +352,6 @@ impl<'a> Simple<'a> {
                 }
             }
         }
-    }
-
-    /// The name of a program of the project, which is given with its path, or is in the search path of the text.
-    fn project_name<'w>(
-        &self,
-        judging: &Judging<'_>,
-        word: &Word,
-        given: &'w str,
-    ) -> Option<&'w str> {
-        project_name(given)
-            .or_else(|| activated_name(given, &judging.activated))
-            .or_else(|| project_name_elsewhere(given).filter(|_| self.is_own(judging, word)))
     }
 
     /// Judges a command whose arguments are no matter of the table. Returns `false` for any other command.
