@@ -264,3 +264,28 @@ fn npx_runs_unasked_what_the_workspace_has_installed() {
         assert_eq!(judge(text), ToolDecision::Ask, "{text}");
     }
 }
+
+/// A reason says what the command does, and not what another one would.
+#[test]
+fn a_reason_is_about_the_command() {
+    for (text, reason) in [
+        ("docker run alpine", "runs a program in a container"),
+        ("kubectl delete pod x", "changes the cluster"),
+        ("kubectl apply -f a.yaml", "changes the cluster"),
+        ("gh pr merge 12", "changes something on the code host"),
+        ("gh auth token", "prints a token"),
+        ("git add src", "changes the index"),
+        ("strace ls", "which is not looked at here"),
+        ("watch ls", "later, again, or in the background"),
+        ("kubectl get configmap", "what `configmap` does here is not known"),
+        ("git fetch origin pull/12/head:pr-12", "it is not the plain name of a branch"),
+        ("curl -d x http://localhost/", "may send data or settings to where it asks"),
+    ] {
+        let judged = developer(text).to_string();
+        assert!(judged.contains(reason), "{text}: {judged}");
+        assert!(
+            !judged.contains("other rights") && !judged.contains("the script"),
+            "{text}: {judged}"
+        );
+    }
+}

@@ -1230,3 +1230,72 @@ fn a_runner_in_another_folder_is_asked_about() {
     place.is_allowed("uv run --directory api pytest", true, "a folder of the workspace");
     place.is_allowed("uv run --directory ../x pytest", false, "another one");
 }
+
+/// C1: "A command that prints the addresses of remotes is asked about where one has a password".
+#[test]
+fn an_address_with_a_password_is_not_shown() {
+    let place = Place::new();
+    let shows = [
+        "git remote -v",
+        "git remote get-url origin",
+        "git config remote.origin.url",
+        "git config --get remote.origin.url",
+        "cat .git/config",
+    ];
+    place.write("src/shop/.git/config", ORIGIN);
+    for text in shows {
+        place.is_allowed(text, true, "a plain address");
+    }
+    for user in ["ann:pass", "ghp_0123456789012345678901234567890123"] {
+        let address = format!("https://{user}@git.example/");
+        place.write("src/shop/.git/config", &ORIGIN.replace("https://git.example/", &address));
+        for text in shows {
+            place.is_allowed(text, false, user);
+        }
+    }
+}
+
+/// C1: git is asked about "where a setting is an alias for a sub-command that an earlier version does not have".
+#[test]
+fn an_alias_of_a_later_sub_command_is_a_program() {
+    let place = Place::new();
+    for (alias, allowed) in [("co = checkout", true), ("last-modified = !./x", false)] {
+        place.write("src/shop/.git/config", &format!("[alias]\n\t{alias}\n"));
+        place.is_allowed("git last-modified", allowed, alias);
+    }
+}
+
+/// C1: "Git may list the names of files that hold secrets; a command that is handed such names is asked about".
+#[test]
+fn a_secret_whose_name_git_lists_is_not_handed_on() {
+    let place = Place::new();
+    place.write("src/shop/.env", "TOKEN=x\n");
+    for text in
+        ["git ls-files .env", "git ls-files '.e*'", "git check-ignore .env", "git status -s .env"]
+    {
+        place.is_allowed(text, true, "names");
+    }
+    for text in [
+        "git ls-files .env | xargs cat",
+        "git ls-files '.e*' | xargs cat",
+        "cat $(git ls-files .env)",
+        "for f in $(git ls-files '.e*'); do cat \"$f\"; done",
+        "git status -v .env",
+        "git status .env -v",
+    ] {
+        place.is_allowed(text, false, "content");
+    }
+}
+
+/// C1: "Below `/proc`, the memory, the environment and the files of a process are secrets, and no other file of a similar
+/// name".
+#[test]
+fn only_whole_names_below_proc_are_secrets() {
+    let place = Place::new();
+    place.is_allowed("head -3 /proc/meminfo", true, "a system file");
+    for text in
+        ["cat /proc/1/mem", "cat /proc/self/environ", "cat /proc/1/fd/3", "cat /proc/1/fdinfo/3"]
+    {
+        place.is_allowed(text, false, "a process");
+    }
+}

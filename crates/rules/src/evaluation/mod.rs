@@ -70,6 +70,9 @@ enum Unit {
     Rest(usize),
 }
 
+/// Why it is not known if a rule about commands applies to the rest of a text.
+const NOT_ANALYSED: &str = "the rest of the text is not analysed";
+
 /// How far what has to be allowed is covered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Cover {
@@ -418,12 +421,7 @@ impl Evaluation<'_> {
             }
         }
         if view.refused.is_some() {
-            self.speak(
-                file,
-                rule,
-                Truth::Unknown("stands in the rest of the text, which is not analysed"),
-                Unit::Rest(number),
-            );
+            self.speak(file, rule, Truth::Unknown(NOT_ANALYSED), Unit::Rest(number));
         }
     }
 
@@ -461,7 +459,10 @@ impl Evaluation<'_> {
         if !unknown.is_empty() {
             let below = self.below.as_ref().map(|below| below.reason(&self.examined));
             let named = || reason::unknown(rule, &self.examined, unknown);
-            let why = below.unwrap_or_else(named);
+            let why = match unit {
+                Unit::Rest(_) => NOT_ANALYSED.to_owned(),
+                Unit::Whole | Unit::Command(..) => below.unwrap_or_else(named),
+            };
             reason = format!("cannot be ruled out, as {why}: {reason}");
         }
         Spoke {

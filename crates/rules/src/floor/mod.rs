@@ -81,7 +81,8 @@ pub(super) fn speak(
         }
         if let Some(why) = &view.refused {
             let reason = format!(
-                "is not analysed ({why}), and may write what decides what runs or what is allowed"
+                "is not analysed ({why}), so it may change files that decide what runs or what is \
+                 allowed"
             );
             add(spoke, "floor/protected", reason, Some(view.text.clone()));
         }
@@ -188,7 +189,7 @@ fn command(examined: &ExaminedCall<'_>, view: &CommandView, number: usize, spoke
         add(spoke, "floor/countersign", OWN_PROGRAM.to_owned(), Some(view.text_of(number)));
     }
     if writes_protected(examined, view, part) {
-        let reason = "names what decides what runs or what is allowed".to_owned();
+        let reason = "may write a file that decides what runs or what is allowed".to_owned();
         add(spoke, "floor/protected", reason, Some(view.text_of(number)));
     }
 }

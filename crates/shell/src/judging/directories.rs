@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::bindings::is_in_capitals;
-use super::implied::{has_journal, is_earlier};
+use super::implied::{has_journal, is_earlier, selects_files};
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, with_found_paths};
 use super::lists::MAX_DIRECTORIES;
@@ -20,6 +20,7 @@ use super::printing::Printing;
 use super::simple::{Judging, Simple};
 use crate::names::globs::{fits, is_glob};
 use crate::names::lists::{is_named, names};
+use crate::places::git_settings::has_password;
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::{is_path_to_all, settings_outside, tracked_link_out};
@@ -185,6 +186,30 @@ impl Simple<'_> {
             self.ask(format!("git may print what `{name}` in its folder leads to"));
         }
         runs | own.runs_programs
+    }
+
+    /// Asks about a command that prints what stands in the repository's settings, or in files that its words select in a way of
+    /// their own.
+    pub(super) fn reveals(
+        &mut self,
+        judging: &Judging<'_>,
+        (name, matched): (&str, &Matched<'_, '_>),
+    ) {
+        let prints_addresses = matched.entry.is(ProgramMark::Addresses);
+        if prints_addresses
+            && judging.settings.workspace.looks()
+            && self.here.iter().any(|it| has_password(it))
+        {
+            self.ask_about_reach("prints an address with a password");
+        }
+        if let Some(text) = selects_files(name, matched) {
+            self.ask(format!("`{text}` may select files that hold secrets"));
+        }
+        // A code host prints what a file of a repository holds.
+        let paths = matched.operands.iter().filter_map(|one| one.word.text.split('?').next());
+        if let Some(path) = paths.filter(|it| it.contains("/contents/")).find(|it| is_secret(it)) {
+            self.ask_about_reach(format!("reads `{path}`, which may hold secrets"));
+        }
     }
 
     /// Asks about a fetch that may do more than bring what is new at a remote of the workspace's repository.

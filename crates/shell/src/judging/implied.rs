@@ -12,6 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{scripts, yq};
+use crate::names::globs::may_be_secret;
 use crate::places::paths::Workspace;
 use crate::syntax::commands::{Word, WordKind};
 use crate::table::{Argument, Does, Kind, Matched, Script, is_known_word};
@@ -105,6 +106,20 @@ pub(super) fn path_of<'t>(text: &'t str, kind: &Kind) -> &'t str {
 fn begins_at_top(magic: &str) -> bool {
     let words = magic.strip_prefix('(').and_then(|rest| rest.split(')').next());
     words.is_some_and(|words| words.split(',').any(|it| it == "top" || it.starts_with("prefix")))
+}
+
+/// Returns `true` if a word has the kind of a pattern in front of one that may stand for a secret, as Mercurial takes it:
+/// `glob:.e*`.
+pub(super) fn has_secret_pattern(text: &str) -> bool {
+    let pattern = text.split_once(':').filter(|(kind, _)| !kind.is_empty());
+    pattern.is_some_and(|(_, pattern)| may_be_secret(pattern))
+}
+
+/// The first word of `hg` that selects files by a pattern that is not read here, or that another file holds.
+pub(super) fn selects_files<'m>(name: &str, matched: &'m Matched<'_, '_>) -> Option<&'m str> {
+    const KINDS: [&str; 6] = ["re:", "relre:", "set:", "listfile", "include:", "subinclude:"];
+    let texts = matched.operands.iter().map(|one| one.word.text.as_str());
+    texts.filter(|_| name == "hg").find(|text| KINDS.iter().any(|kind| text.starts_with(kind)))
 }
 
 /// Returns `true` if `ps` may show the environment of programs. It reads a word behind a dash in another way where one of them is no

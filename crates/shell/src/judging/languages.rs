@@ -20,3 +20,11 @@ pub(super) fn check(language: Script, script: &str) -> Result<(), String> {
         Script::Branch => scripts::branch(script),
     }
 }
+
+/// The reason to ask about a script, or about a word that has to be a plain name.
+pub(super) fn reason(language: Script, script: &str, why: &str) -> String {
+    match language {
+        Script::Branch | Script::Name => format!("`{script}` is not known here: {why}"),
+        _ => format!("the script `{script}` is not known to be harmless: {why}"),
+    }
+}

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 use super::addresses::{controls, is_elsewhere, is_this_machine, names_protocol};
 use super::implied::{
-    OF_TRACKED_DATABASE, compared, is_document, is_file, is_path_among, is_unquoted, loaded,
-    loads_another, may_be_file, packed, path_of, queried, replaced_by_zsh,
+    OF_TRACKED_DATABASE, compared, has_secret_pattern, is_document, is_file, is_path_among,
+    is_unquoted, loaded, loads_another, may_be_file, packed, path_of, queried, replaced_by_zsh,
 };
 use super::judgement::Effect;
 use super::lines::{FILES_CHANGED, is_known_line};
@@ -33,6 +33,7 @@ use super::outputs::replaced;
 use super::simple::{Judging, Simple};
 use super::{environment, languages, scripts, yq};
 use crate::names::globs::{after_glob, is_glob, may_be_secret};
+use crate::places::git_settings::is_with_password;
 use crate::places::index::is_tracked;
 use crate::places::lexical::is_in;
 use crate::places::links::begins_with_at;
@@ -400,7 +401,7 @@ impl Simple<'_> {
             return self.ask_about_reach(format!("`{script}` may be the name of a file"));
         }
         if let Err(why) = languages::check(language, script) {
-            self.ask(format!("the script `{script}` is not known to be harmless: {why}"));
+            self.ask(languages::reason(language, script, &why));
         }
     }
 
@@ -413,7 +414,10 @@ impl Simple<'_> {
             self.code_elsewhere(judging, word);
         }
         if !word.literal().is_some_and(|text| is_known_word(words, text)) {
-            self.ask(format!("`{}` is not one of the words that are known here", word.text));
+            self.ask(format!(
+                "what `{}` does here is not known: only described words are taken for harmless",
+                word.text
+            ));
         }
         if word.text.contains('=') && words.iter().any(|known| known == "@fields") {
             self.script(judging, Script::Fields, word, formats);
@@ -495,7 +499,8 @@ impl Simple<'_> {
     /// Judges the text of a pattern.
     fn pattern(&mut self, judging: &Judging<'_>, word: &Word, kind: &Kind) {
         let names_only = matches!(kind, Kind::List | Kind::Revision) && self.hides_content;
-        let is_secret = may_be_secret(&word.text);
+        let is_secret =
+            may_be_secret(&word.text) || *kind == Kind::Revision && has_secret_pattern(&word.text);
         // The names of such files are printed, and a later command may show what is in them.
         self.inside &= !is_secret;
         let is_asked = is_secret && !(names_only && self.is_own(judging, word));
@@ -561,6 +566,11 @@ impl Simple<'_> {
             (Kind::Revision, PathClass::System | PathClass::Outside)
             | (Kind::Read, PathClass::Outside) => {
                 self.ask_about_reach(format!("reads `{text}`, outside of the workspace"));
+            }
+            (Kind::Read, _) if judging.settings.workspace.looks() && is_with_password(found) => {
+                self.ask_about_reach(format!(
+                    "reads `{text}`, which has an address with a password"
+                ));
             }
             (Kind::Read | Kind::Revision | Kind::List, _) => {}
             (_, PathClass::Protected) => {

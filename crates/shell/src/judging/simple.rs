@@ -412,6 +412,7 @@ impl<'a> Simple<'a> {
         self.operands(judging, (name, matched), formats);
         self.does(judging, name, matched, formats);
         self.fetched(judging, matched);
+        self.reveals(judging, (name, matched));
         if self.appended {
             self.appended(judging, name, matched);
         }

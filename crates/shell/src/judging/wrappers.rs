@@ -207,7 +207,9 @@ impl Simple<'_> {
     pub(crate) fn input(&mut self, name: &str, matched: &Matched<'_, '_>) {
         // A program that runs another hands its input on, and that one is judged by itself.
         let is_judged = !matched.inner.is_empty() || matches!(matched.does, Does::Asks(_));
-        let named = matched.operands.iter().any(|one| one.word.text == "-");
+        // The value `-` of an option for an output is the standard output.
+        let is_input = |kind| !matches!(kind, &Kind::Output | &Kind::Write | &Kind::Make);
+        let named = matched.operands.iter().any(|one| one.word.text == "-" && is_input(one.kind));
         let sets =
             |one: &&Argument<'_, '_>| *one.kind == Kind::Read && sets_variable(&one.word.text);
         if let Some(one) = matched.operands.iter().find(sets)

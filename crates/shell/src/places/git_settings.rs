@@ -93,6 +93,28 @@ pub(crate) fn git_settings(folder: &Path, branches: bool) -> Option<GitSettings>
     Some(found)
 }
 
+/// Returns `true` if a password or a token stands in an address of the settings of the repository that git finds in a folder.
+pub(crate) fn has_password(folder: &Path) -> bool {
+    git_settings(folder, false).is_some_and(|it| it.text.lines().any(holds_password))
+}
+
+/// Returns `true` for the settings of a repository, if a password or a token stands in an address in them.
+pub(crate) fn is_with_password(file: &Path) -> bool {
+    let is_settings = file.ends_with(".git/config") || file.ends_with(".gitmodules");
+    let text = || bounded_text(file, MAX_CONFIGURATION).ok().flatten();
+    is_settings && text().is_some_and(|it| it.lines().any(holds_password))
+}
+
+/// Returns `true` if an address in a line has a password, or the name of a user that is as long as a token.
+fn holds_password(line: &str) -> bool {
+    const SHORTEST_TOKEN: usize = 30;
+    line.split("://").skip(1).any(|rest| {
+        let host = rest.split(['/', '"', ' ']).next().unwrap_or_default();
+        let user = host.rsplit_once('@').map_or("", |(user, _)| user);
+        user.contains(':') || user.len() >= SHORTEST_TOKEN
+    })
+}
+
 impl GitSettings {
     /// Adds the files of some folders of which a test is true.
     fn add_files(&mut self, folders: &[PathBuf], is_one: impl Fn(&Path) -> bool) {

@@ -439,7 +439,7 @@ pub(crate) fn is_secret(path: &str) -> bool {
     let below = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
     below(names("secret places"))
         || path.starts_with("/proc/")
-            && names("secrets of processes").iter().any(|name| path.contains(name))
+            && path.split('/').any(|part| names("secrets of processes").contains(&part))
         || path.starts_with("/etc/ssh/") && path.contains("_key")
         || names("secret ends of paths").iter().any(|end| Path::new(path).ends_with(end))
 }
@@ -447,7 +447,9 @@ pub(crate) fn is_secret(path: &str) -> bool {
 fn is_secret_file(name: &str) -> bool {
     let lowered = lower(name);
     let mut lower = &*lowered;
-    while let Some(of) = names("endings of copies").iter().find_map(|it| lower.strip_suffix(it)) {
+    // The last is that of a copy in the Finder.
+    let endings = names("endings of copies").iter().chain(&[" copy"]);
+    while let Some(of) = endings.clone().find_map(|it| lower.strip_suffix(it)) {
         lower = of;
     }
     for harmless in names("harmless endings") {

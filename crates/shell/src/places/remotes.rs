@@ -94,7 +94,9 @@ fn problem(dot: &Path, remote: Remotes<'_>, here: &[PathBuf]) -> Option<&'static
         is_named.then(|| it.leads_elsewhere()).flatten()
     });
     match named.iter().any(is_unknown) {
-        true => Some("the remote may be a folder or an address"),
+        true => {
+            Some("what it names is no remote of the repository, but may be a folder or an address")
+        }
         false => leads,
     }
 }

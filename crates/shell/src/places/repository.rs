@@ -205,6 +205,8 @@ fn names_program(section: &str, key: &str, value: &str) -> bool {
         ("man", "viewer" | "cmd" | "path") | ("browser", "cmd" | "path") => true,
         ("help" | "web" | "instaweb", "browser") => true,
         ("tar", "command") => true,
+        // Sub-commands of later versions: an earlier git takes an alias of this name.
+        ("alias", "last-modified" | "diff-pairs" | "format-rev" | "command") => true,
         _ => false,
     }
 }

@@ -197,6 +197,8 @@ pub(crate) enum ProgramMark {
     Counts,
     /// Prints names and states of the files that its operands name, and nothing of their content.
     Names,
+    /// Prints the addresses of a repository's remotes, in which a password may stand.
+    Addresses,
     /// Runs the program that its operands name, somewhere after its options.
     Wraps,
     /// A builtin of the shell, which has no file.

@@ -550,6 +550,7 @@ fn mark(word: &str) -> Result<ProgramMark, String> {
         "complete" => ProgramMark::Complete,
         "counts" => ProgramMark::Counts,
         "names" => ProgramMark::Names,
+        "addresses" => ProgramMark::Addresses,
         "wraps" => ProgramMark::Wraps,
         "builtin" => ProgramMark::Builtin,
         "posix" => ProgramMark::Posix,
