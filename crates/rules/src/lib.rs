@@ -100,6 +100,7 @@ mod folders;
 mod format;
 mod handle;
 mod import;
+mod journal_calls;
 mod layer;
 mod lint;
 mod matching;

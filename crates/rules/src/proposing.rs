@@ -21,17 +21,17 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::builder::RulesBuilder;
 use super::decision_journal::JournalEntry;
 use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
-use crate::calls::call::RuleCall;
+use super::journal_calls::{
+    arguments, command, family, first_words, literal, shown, shown_whole, whole,
+};
 use crate::calls::paths::is_wide;
-use crate::readings::shells::{is_for_people, is_known_shell};
-use crate::readings::tools::{OF_CLIENT, client_of, is_common};
 use countersign::decision::ToolDecision;
 use countersign::show;
 
@@ -458,66 +458,6 @@ fn field(name: &str) -> String {
     }
 }
 
-/// The text of the command, if the call is one of a shell.
-fn command(entry: &JournalEntry) -> Option<&str> {
-    let is_shell = entry.server.is_none() && is_known_shell(&entry.tool);
-    entry.args.get("command").filter(|_| is_shell)?.as_str()
-}
-
-/// Programs whose second word says what they do: a rule about the first one alone would be about everything.
-const MANY_COMMANDS: &[&str] = &[
-    "apt",
-    "aws",
-    "az",
-    "brew",
-    "bun",
-    "bundle",
-    "cargo",
-    "composer",
-    "dart",
-    "deno",
-    "docker",
-    "dotnet",
-    "flutter",
-    "gcloud",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "helm",
-    "jj",
-    "just",
-    "kubectl",
-    "make",
-    "mix",
-    "mvn",
-    "npm",
-    "pip",
-    "pnpm",
-    "podman",
-    "poetry",
-    "rails",
-    "rustup",
-    "systemctl",
-    "terraform",
-    "uv",
-    "yarn",
-];
-
-/// The plain words that a command begins with: the program, and a sub-command.
-fn first_words(command: &str) -> Vec<&str> {
-    let words: Vec<&str> = command.split_whitespace().take(2).collect();
-    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    match words.as_slice() {
-        [program, second] if MANY_COMMANDS.contains(program) => {
-            let is_said = is_name(second) && !second.starts_with('-');
-            if is_said { vec![*program, *second] } else { Vec::new() }
-        }
-        [program, ..] if plain_words(&[*program]) => vec![*program],
-        _ => Vec::new(),
-    }
-}
-
 /// The plain words that all of these commands begin with.
 fn common_words<'e>(calls: &[&ApprovedCall<'e>]) -> Vec<&'e str> {
     let words = |call: &&ApprovedCall<'e>| {
@@ -529,78 +469,6 @@ fn common_words<'e>(calls: &[&ApprovedCall<'e>]) -> Vec<&'e str> {
         same.map(|(word, _)| word).collect()
     });
     all.unwrap_or_default()
-}
-
-/// The common part of calls that one rule may be about: the tool, and the words of a command or the names of arguments.
-fn family(entry: &JournalEntry) -> String {
-    let words = command(entry).map(|text| first_words(text).join(" "));
-    let names: Option<Vec<&String>> = words.is_none().then(|| entry.args.keys().collect());
-    json!([pattern(entry), words, names]).to_string()
-}
-
-/// The tool as rules name it.
-fn pattern(entry: &JournalEntry) -> String {
-    let own = entry.own_name();
-    match (&entry.server, entry.toolset.as_deref()) {
-        (Some(server), _) => format!("mcp:{server}/{own}"),
-        (None, Some(toolset)) => match toolset.strip_prefix(OF_CLIENT) {
-            Some(client) => format!("{client}:{own}"),
-            None if client_of(toolset).is_some() && is_common(&entry.tool) => entry.tool.clone(),
-            None => format!("set:{toolset}/{own}"),
-        },
-        (None, None) => entry.tool.clone(),
-    }
-}
-
-/// The tool as rules name it, if the pattern is about this tool alone.
-fn literal(entry: &JournalEntry) -> Result<String, String> {
-    let pattern = pattern(entry);
-    if pattern.contains(['*', '?', '[']) {
-        return Err(format!(
-            "`{}` has a wildcard, so that a rule would be about other tools, too",
-            show::escape(&pattern)
-        ));
-    }
-    let none = Map::new();
-    let named = RuleCall::named(&pattern, &none);
-    let is_same = named.server_name() == entry.server.as_deref()
-        && [entry.own_name(), &entry.tool].contains(&named.tool());
-    match is_same {
-        true => Ok(pattern),
-        false => Err(format!("a rule reads `{}` as another tool", show::escape(&pattern))),
-    }
-}
-
-/// The call on one line: of a command only its text, as a rule compares it.
-fn shown(entry: &JournalEntry) -> String {
-    let text = match command(entry) {
-        Some(text) => text.to_owned(),
-        None => Value::Object(Map::clone(&entry.args)).to_string(),
-    };
-    show::escape(&format!("{}: {text}", pattern(entry)))
-}
-
-/// The call on one line, with its directory and all of its arguments.
-fn shown_whole(entry: &JournalEntry) -> String {
-    let others = command(entry).map(|_| {
-        let others = arguments(entry).filter(|(name, _)| *name != "command");
-        others.map(|(name, value)| format!(", {name} = {value}")).collect::<String>()
-    });
-    let (directory, others) = (entry.directory.display().to_string(), others.unwrap_or_default());
-    format!("{} (in {})", shown(entry), show::escape(&format!("{directory}{others}")))
-}
-
-/// All by which a call differs from another one.
-fn whole(entry: &JournalEntry) -> String {
-    let args: BTreeMap<_, _> = arguments(entry).collect();
-    json!([entry.server, entry.toolset, entry.own_name(), entry.tool, entry.directory, args])
-        .to_string()
-}
-
-/// The arguments, but for the words for people of a shell: a model words them anew each time.
-fn arguments(entry: &JournalEntry) -> impl Iterator<Item = (&String, &Value)> {
-    let is_shell = command(entry).is_some();
-    entry.args.iter().filter(move |(name, value)| !(is_shell && is_for_people(name, value)))
 }
 
 impl fmt::Display for ProposedRules {
