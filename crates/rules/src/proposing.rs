@@ -216,8 +216,29 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         }
     }
 
-    /// The rule with these conditions, if the rules with it allow all of the calls; otherwise why not.
+    /// The rule with these conditions, if the rules with it allow all of the calls, and none that a person has denied;
+    /// otherwise why not.
     fn tried(
+        &self,
+        calls: &[&ApprovedCall<'_>],
+        conditions: &[String],
+    ) -> Result<TriedRule, String> {
+        let (rule, rules) = self.allowing(calls, conditions)?;
+        let is_new = |it: &JournalEntry| {
+            let allows = |rules: &Rules| rules.decide(&it.call()).decision() == ToolDecision::Allow;
+            allows(&rules) && !allows(self.present)
+        };
+        match self.denied().find(|it| is_new(it)) {
+            Some(denied) => Err(format!(
+                "a rule about it would allow {}, which a person has denied",
+                shown_whole(denied)
+            )),
+            None => Ok((rule, rules)),
+        }
+    }
+
+    /// The rule with these conditions, if the rules with it allow all of the calls; otherwise why not.
+    fn allowing(
         &self,
         calls: &[&ApprovedCall<'_>],
         conditions: &[String],
@@ -243,16 +264,6 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
             if ruling.decision() != ToolDecision::Allow {
                 return Err(format!("a rule that allows it would not be enough: {ruling}"));
             }
-        }
-        let is_new = |it: &JournalEntry| {
-            let allows = |rules: &Rules| rules.decide(&it.call()).decision() == ToolDecision::Allow;
-            allows(&rules) && !allows(self.present)
-        };
-        if let Some(denied) = self.denied().find(|it| is_new(it)) {
-            return Err(format!(
-                "a rule about it would allow {}, which a person has denied",
-                shown_whole(denied)
-            ));
         }
         Ok((rule, rules))
     }
@@ -293,8 +304,9 @@ impl<W: Fn(&str) -> Result<Rules, RulesError>> Proposing<'_, W> {
         };
         let mut classes = CLASSES.to_vec();
         let Ok(mut narrowest) = rule(&classes) else {
-            // The effects of the command are in no class, such as changes of a repository.
-            self.tried(calls, std::slice::from_ref(&runs))?;
+            // The effects of the command are in no class, such as changes of a repository, or a person has denied one that
+            // begins with these words.
+            self.allowing(calls, std::slice::from_ref(&runs))?;
             return self.by_texts(calls);
         };
         for class in CLASSES {
