@@ -1,4 +1,5 @@
-//! The judgement of conditions: `[[ … ]]`, and the plain forms of `[ … ]` and `test`.
+//! The judgement of conditions: `[[ … ]]`, and the plain forms of `[ … ]` and `test`. And of `printf`, which evaluates numbers as
+//! they do.
 //!
 //! A condition looks at files and compares texts. It may run code as well: a comparison of numbers evaluates its operands,
 //! and `-v` an index, in which a shell runs a substitution (`[[ $x -eq 1 ]]` with `a[$(rm y)]` in `x`). So these are
@@ -15,9 +16,10 @@
 //! In `[ … ]` the words are a program's arguments: each has to be one word, and the forms with three and more are read as
 //! POSIX prescribes only where the operator is a literal.
 
+use super::printf::numbers_of_format;
 use super::simple::{Judging, Simple};
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::Kind;
+use crate::table::{Kind, Matched};
 
 /// Comparisons of texts.
 const TEXTS: &[&str] = &["=", "==", "!="];
@@ -31,6 +33,27 @@ const FILES: &[&str] = &[
 ];
 
 impl Simple<'_> {
+    /// Judges the arguments of `printf` by the conversions of its format: `%s` prints a text, `%d` and `*` evaluate a
+    /// number, and `%n` sets the variable of this name. A format without arguments does none of these.
+    pub(super) fn printf(&mut self, matched: &Matched<'_, '_>) {
+        let Some((format, arguments)) = matched.operands.split_first() else { return };
+        if arguments.is_empty() && !format.word.split {
+            return;
+        }
+        let Some(numbers) = format.word.literal().and_then(numbers_of_format) else {
+            return self.ask("has a format that may set variables or evaluate what it is given");
+        };
+        let all_texts = !numbers.contains(&true);
+        // Behind a word that may become several, it is not known which conversion takes which argument.
+        let certain = arguments.iter().all(|one| !one.word.split || one.word.is_number());
+        let takes_number = numbers.into_iter().cycle();
+        for (argument, number) in arguments.iter().zip(takes_number) {
+            if number || !certain && !all_texts {
+                self.number(&argument.word);
+            }
+        }
+    }
+
     /// Judges the words of a `[[ … ]]`, and adds a part for it.
     pub(super) fn judge_condition(mut self, judging: &mut Judging<'_>) {
         self.substitutions(judging);

@@ -68,27 +68,8 @@ impl Simple<'_> {
         if *kind == Kind::RunAppended {
             self.may_not_replace(judging, (name, matched), replaced);
         }
-        if *kind == Kind::RunEach && !(self.inside && matched.whole_lines) {
-            self.ask(format!(
-                "`{name}` runs a program with paths that are not known to be in the workspace"
-            ));
-        }
-        if *kind == Kind::RunEach && !begin_as_paths(matched) {
-            self.ask(format!(
-                "`{name}` runs a program with paths that it may take for something else"
-            ));
-        }
-        if *kind == Kind::RunEach
-            && !shows_no_content(judging, words)
-            && self.printing(judging, matched).prints_links()
-        {
-            self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
-        }
-        if *kind == Kind::RunEach
-            && shows_content(judging, words)
-            && self.printing(judging, matched).prints_secrets()
-        {
-            self.ask_about_reach(format!("`{name}` {FINDS_SECRETS}"));
+        if *kind == Kind::RunEach {
+            self.runs_each(judging, (name, matched), words);
         }
         // Each word that is replaced becomes one path; a word that only contains it could become any path.
         let whole = |word: &Word| word.text == replaced;
@@ -106,6 +87,31 @@ impl Simple<'_> {
         let count = |word: &Word| if at_once && whole(word) { 2 } else { 1 };
         let words = words.iter().flat_map(|word| std::iter::repeat_n(path(word), count(word)));
         self.inner(judging, name, kind, &words.collect::<Vec<_>>(), left);
+    }
+
+    /// Asks about the paths that `find` hands to the program that it runs.
+    fn runs_each(
+        &mut self,
+        judging: &Judging<'_>,
+        (name, matched): (&str, &Matched<'_, '_>),
+        words: &[Word],
+    ) {
+        if !(self.inside && matched.whole_lines) {
+            self.ask(format!(
+                "`{name}` runs a program with paths that are not known to be in the workspace"
+            ));
+        }
+        if !begin_as_paths(matched) {
+            self.ask(format!(
+                "`{name}` runs a program with paths that it may take for something else"
+            ));
+        }
+        if !shows_no_content(judging, words) && self.printing(judging, matched).prints_links() {
+            self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
+        }
+        if shows_content(judging, words) && self.printing(judging, matched).prints_secrets() {
+            self.ask_about_reach(format!("`{name}` {FINDS_SECRETS}"));
+        }
     }
 
     /// Asks about paths that another command has found, for a program that works in another folder: `xargs git -C docs diff`.
