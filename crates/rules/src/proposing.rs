@@ -28,9 +28,7 @@ use super::decision_journal::JournalEntry;
 use super::error::RulesError;
 use super::handle::Rules;
 use super::import::{list, plain_words, quoted};
-use super::journal_calls::{
-    arguments, command, family, first_words, literal, shown, shown_whole, whole,
-};
+use super::journal_calls::{command, family, first_words, literal, shown, shown_whole, whole};
 use crate::calls::paths::is_wide;
 use countersign::decision::ToolDecision;
 use countersign::show;
