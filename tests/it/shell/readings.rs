@@ -74,7 +74,7 @@ fn an_option_of_a_task_is_a_flag_in_front_of_it() {
     let allowed =
         with_table("[frob]\ndoes: builds\noperands: {build|test} text...\nvalues: -t=text>");
     assert!(allowed("frob test -t name"));
-    assert!(allowed("frob -tname test"));
+    assert!(allowed("frob -t=name test"));
     assert!(!allowed("frob -t deploy test"));
     assert!(!allowed("frob test -t -o"));
 }
