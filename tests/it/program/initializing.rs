@@ -314,7 +314,8 @@ fn the_copy_of_the_program_stays_for_a_guard_in_any_file_of_a_client() {
     let commented = |copy: &Path| format!("{{\n// mine\n\"mcpServers\": {},\n}}", json(copy));
     let toml = |copy: &Path| format!("[mcp_servers.git]\ncommand = {copy:?}\nargs = [\"guard\"]\n");
     let broken = |copy: &Path| format!("[mcp_servers.git\ncommand = {copy:?}\n");
-    let cases: [(&str, &dyn Fn(&Path) -> String, &str); 5] = [
+    type TextOf<'a> = &'a dyn Fn(&Path) -> String;
+    let cases: [(&str, TextOf<'_>, &str); 5] = [
         (".claude.json", &of_project, "kept, as it is started by ~/.claude.json"),
         (".gemini/settings.json", &commented, "kept, as it is started by ~/.gemini/settings.json"),
         (".copilot/mcp-config.json", &commented, "started by ~/.copilot/mcp-config.json"),

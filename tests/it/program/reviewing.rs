@@ -50,7 +50,7 @@ fn asks_are_decided_on_the_terminal_as_they_come() {
     session.asked_behind("write_file(path: \"a\")", 1).send("e\r").until("Change which?", 1);
     session.send("j\r").until("args: ", 1);
     session.send("\u{15}{\"path\": \"z\"}\r").until("Approve with these arguments?", 1);
-    session.send("a\r").until("Approved: write_file", 1);
+    session.send("a\r").until("Edited: write_file", 1);
     session.asked_behind("delete_file(path: \"b\")", 1).send("d keep it\r");
     session.until("Denied: delete_file", 1);
     session.asked_behind("move_file(path: \"c\")", 1).send("l\r").until("Left for later", 1);

@@ -20,6 +20,7 @@ use countersign_cli::hook::{Client, Installation, editable_text};
 use serde_json::json;
 
 use super::init_record::{ChangedFile, FileOwner, InitRecord, digest};
+use super::servers;
 use super::stays::{LeftFiles, installations, used_by};
 use crate::Context;
 use crate::accepted::accepted_rules;

@@ -1,4 +1,4 @@
-//! A call that a person has approved with an edit, and about which the rules ask once more in its edited form.
+//! A call that a person has approved with an edit, and about which the rules ask again in its edited form.
 //!
 //! An approval is for the call that was shown, and edited arguments go through the whole stack (rule A2). So the rules may
 //! ask about the edited call: it has an ask of its own, which names the ask that was edited. The model does not know of the
@@ -50,7 +50,7 @@ pub(super) fn note_of(
     };
     let edit = edited.map(|(ask, by)| {
         format!(
-            "{} has edited this call and approved it (ask {ask}). In its new form it is asked about once more.",
+            "{} has edited this call and approved it (ask {ask}). In its new form it is asked about again.",
             show::escape_name(by)
         )
     });

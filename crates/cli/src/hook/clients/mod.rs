@@ -282,8 +282,8 @@ impl Client {
     /// ```
     /// use std::path::Path;
     /// use countersign_cli::hook::Client;
-    /// let files = Client::Cursor.server_files(Path::new("/home/ann"));
-    /// assert_eq!(files, [Path::new("/home/ann/.cursor/mcp.json")]);
+    /// let files = Client::Cursor.server_files(Path::new("/users/ann"));
+    /// assert_eq!(files, [Path::new("/users/ann/.cursor/mcp.json")]);
     /// ```
     #[must_use]
     pub fn server_files(self, home: &Path) -> Vec<PathBuf> {
