@@ -272,7 +272,7 @@ impl Asking<'_> {
             if before.state != AskState::Closed || !is_edited(&before) {
                 return Ok(None);
             }
-            // If the layers deny the edited call by now, or have no question, the edit is void with its ask.
+            // If the layers deny the edited call now, or have no question, the edit is void with its ask.
             let ruled = self.ruled_as_approved(pending, &before).await;
             let Ok(StackRuling::Ask(edited)) = ruled else { return Ok(None) };
             let (key, ask) = self.key(&edited)?;
