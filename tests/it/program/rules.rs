@@ -77,6 +77,21 @@ fn a_tool_of_a_server_is_explained_by_the_name_that_rules_have_for_it() {
     assert_eq!(decisions, wanted);
 }
 
+/// C4: without a look at files, too, a path is outside of the workspace that is the current directory.
+#[test]
+fn a_path_outside_is_asked_about_without_a_look_at_files() {
+    let user = with_rules();
+    for (call, decision) in [
+        ("shell: cat src/a.c", "allow:"),
+        ("shell: cat /srv/a.c", "ask:"),
+        ("shell: cat ../a.c", "ask:"),
+    ] {
+        let args = ["rules", "explain", "--preset", "developer", "--lexical", "--text", call];
+        let explained = user.run(&args);
+        assert!(explained.out.starts_with(decision), "{call}: {explained:?}");
+    }
+}
+
 /// A call that a person types is explained as the tests of a file have it, and a command alone is not the name of a tool.
 #[test]
 fn calls_are_explained_as_they_are_written_in_a_test() {

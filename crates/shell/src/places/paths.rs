@@ -80,10 +80,15 @@ impl Workspace {
     }
 
     /// A workspace that is judged by paths alone: no file is examined and no link followed. For tests, and for commands
-    /// that will run on another machine.
+    /// that will run on another machine. A relative root begins in the current directory.
     #[must_use]
     pub fn lexical(root: impl Into<PathBuf>) -> Self {
-        let root = lexically_normal(&root.into());
+        // Where there is no current directory, nothing is in the workspace.
+        let current = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/dev/null"));
+        let root = match root.into() {
+            root if root.is_absolute() => lexically_normal(&root),
+            root => lexically_normal(&current().join(root)),
+        };
         Self {
             directory: root.clone(),
             writable: vec![

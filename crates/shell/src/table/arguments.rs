@@ -13,6 +13,7 @@
 //! | `@file` | a file of options | unmatched where a file is expected |
 //! | `a\b` | a path on another system | unmatched where a file is expected |
 //! | a value like `-n` | the value, or the next option | unmatched |
+//! | `--base=--x` | a text, or an option of a program that runs | unmatched, if the program builds |
 //!
 //! If a command does not match, the question names the word that did not, so a person sees what is unusual.
 
@@ -26,8 +27,8 @@ use super::helping::asked_help;
 use super::matched::{Argument, Matched, prints_path};
 use super::unmatched::Unmatched;
 use super::words::{
-    check_behind_dashes, check_value, each_command, ends_early, is_known_word, is_one_of, is_plain,
-    may_be_option, may_be_sub_command, sub_command,
+    check_behind_dashes, check_handed_on, check_value, each_command, ends_early, is_known_word,
+    is_one_of, is_plain, may_be_option, may_be_sub_command, sub_command,
 };
 use crate::syntax::commands::{Word, WordKind};
 
@@ -455,6 +456,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
         if is_no_operand(self.entry, kind, &word, self.had_operand) {
             return Err(Unmatched::Operand(word.text.clone()));
         }
+        check_handed_on(self.entry, name, kind, &word)?;
         self.seen.push(name.to_owned());
         let wanted = |one: &&String| one.split_once('=').is_some_and(|(option, _)| option == name);
         let mut wanted = self.entry.forms.files.iter().filter(wanted).peekable();

@@ -16,6 +16,23 @@ pub(super) fn is_like_option(value: &Word) -> bool {
         && !text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Refuses a text for a program that builds which may become an option of another one that it runs: of `--base=--output=x`,
+/// git gets what stands behind `base`. An option for the arguments of a program is meant so: `--test-arg=--x`.
+pub(super) fn check_handed_on(
+    entry: &ProgramEntry,
+    name: &str,
+    kind: &Kind,
+    value: &Word,
+) -> Result<(), Unmatched> {
+    let name = name.to_lowercase();
+    let is_for_another = ["arg", "opt", "flag"].iter().any(|part| name.contains(part));
+    let is_open = *kind == Kind::Text && entry.passes_options_on() && !is_for_another;
+    match is_open && value.text.starts_with("--") {
+        true => Err(Unmatched::MayBeOption(value.text.clone())),
+        false => Ok(()),
+    }
+}
+
 /// Returns `true` if the rest of an option that is known by its beginning is a plain word: no path, and nothing that
 /// a program could take for one.
 pub(super) fn is_plain(rest: &str) -> bool {
@@ -168,21 +185,24 @@ const TASKS: &[&str] = &[
     "spec",
 ];
 
-/// Returns `true` if the continuation of a task says that it sends something out or installs it: `build-and-push`,
-/// `lintPublish`, `test:deploy`.
-fn releases(beginning: &str, rest: &str) -> bool {
+/// Returns `true` if the continuation of a task says that it sends something out or installs it (`build-and-push`,
+/// `lintPublish`, `test:deploy`), or makes it the name of a variable that is set (`test-x=rm`).
+fn does_more(beginning: &str, rest: &str) -> bool {
     let task = beginning.trim_end_matches(|c: char| !c.is_alphanumeric());
     let rest = rest.to_lowercase();
     let is_word = |word: &str| ["ship", "prod", "production"].contains(&word);
     TASKS.contains(&task)
-        && (["deploy", "publish", "push", "upload", "install"].iter().any(|it| rest.contains(it))
+        && (rest.contains('=')
+            || ["deploy", "publish", "push", "upload", "install"]
+                .iter()
+                .any(|it| rest.contains(it))
             || parts(&rest).any(|part| SENDS_OUT.contains(&part) || is_word(part)))
 }
 
 /// Returns `true` if a text is one of the words of a list, in which `x*` stands for `x` and a plain continuation,
 /// `x*y` for one that ends with `y`, `x*?` for one with the query of an address (`x/y?page=2&z=1`), and `x**` for `x` and
 /// anything but control characters. The name of an everyday task is not continued by words such as `deploy` and
-/// `publish`. With `@list`, a list of the words with commas is known, too.
+/// `publish`, nor by `=`. With `@list`, a list of the words with commas is known, too.
 pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
     if text.contains(',') && words.iter().any(|known| known == "@list") {
         return text.split(',').all(|part| is_known_word(words, part));
@@ -205,7 +225,7 @@ pub(crate) fn is_known_word(words: &[String], text: &str) -> bool {
             // `gh api` puts the repository of the folder in the place of these.
             let text = text.replace("/{owner}", "/o").replace("/{repo}", "/r");
             text.strip_prefix(beginning).and_then(|rest| rest.strip_suffix(end)).is_some_and(
-                |rest| rest.chars().all(plain) && stays(rest) && !releases(beginning, rest),
+                |rest| rest.chars().all(plain) && stays(rest) && !does_more(beginning, rest),
             )
         }
         None => known == text,
