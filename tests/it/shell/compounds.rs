@@ -357,11 +357,13 @@ fn parts_have_the_values_of_variables() {
     assert_eq!(argv, ["for c in status push", "git status origin", "git push origin"]);
 }
 
-/// `cd -` goes to the directory before, and in zsh `cd +1` and `cd -2` go to earlier ones.
+/// `cd -` goes to the directory before, which is known once the text has changed it, and in zsh `cd +1` and `cd -2` go to
+/// earlier ones.
 #[test]
 fn a_directory_of_the_stack_is_known_only_when_the_text_runs() {
     for text in [
-        "cd docs && cd -",
+        "cd -",
+        "cd docs; cd -",
         "cd docs && cd +1 && cat a",
         "cd docs && cd -- +1 && cat a",
         "cd ... && cat a",

@@ -1194,6 +1194,8 @@ fn a_folder_that_is_there_is_gone_to() {
         "cd packages/web; ls; cat ../../Makefile",
         "ls; cd packages; cat ../Makefile",
         "(cd packages/web; cat ../../Makefile); ls",
+        "cd packages/web; ls; cd -",
+        "cd packages && ls && cd - && cat Makefile",
     ] {
         place.is_allowed(text, true, "a folder");
     }
@@ -1204,6 +1206,13 @@ fn a_folder_that_is_there_is_gone_to() {
         "cd packages/web; make test; cd ../..; cat ../../x",
         "ls || cd packages; cat ../x",
         "cd packages | ls; cat ../x",
+        // The directory before the text is not known, and another program knows none.
+        "cd -",
+        "cd packages/api; cd -",
+        "(cd packages); cd -",
+        "cd packages/api && ls; cd -",
+        "cd packages && git -C - status",
+        "cd packages; ls; cd - && cat ../x",
         "for x in 1 2; do (cd packages; cat ../x; make test); done",
         "while test -e a; do (cd packages; cat ../x; make test); done",
     ] {
@@ -1251,6 +1260,9 @@ fn an_address_with_a_password_is_not_shown() {
         place.write("src/shop/.git/config", &ORIGIN.replace("https://git.example/", &address));
         for text in shows {
             place.is_allowed(text, false, user);
+        }
+        for text in ["git remote", "git config user.name", "git config --get core.editor"] {
+            place.is_allowed(text, true, "no address is printed");
         }
     }
 }

@@ -387,6 +387,7 @@ impl Classifier {
             visited: Vec::new(),
             entries_left: Cell::new(MAX_ENTRIES),
             in_loop: false,
+            has_moved: false,
             secrets_left: Cell::new(MAX_ENTRIES),
             hands_on: false,
             scripts_left: Cell::new(MAX_SCRIPTS),

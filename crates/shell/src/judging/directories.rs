@@ -34,7 +34,7 @@ use crate::places::search_path::{
 use crate::places::shims::may_start_other;
 use crate::preset::Preset;
 use crate::syntax::commands::{Word, WordKind};
-use crate::table::{Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
+use crate::table::{Argument, Does, Kind, Matched, ProgramEntry, ProgramMark, may_be_option};
 
 /// Why to ask about git in a repository that is not the workspace's own.
 const OF_ANOTHER_DIRECTORY: &str =
@@ -96,6 +96,10 @@ impl Simple<'_> {
             None => {
                 if matches!(&*word.text, "-" | "~-" | "$OLDPWD" | "${OLDPWD}") {
                     self.back(judging);
+                    let is_cd = self.words.first().is_some_and(|first| first.text == "cd");
+                    if is_cd && judging.has_moved {
+                        return;
+                    }
                 }
                 self.ask(format!("works in `{}`, which is known only when it runs", word.text));
             }
@@ -195,7 +199,13 @@ impl Simple<'_> {
         judging: &Judging<'_>,
         (name, matched): (&str, &Matched<'_, '_>),
     ) {
-        let prints_addresses = matched.entry.is(ProgramMark::Addresses);
+        // `git config` prints the value that it is asked for.
+        let is_asked = |one: &Argument<'_, '_>| {
+            one.word.text.ends_with(".url") || one.word.kind != WordKind::Literal
+        };
+        let is_config = self.words.iter().any(|word| word.text == "config");
+        let prints_addresses = matched.entry.is(ProgramMark::Addresses)
+            && (!is_config || matched.operands.iter().any(is_asked));
         if prints_addresses
             && judging.settings.workspace.looks()
             && self.here.iter().any(|it| has_password(it))

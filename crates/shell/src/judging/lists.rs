@@ -53,9 +53,10 @@ pub(super) const MAX_DIRECTORIES: usize = 8;
 impl Judging<'_> {
     /// Judges a list of commands that starts in one of these directories.
     pub(super) fn list(&mut self, commands: &Commands, start: &[PathBuf]) -> AfterList {
-        let bound = self.bindings.len();
+        let (bound, has_moved) = (self.bindings.len(), self.has_moved);
         let ended = self.pipelines(commands, start, bound);
         self.bindings.truncate(bound);
+        self.has_moved = has_moved;
         ended
     }
 
@@ -65,6 +66,7 @@ impl Judging<'_> {
         let mut all = start.to_vec();
         let mut succeeded: Option<Vec<PathBuf>> = None;
         let mut output = Lines::Unknown;
+        let mut has_moved = self.has_moved;
         for pipeline in &commands.pipelines {
             if pipeline.join != Join::And {
                 succeeded = None;
@@ -73,6 +75,7 @@ impl Judging<'_> {
             if pipeline.join == Join::Then && self.assigned(pipeline, here, bound) {
                 continue;
             }
+            self.has_moved = has_moved || succeeded.is_some();
             let is_untouched = !self.in_loop && self.parts.iter().all(Part::leaves_folders);
             let (went, lines) = self.pipeline(pipeline, here);
             output = lines;
@@ -83,6 +86,7 @@ impl Judging<'_> {
                     && self.are_there(&directories)
                 {
                     all.clear();
+                    has_moved = true;
                 }
                 for directory in &directories {
                     if !all.contains(directory) {

@@ -562,6 +562,8 @@ pub(crate) struct Judging<'a> {
     pub(super) activated: Vec<PathBuf>,
     /// `true` in a loop, where what stands behind a command may have run before it.
     pub(super) in_loop: bool,
+    /// `true` if a `cd` of the text has certainly changed the directory of the shell in which the command runs.
+    pub(super) has_moved: bool,
     /// The directories that a `cd` of the text has changed to, for `cd -`.
     pub(super) visited: Vec<PathBuf>,
     /// How many entries of folders may still be looked at for links, over all commands of the text.
