@@ -211,6 +211,13 @@ fn the_folder_of_the_working_tree_and_a_commit_are_known_before_git_prints_them(
         "x=$(git rev-parse HEAD); git log --grep $x --output=x",
         "x=$(git rev-parse HEAD); git log --grep $x --stat",
         "git diff $(git rev-parse .env)",
+        "git diff $(git rev-parse main)",
+        "x=$(git rev-parse HEAD); git diff --no-index README.md .env$x",
+        "x=$(git rev-parse HEAD); git diff --no-index README.md .$x",
+        "git show HEAD:.en$(git rev-parse HEAD)",
+        "x=$(git rev-parse --verify a); git diff --no-index README.md $x../y",
+        "x=$(git rev-parse --verify a); git diff --no-index README.md ..$x",
+        "git diff --no-index README.md $(git rev-parse --verify a)..",
         "git diff $(git rev-parse config/id_rsa)",
         "git diff $(git rev-parse a/../../x)",
         "git show $(git rev-parse $x)",
@@ -1078,6 +1085,11 @@ fn a_secret_that_a_command_finds_is_asked_about_before_another_one_shows_it() {
         "find . -type f -exec awk 1 {} + -name '*.py'",
         "find . -type f ! \\( -name '*.py' -o -name .x \\) -exec cat {} +",
         "find . -name '*.en\\v' -exec cat {} +",
+        "find . \\( -name '.e*' -prune -o -name '*.c' \\) -exec cat {} +",
+        "find .// -type f -not -path './.*' -exec cat {} +",
+        "git ls-files -o -z | xargs -0 cat",
+        "rg --files -0 -g '*' | xargs -0 cat",
+        "rg --files -0 | xargs -0 cat",
     ];
     let not_shown = [
         "find . -name '*.py' -exec cat {} +",
@@ -1088,17 +1100,22 @@ fn a_secret_that_a_command_finds_is_asked_about_before_another_one_shows_it() {
         "find . -type f ! -name '.*' -exec cat {} +",
         "for f in $(find . -name '*.py'); do cat $f; done",
         "git ls-files -z | xargs -0 cat",
-        "rg --files -0 | xargs -0 cat",
+        "rg --files -0 -g '*.py' | xargs -0 cat",
+        "find . -name '*.java' -exec cat {} +",
         // A search shows lines of each file, as `grep -r` does, and others show none.
         "find . -type f -exec grep -n a {} +",
         "find . -type f -print0 | xargs -0 wc -l",
     ];
-    let all = shown.iter().filter(|text| !text.contains("en\\v")).chain(&not_shown);
+    let by_its_text = |text: &&&str| text.contains("en\\v") || text.contains("'.e*'");
+    let all = shown.iter().filter(|text| !by_its_text(text)).chain(&not_shown);
     all.for_each(|text| place.is_allowed(text, true, "no secret"));
     place.write("src/shop/.env", "KEY");
     shown.iter().for_each(|text| place.is_allowed(text, false, "`.env`"));
     not_shown.iter().for_each(|text| place.is_allowed(text, true, "`.env`, which is left out"));
     place.is_allowed("rg --files --hidden -0 | xargs -0 cat", false, "`.env`");
+    place.is_allowed("find . -type f -name '.e*' -prune | xargs cat", false, "`.env`");
+    place.write("src/shop/.config/server.pem", "KEY");
+    place.is_allowed("rg --files -0 .config | xargs -0 cat", false, "a folder that is named");
     place.git(&["add", "-f", ".env"]);
     place.is_allowed("git ls-files -z | xargs -0 cat", false, "a tracked `.env`");
     let judged = place.judged(Preset::Developer, "find . -type f -exec cat {} +");
@@ -1146,6 +1163,7 @@ fn operands_behind_two_dashes_are_no_options() {
         ("git diff --name-only HEAD | xargs wc -l --", true),
         ("git diff --name-only HEAD | xargs cat --", false),
         ("git ls-files -z | xargs -0 pytest --", false),
+        ("git ls-files -z | xargs -0 tar tf --", false),
         ("git ls-files -z | xargs -0 grep -e --", false),
     ] {
         place.is_allowed(text, allowed, "`--`");
@@ -1202,6 +1220,9 @@ fn a_folder_that_is_there_is_gone_to() {
     for text in [
         "cd packages/api; cat ../../x",
         "cd linked; cat ../x",
+        "cd packages <nofile; cat ../x",
+        "cd packages --; cat ../x",
+        "cd -e packages; cat ../x",
         "make test; cd packages; cat ../x",
         "cd packages/web; make test; cd ../..; cat ../../x",
         "ls || cd packages; cat ../x",

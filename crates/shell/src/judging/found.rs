@@ -10,14 +10,14 @@
 //! | `find . -type f -exec cat {} +` | yes |
 //! | `find . -name '*.rs' -exec cat {} +`, `find . -type f -not -path '*/.*' -exec cat {} +` | no: it is left out by its name |
 //! | `git ls-files -z`, with `xargs -0 cat` behind it | if git tracks it |
-//! | `rg --files -0`, with `xargs -0 cat` behind it | only with `--hidden` and the like |
+//! | `rg --files -0 -g '*.ts'`, with `xargs -0 cat` behind it | no |
 //! | `find . -type f -exec grep x {} +` | yes, as by `grep -r x .`, and it is not asked: a search shows lines of what it finds |
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::lines::is_searched;
-use super::printing::Printing;
+use super::printing::{OF_INDEX, Printing};
 use crate::names::globs::{fits, is_glob};
 use crate::places::index::tracked;
 use crate::places::links::is_below;
@@ -34,9 +34,11 @@ impl Printing<'_> {
             return Vec::new();
         }
         let only_names = self.matched.inner.is_empty() && !self.judging.hands_on;
+        let all = alternatives(args);
+        let may_act = all.iter().flatten().any(|word| acts(word));
         let is_literal = |word: &&Word| word.kind == WordKind::Literal;
         let of = |alternative: Vec<&Word>| {
-            let is_pruned = only_prunes(&alternative);
+            let is_pruned = may_act && only_prunes(&alternative, args);
             let tests = alternative.windows(2).enumerate().filter_map(|(at, pair)| match pair {
                 [test, pattern] if PATTERNS.contains(&&*test.text) => Some((at, *pattern)),
                 _ => None,
@@ -51,7 +53,7 @@ impl Printing<'_> {
             });
             harmless.map(|(_, it)| it).filter(is_literal).map(Word::span).collect::<Vec<_>>()
         };
-        alternatives(args).into_iter().flat_map(of).collect()
+        all.into_iter().flat_map(of).collect()
     }
 
     /// Returns `true` if a file that may hold secrets is among the paths that a command may print.
@@ -67,16 +69,17 @@ impl Printing<'_> {
             Err(_) => path.to_string_lossy().into_owned(),
         };
         let tracked_by = |here: &PathBuf| tracked(here, |_| true);
-        let index: Option<Vec<_>> = self.simple.here.iter().map(tracked_by).collect();
-        if let Some(index) = index.filter(|_| name == "git") {
+        let index = || self.simple.here.iter().map(tracked_by).collect::<Option<Vec<_>>>();
+        if let Some(index) = (name == "git" && names_tracked(args)).then(index).flatten() {
             return index.iter().flatten().any(|path| is_secret(&relative(path)) && path.exists());
         }
-        let shows_hidden = !SKIPS_HIDDEN.contains(&name) || args.iter().any(shows_hidden);
+        let globs = globs_of_ripgrep(name, args);
         let is_one = |path: &Path| {
             let relative = relative(path);
-            let is_hidden = relative.split('/').any(|part| part.starts_with('.'));
+            let name_of = relative.rsplit('/').next().unwrap_or_default();
             is_secret(&relative)
-                && (shows_hidden || !is_hidden)
+                && (globs.is_empty()
+                    || globs.iter().any(|it| fits(it, name_of) || fits(it, &relative)))
                 && (!is_find(name) || self.as_printed(path).iter().any(|it| finds(args, it)))
         };
         is_below(self.searched(workspace), &self.judging.secrets_left, is_one)
@@ -98,7 +101,8 @@ impl Printing<'_> {
         let below = |(here, given): (&PathBuf, &str)| {
             let [_, resolved] = workspace.places(given, here)?;
             let rest = path.strip_prefix(resolved).ok()?;
-            Some(format!("{}/{}", given.trim_end_matches('/'), rest.display()))
+            let slash = if given.ends_with('/') { "" } else { "/" };
+            Some(format!("{given}{slash}{}", rest.display()))
         };
         let pairs =
             self.simple.here.iter().flat_map(|here| given.iter().map(move |it| (here, *it)));
@@ -108,15 +112,29 @@ impl Printing<'_> {
     }
 }
 
-/// Programs that leave out what begins with a dot.
-const SKIPS_HIDDEN: &[&str] = &["rg", "ripgrep", "ag", "fd", "fdfind"];
+/// Returns `true` if a command of git names only what it tracks.
+fn names_tracked(args: &[Word]) -> bool {
+    let [command, args @ ..] = args else { return false };
+    let options = || args.iter().map(|it| &*it.text).filter(|it| it.starts_with('-'));
+    match &*command.text {
+        "ls-files" => options().all(|it| OF_INDEX.contains(&it)),
+        "grep" | "diff" => !options().any(|it| it.starts_with("--no-") || it == "--untracked"),
+        _ => false,
+    }
+}
 
-/// Returns `true` for an option with which these programs show such files, also among other letters.
-fn shows_hidden(word: &Word) -> bool {
-    let letters = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    letters.is_some_and(|letters| letters.contains(['H', 'u', '.', 'a']))
-        || ["--hidden", "--unrestricted"].contains(&word.text.as_str())
-        || word.kind != WordKind::Literal
+/// The patterns of `rg -g`, of which one fits each file that it then names. Where there is none, it may name any: a file that says
+/// what it ignores may name some that it would leave out.
+fn globs_of_ripgrep<'w>(name: &str, args: &'w [Word]) -> Vec<&'w str> {
+    const GLOBS: &[&str] = &["-g", "--glob", "--iglob"];
+    if !matches!(name, "rg" | "ripgrep") {
+        return Vec::new();
+    }
+    let given = args.windows(2).filter_map(|pair| match pair {
+        [option, glob] if GLOBS.contains(&&*option.text) => glob.literal(),
+        _ => None,
+    });
+    given.filter(|glob| !glob.starts_with('!')).collect()
 }
 
 fn is_find(name: &str) -> bool {
@@ -171,7 +189,7 @@ fn finds(args: &[Word], path: &str) -> bool {
     let all = alternatives(args);
     let may_act = all.iter().flatten().any(|word| acts(word));
     is_negated_twice(args)
-        || all.iter().any(|one| holds(one, path) && !(may_act && only_prunes(one)))
+        || all.iter().any(|one| holds(one, path) && !(may_act && only_prunes(one, args)))
 }
 
 /// Returns `true` if the tests of names in an alternative may hold for a path.
@@ -206,9 +224,11 @@ fn surely_fits(pattern: &str, subject: &str, any_case: bool) -> bool {
     !pattern.contains('[') && (any_case || same_case) && fits(pattern, subject)
 }
 
-/// Returns `true` for an alternative that only says where `find` does not look: `-path ./target -prune`.
-fn only_prunes(alternative: &[&Word]) -> bool {
-    alternative.last().is_some_and(|word| word.text == "-prune")
+/// Returns `true` for an alternative that only says where `find` does not look: `-path ./target -prune`. One that is a part of a
+/// group may be followed by an action.
+fn only_prunes(alternative: &[&Word], args: &[Word]) -> bool {
+    !args.iter().any(|word| matches!(&*word.text, "(" | ")"))
+        && alternative.last().is_some_and(|word| word.text == "-prune")
         && !alternative.iter().any(|word| acts(word))
 }
 
@@ -225,13 +245,20 @@ const STEMS: &[&str] = &[
     "token",
 ];
 
+/// Endings of code, which no one gives to a file of variables.
+const CODE: &[&str] = &[
+    "c", "cc", "cpp", "cs", "css", "h", "hpp", "html", "java", "jsx", "kt", "php", "rb", "scss",
+    "svelte", "swift", "tsx", "vue",
+];
+
 /// Returns `true` if each alternative has a test that no file with secrets passes, whichever files are there: `-name '*.rs'`.
 fn names_are_harmless(args: &[Word]) -> bool {
     let is_harmless = |pattern: &str| {
         let ending = pattern.strip_prefix("*.").unwrap_or_default();
         !ending.is_empty()
             && ending.chars().all(|c| c.is_ascii_alphanumeric())
-            && STEMS.iter().all(|stem| !is_secret(&format!("{stem}.{ending}")))
+            && (CODE.contains(&ending)
+                || STEMS.iter().all(|stem| !is_secret(&format!("{stem}.{ending}"))))
     };
     let leaves_out = |one: &Vec<&Word>| {
         let tests: Vec<&Word> = one.iter().take_while(|word| !acts(word)).copied().collect();
@@ -244,5 +271,6 @@ fn names_are_harmless(args: &[Word]) -> bool {
     };
     let all = alternatives(args);
     let may_act = all.iter().flatten().any(|word| acts(word));
-    !args.iter().any(is_not) && all.iter().all(|one| leaves_out(one) || may_act && only_prunes(one))
+    !args.iter().any(is_not)
+        && all.iter().all(|one| leaves_out(one) || may_act && only_prunes(one, args))
 }

@@ -82,6 +82,7 @@ impl Judging<'_> {
             if let Some(Went { directories, certain }) = went {
                 if certain
                     && is_untouched
+                    && is_plain_cd(pipeline)
                     && pipeline.join == Join::Then
                     && self.are_there(&directories)
                 {
@@ -220,6 +221,15 @@ impl Judging<'_> {
             });
         }
     }
+}
+
+/// Returns `true` for `cd DIR` and nothing else: a redirection may fail before it, and not each shell takes an option or `--`.
+fn is_plain_cd(pipeline: &Pipeline) -> bool {
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
+    let [_, folder] = command.words.as_slice() else { return false };
+    command.assignments.is_empty()
+        && command.redirections.is_empty()
+        && !folder.text.starts_with(['-', '+'])
 }
 
 /// Returns `true` if a stage makes operands of the lines that it reads.

@@ -193,7 +193,8 @@ impl Printing<'_> {
 }
 
 /// Options of `git ls-files` with which it prints what it tracks.
-const OF_INDEX: &[&str] = &["-z", "--", "-c", "--cached", "-m", "--modified", "--exclude-standard"];
+pub(super) const OF_INDEX: &[&str] =
+    &["-z", "--", "-c", "--cached", "-m", "--modified", "--exclude-standard"];
 
 /// Options of `git diff` with which it prints names of files that have changed since they were put into the index.
 const OF_DIFF: &[&str] = &["--name-only", "-z"];

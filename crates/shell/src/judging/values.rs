@@ -15,7 +15,6 @@
 
 use super::bindings::{Binding, Value};
 use crate::names::globs::is_glob;
-use crate::places::paths::is_secret;
 use crate::syntax::commands::{
     Assignment, Redirection, RedirectionTarget, SimpleCommand, Stage, Word, WordKind,
 };
@@ -192,11 +191,14 @@ fn with_commits(bindings: &[Binding], word: &Word, moves: bool) -> Option<String
     if is_glob(&word.text) {
         return None;
     }
-    if printed(word) == Some(Printed::Commit) {
+    if printed(word) == Some(Printed::Commit) && stands_alone(word.text.split("$(…)")) {
         let is_gone = word.text == "$(…)" && word.split;
         return (!is_gone || !moves).then(|| word.text.replace("$(…)", COMMIT));
     }
     let parts = parts_of(word).filter(|_| word.substitutions.is_empty())?;
+    if !stands_alone(parts.iter().map(|(literal, _)| *literal)) {
+        return None;
+    }
     let mut text = String::new();
     let mut has_commit = false;
     for (literal, name) in parts {
@@ -211,6 +213,26 @@ fn with_commits(bindings: &[Binding], word: &Word, moves: bool) -> Option<String
         text.push_str(COMMIT);
     }
     has_commit.then_some(text)
+}
+
+/// Returns `true` if commits between texts are words of revisions, also where one of them is empty: each begins a word or stands
+/// behind `..`, and ends there or is followed by `..`, `^`, `~` or `:`. `.env$x` is `.env` if there is no commit.
+fn stands_alone<'t>(literals: impl Iterator<Item = &'t str>) -> bool {
+    let literals: Vec<&str> = literals.collect();
+    let last = literals.len().saturating_sub(1);
+    // Not the way to a folder above: `../x`.
+    let is_range =
+        |beside: &str| !beside.is_empty() && !beside.starts_with('/') && !beside.ends_with('/');
+    literals.iter().enumerate().all(|(at, text)| {
+        let ends = at == last
+            || text.is_empty() && at == 0
+            || text.ends_with("..") && is_range(text.trim_end_matches('.'));
+        let begins = at == 0
+            || text.is_empty() && at == last
+            || text.starts_with("..") && is_range(text.trim_start_matches('.'))
+            || text.starts_with(['^', '~', ':']);
+        ends && begins
+    })
 }
 
 /// Commands of git that only show, whatever their operands are.
@@ -260,7 +282,8 @@ pub(super) fn printed(word: &Word) -> Option<Printed> {
         ["pwd"] => Some(Printed::Directory),
         ["git", "rev-parse", "--show-toplevel"] => Some(Printed::Toplevel),
         ["git", "rev-parse", options @ .., name]
-            if options.iter().all(|it| OF_REV_PARSE.contains(it)) && is_revision(name) =>
+            if options.iter().all(|it| OF_REV_PARSE.contains(it))
+                && is_revision(name, options.contains(&"--verify")) =>
         {
             Some(Printed::Commit)
         }
@@ -276,14 +299,15 @@ pub(super) fn printed(word: &Word) -> Option<Printed> {
 /// Options with which `git rev-parse` prints one commit.
 const OF_REV_PARSE: &[&str] = &["--short", "--verify", "--quiet", "-q"];
 
-/// Returns `true` for a name that git prints as it is where it knows no such commit: then it is no secret and no other folder either.
-fn is_revision(name: &str) -> bool {
+/// Returns `true` for a name of a commit for which git prints nothing else. Without `--verify` it prints the name of a file as it is.
+fn is_revision(name: &str, is_verified: bool) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/~^@{}".contains(c);
+    let is_no_file =
+        matches!(name, "HEAD" | "@") || name.contains(['~', '^']) || name.contains("@{");
     name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '@')
         && name.chars().all(plain)
         && !name.contains("..")
-        && !name.contains("/.")
-        && !is_secret(name)
+        && (is_verified || is_no_file)
 }
 
 /// Returns `true` if the only substitution in a word prints commits, one a line, and nothing else.

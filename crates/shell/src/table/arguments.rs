@@ -410,7 +410,7 @@ impl<'t, 'w> ArgumentReading<'t, 'w> {
                 }
                 if self.entry.may_have_flag() && !value.text.contains("://") {
                     let word = Cow::Borrowed(value);
-                    self.operands.push(Argument { kind: &Kind::Read, word, late: false });
+                    self.operands.push(Argument { kind: &Kind::Read, word, late: true });
                 }
                 self.take(name, kind, place, Cow::Borrowed(value), self.had_operand)?;
                 return Ok(rest);

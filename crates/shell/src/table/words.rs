@@ -148,7 +148,9 @@ pub(super) fn check_behind_dashes(
 
 /// Returns `true` if a program reads no word behind `--` as an option, and hands none on to another that may.
 pub(crate) fn dashes_end_options(entry: &ProgramEntry) -> bool {
+    // `tar tf --` takes the dashes for the archive.
     entry.parser == OptionParser::Gnu
+        && entry.letters.is_empty()
         && !entry.passes_options_on()
         && !entry.is(ProgramMark::Repository)
 }
