@@ -159,7 +159,7 @@ struct Before {
 }
 
 impl Before {
-    /// What a person is told of the denials; `otherwise` is the time of one that is not in the series.
+    /// The denials as a person is told of them; `otherwise` is the time of one that is not in the series.
     fn told(&self, otherwise: Option<Millis>) -> Option<DeniedBefore> {
         let at = self.denied_at.or(otherwise)?;
         Some(DeniedBefore::found(self.denials.max(1), &self.words, utc(at)))

@@ -203,10 +203,9 @@ impl Simple<'_> {
         let is_asked = |one: &Argument<'_, '_>| {
             one.word.text.ends_with(".url") || one.word.kind != WordKind::Literal
         };
-        let is_config = self.words.iter().any(|word| word.text == "config");
-        let prints_addresses = matched.entry.is(ProgramMark::Addresses)
-            && (!is_config || matched.operands.iter().any(is_asked));
-        if prints_addresses
+        let is_config = || self.words.iter().any(|word| word.text == "config");
+        if matched.entry.is(ProgramMark::Addresses)
+            && (!is_config() || matched.operands.iter().any(is_asked))
             && judging.settings.workspace.looks()
             && self.here.iter().any(|it| has_password(it))
         {

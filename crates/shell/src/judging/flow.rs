@@ -274,10 +274,10 @@ impl Judging<'_> {
         }
         let ended = self.texts(&given, here);
         match given.as_slice() {
-            // Split at blanks, a path becomes parts of one, of which each may be an option.
-            [only] if only.text == "$(…)" && prints_commits(only) && only.split => {
+            [only] if is_found(only) && prints_commits(only) => {
                 vec![Value::Commit { may_be_empty: false }]
             }
+            // Split at blanks, a path becomes parts of one, of which each may be an option.
             [only] if only.text == "$(…)" => match ended.read() {
                 whole @ Value::Line { is_whole: true, .. } if is_found(only) && !moves(body) => {
                     vec![whole]

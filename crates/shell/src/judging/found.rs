@@ -34,26 +34,7 @@ impl Printing<'_> {
             return Vec::new();
         }
         let only_names = self.matched.inner.is_empty() && !self.judging.hands_on;
-        let all = alternatives(args);
-        let may_act = all.iter().flatten().any(|word| acts(word));
-        let is_literal = |word: &&Word| word.kind == WordKind::Literal;
-        let of = |alternative: Vec<&Word>| {
-            let is_pruned = may_act && only_prunes(&alternative, args);
-            let tests = alternative.windows(2).enumerate().filter_map(|(at, pair)| match pair {
-                [test, pattern] if PATTERNS.contains(&&*test.text) => Some((at, *pattern)),
-                _ => None,
-            });
-            let is_out = |at: usize| {
-                let before = at.checked_sub(1).and_then(|at| alternative.get(at));
-                is_pruned || before.is_some_and(|it| is_not(it))
-            };
-            let harmless = tests.filter(|(at, pattern)| {
-                let is_out = !is_negated_twice(args) && is_out(*at);
-                (only_names || is_out) && is_glob(&pattern.text)
-            });
-            harmless.map(|(_, it)| it).filter(is_literal).map(Word::span).collect::<Vec<_>>()
-        };
-        all.into_iter().flat_map(of).collect()
+        Expression::of(args).harmless_patterns(only_names)
     }
 
     /// Returns `true` if a file that may hold secrets is among the paths that a command may print.
@@ -61,7 +42,9 @@ impl Printing<'_> {
         let workspace = &self.judging.settings.workspace;
         let name = self.simple.words.first().map_or("", |word| word.text.as_str());
         let args = self.simple.words.get(1..).unwrap_or_default();
-        if !workspace.looks() || self.matched.help || is_find(name) && names_are_harmless(args) {
+        let find = is_find(name).then(|| Expression::of(args));
+        let is_harmless = || find.as_ref().is_some_and(Expression::names_are_harmless);
+        if !workspace.looks() || self.matched.help || is_harmless() {
             return false;
         }
         let relative = |path: &Path| match path.strip_prefix(workspace.root()) {
@@ -80,7 +63,9 @@ impl Printing<'_> {
             is_secret(&relative)
                 && (globs.is_empty()
                     || globs.iter().any(|it| fits(it, name_of) || fits(it, &relative)))
-                && (!is_find(name) || self.as_printed(path).iter().any(|it| finds(args, it)))
+                && find
+                    .as_ref()
+                    .is_none_or(|find| self.as_printed(path).iter().any(|it| find.finds(it)))
         };
         is_below(self.searched(workspace), &self.judging.secrets_left, is_one)
     }
@@ -141,25 +126,93 @@ fn is_find(name: &str) -> bool {
     matches!(name, "find" | "gfind")
 }
 
-/// The alternatives of an expression of `find`, without the words of the programs that it runs: `-name a -o -name b` has two. The
-/// paths in front belong to the first.
-fn alternatives(args: &[Word]) -> Vec<Vec<&Word>> {
-    let mut all = vec![Vec::new()];
-    let mut is_inner = false;
-    for word in args {
-        match word.text.as_str() {
-            ";" | "+" if is_inner => is_inner = false,
-            _ if is_inner => {}
-            "-o" | "-or" | "," => all.push(Vec::new()),
-            text => {
-                is_inner = text == RUNS;
-                if let Some(last) = all.last_mut() {
-                    last.push(word);
+/// The words of `find`, as it reads them.
+struct Expression<'w> {
+    args: &'w [Word],
+    /// The alternatives, without the words of the programs that it runs: `-name a -o -name b` has two. The paths in front belong
+    /// to the first.
+    alternatives: Vec<Vec<&'w Word>>,
+    /// `true` if an alternative that ends in `-prune` may say where `find` does not look: another one acts, and none is a part of
+    /// a group, behind which an action may follow.
+    may_prune: bool,
+}
+
+impl<'w> Expression<'w> {
+    fn of(args: &'w [Word]) -> Self {
+        let mut alternatives = vec![Vec::new()];
+        let mut is_inner = false;
+        for word in args {
+            match word.text.as_str() {
+                ";" | "+" if is_inner => is_inner = false,
+                _ if is_inner => {}
+                "-o" | "-or" | "," => alternatives.push(Vec::new()),
+                text => {
+                    is_inner = text == RUNS;
+                    if let Some(last) = alternatives.last_mut() {
+                        last.push(word);
+                    }
                 }
             }
         }
+        let has_group = args.iter().any(|word| matches!(&*word.text, "(" | ")"));
+        let may_prune = !has_group && alternatives.iter().flatten().any(|word| acts(word));
+        Self { args, alternatives, may_prune }
     }
-    all
+
+    /// Returns `true` for an alternative that only says where `find` does not look: `-path ./target -prune`.
+    fn only_prunes(&self, alternative: &[&Word]) -> bool {
+        self.may_prune
+            && alternative.last().is_some_and(|word| word.text == "-prune")
+            && !alternative.iter().any(|word| acts(word))
+    }
+
+    /// Returns `true` if a negation is of several tests, or of another one: `! ( -name a )`.
+    fn is_negated_twice(&self) -> bool {
+        let is_open = |pair: &[Word]| matches!(pair, [not, it] if is_not(not) && (it.text == "(" || is_not(it)));
+        self.args.windows(2).any(is_open)
+    }
+
+    fn harmless_patterns(&self, only_names: bool) -> Vec<Range<usize>> {
+        let is_negated_twice = self.is_negated_twice();
+        let is_literal = |word: &&Word| word.kind == WordKind::Literal;
+        let of = |alternative: &Vec<&Word>| {
+            let is_pruned = self.only_prunes(alternative);
+            let tests = alternative.windows(2).enumerate().filter_map(|(at, pair)| match pair {
+                [test, pattern] if PATTERNS.contains(&&*test.text) => Some((at, *pattern)),
+                _ => None,
+            });
+            let is_out = |at: usize| {
+                let before = at.checked_sub(1).and_then(|at| alternative.get(at));
+                is_pruned || before.is_some_and(|it| is_not(it))
+            };
+            let harmless = tests.filter(|(at, pattern)| {
+                (only_names || !is_negated_twice && is_out(*at)) && is_glob(&pattern.text)
+            });
+            harmless.map(|(_, it)| it).filter(is_literal).map(Word::span).collect::<Vec<_>>()
+        };
+        self.alternatives.iter().flat_map(of).collect()
+    }
+
+    /// Returns `true` if `find` may print a path: in one of its alternatives, each test of a name in front of an action holds. Other
+    /// tests count as if they held.
+    fn finds(&self, path: &str) -> bool {
+        self.is_negated_twice()
+            || self.alternatives.iter().any(|one| holds(one, path) && !self.only_prunes(one))
+    }
+
+    /// Returns `true` if each alternative has a test that no file with secrets passes, whichever files are there: `-name '*.rs'`.
+    fn names_are_harmless(&self) -> bool {
+        let leaves_out = |one: &[&Word]| {
+            tests_of(one).windows(2).any(|pair| match pair {
+                [test, pattern] => {
+                    matches!(test.text.as_str(), "-name" | "-iname") && is_of_code(&pattern.text)
+                }
+                _ => false,
+            })
+        };
+        !self.args.iter().any(is_not)
+            && self.alternatives.iter().all(|one| leaves_out(one) || self.only_prunes(one))
+    }
 }
 
 /// The only action of `find` with a program that we take for more than a question.
@@ -176,26 +229,15 @@ fn is_not(word: &Word) -> bool {
 /// Tests of `find` that compare a name or a path with a pattern.
 const PATTERNS: &[&str] = &["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
 
-/// Returns `true` if a negation is of several tests, or of another one: `! ( -name a )`.
-fn is_negated_twice(args: &[Word]) -> bool {
-    let is_open =
-        |pair: &[Word]| matches!(pair, [not, it] if is_not(not) && (it.text == "(" || is_not(it)));
-    args.windows(2).any(is_open)
-}
-
-/// Returns `true` if `find` may print a path: in one of its alternatives, each test of a name in front of an action holds. Other tests
-/// count as if they held.
-fn finds(args: &[Word], path: &str) -> bool {
-    let all = alternatives(args);
-    let may_act = all.iter().flatten().any(|word| acts(word));
-    is_negated_twice(args)
-        || all.iter().any(|one| holds(one, path) && !(may_act && only_prunes(one, args)))
+/// The words of an alternative in front of its first action.
+fn tests_of<'w>(alternative: &[&'w Word]) -> Vec<&'w Word> {
+    alternative.iter().take_while(|word| !acts(word)).copied().collect()
 }
 
 /// Returns `true` if the tests of names in an alternative may hold for a path.
 fn holds(alternative: &[&Word], path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let tests: Vec<&Word> = alternative.iter().take_while(|word| !acts(word)).copied().collect();
+    let tests = tests_of(alternative);
     tests.iter().enumerate().all(|(at, test)| {
         let (subject, any_case) = match test.text.as_str() {
             "-name" => (name, false),
@@ -224,14 +266,6 @@ fn surely_fits(pattern: &str, subject: &str, any_case: bool) -> bool {
     !pattern.contains('[') && (any_case || same_case) && fits(pattern, subject)
 }
 
-/// Returns `true` for an alternative that only says where `find` does not look: `-path ./target -prune`. One that is a part of a
-/// group may be followed by an action.
-fn only_prunes(alternative: &[&Word], args: &[Word]) -> bool {
-    !args.iter().any(|word| matches!(&*word.text, "(" | ")"))
-        && alternative.last().is_some_and(|word| word.text == "-prune")
-        && !alternative.iter().any(|word| acts(word))
-}
-
 /// Names of files with secrets, without what stands behind the last point.
 const STEMS: &[&str] = &[
     "x",
@@ -251,26 +285,11 @@ const CODE: &[&str] = &[
     "svelte", "swift", "tsx", "vue",
 ];
 
-/// Returns `true` if each alternative has a test that no file with secrets passes, whichever files are there: `-name '*.rs'`.
-fn names_are_harmless(args: &[Word]) -> bool {
-    let is_harmless = |pattern: &str| {
-        let ending = pattern.strip_prefix("*.").unwrap_or_default();
-        !ending.is_empty()
-            && ending.chars().all(|c| c.is_ascii_alphanumeric())
-            && (CODE.contains(&ending)
-                || STEMS.iter().all(|stem| !is_secret(&format!("{stem}.{ending}"))))
-    };
-    let leaves_out = |one: &Vec<&Word>| {
-        let tests: Vec<&Word> = one.iter().take_while(|word| !acts(word)).copied().collect();
-        tests.windows(2).any(|pair| match pair {
-            [test, pattern] => {
-                matches!(test.text.as_str(), "-name" | "-iname") && is_harmless(&pattern.text)
-            }
-            _ => false,
-        })
-    };
-    let all = alternatives(args);
-    let may_act = all.iter().flatten().any(|word| acts(word));
-    !args.iter().any(is_not)
-        && all.iter().all(|one| leaves_out(one) || may_act && only_prunes(one, args))
+/// Returns `true` for `*.rs` and other patterns that no name of a file with secrets fits.
+fn is_of_code(pattern: &str) -> bool {
+    let ending = pattern.strip_prefix("*.").unwrap_or_default();
+    !ending.is_empty()
+        && ending.chars().all(|c| c.is_ascii_alphanumeric())
+        && (CODE.contains(&ending)
+            || STEMS.iter().all(|stem| !is_secret(&format!("{stem}.{ending}"))))
 }

@@ -267,15 +267,10 @@ pub(super) enum Printed {
 
 /// Returns what the only substitution in a word prints, if nothing else in it is unknown.
 pub(super) fn printed(word: &Word) -> Option<Printed> {
-    let [commands] = word.substitutions.as_slice() else { return None };
-    let [pipeline] = commands.pipelines.as_slice() else { return None };
-    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return None };
-    let is_alone = word.parameters.is_empty()
-        && word.text.matches('$').count() == 1
-        && !is_glob(&word.text)
-        && command.assignments.is_empty()
-        && command.redirections.iter().all(drops_errors);
-    let argv = command.argv().filter(|_| is_alone)?;
+    let argv = only_command(word)?;
+    if !word.parameters.is_empty() || word.text.matches('$').count() != 1 || is_glob(&word.text) {
+        return None;
+    }
     let is_name = |name: &&str| !name.starts_with('-');
     match argv.as_slice() {
         ["nproc"] => Some(Printed::Count),
@@ -312,11 +307,7 @@ fn is_revision(name: &str, is_verified: bool) -> bool {
 
 /// Returns `true` if the only substitution in a word prints commits, one a line, and nothing else.
 pub(super) fn prints_commits(word: &Word) -> bool {
-    let [commands] = word.substitutions.as_slice() else { return false };
-    let [pipeline] = commands.pipelines.as_slice() else { return false };
-    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return false };
-    let is_plain = command.assignments.is_empty() && command.redirections.iter().all(drops_errors);
-    let Some(argv) = command.argv().filter(|_| is_plain) else { return false };
+    let Some(argv) = only_command(word) else { return false };
     let is_known = |it: &&str| {
         let count = it.strip_prefix("--max-count=").or_else(|| it.strip_prefix("-n"));
         let count = count.or_else(|| it.strip_prefix('-')).unwrap_or_default();
@@ -330,6 +321,15 @@ pub(super) fn prints_commits(word: &Word) -> bool {
 /// Options of `git rev-list` that say which commits it prints. What `git log` prints beside their hashes depends on settings.
 const SELECTS_COMMITS: &[&str] =
     &["--all", "--branches", "--first-parent", "--merges", "--no-merges", "--reverse", "-n"];
+
+/// The words of the only command in a word's only substitution, if nothing but its output stands there.
+fn only_command(word: &Word) -> Option<Vec<&str>> {
+    let [commands] = word.substitutions.as_slice() else { return None };
+    let [pipeline] = commands.pipelines.as_slice() else { return None };
+    let [Stage::Simple(command)] = pipeline.stages.as_slice() else { return None };
+    let is_plain = command.assignments.is_empty() && command.redirections.iter().all(drops_errors);
+    command.argv().filter(|_| is_plain)
+}
 
 /// Returns `true` for `2>/dev/null`.
 fn drops_errors(redirection: &Redirection) -> bool {

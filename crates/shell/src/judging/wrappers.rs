@@ -106,10 +106,15 @@ impl Simple<'_> {
                 "`{name}` runs a program with paths that it may take for something else"
             ));
         }
-        if !shows_no_content(judging, words) && self.printing(judging, matched).prints_links() {
+        let inner = words.first().and_then(Word::literal);
+        let inner = inner.and_then(|name| judging.settings.programs.get(name));
+        let hides_content = inner.is_some_and(ProgramEntry::hides_content);
+        // It searches the files, or reads them to build.
+        let uses_content = inner.is_some_and(|it| it.searches() || it.builds());
+        if !hides_content && self.printing(judging, matched).prints_links() {
             self.ask(format!("`{name}` may find links that lead outside: write `-type f`"));
         }
-        if shows_content(judging, words) && self.printing(judging, matched).prints_secrets() {
+        if !hides_content && !uses_content && self.printing(judging, matched).prints_secrets() {
             self.ask_about_reach(format!("`{name}` {FINDS_SECRETS}"));
         }
     }
@@ -353,20 +358,6 @@ fn behind_machine(name: &str, args: &[Word]) -> usize {
         at += 1 + usize::from(takes_value);
     }
     at + 1
-}
-
-/// Returns `true` if a program shows no content of the files that it is given.
-fn shows_no_content(judging: &Judging<'_>, words: &[Word]) -> bool {
-    let name = words.first().and_then(Word::literal);
-    let entry = name.and_then(|name| judging.settings.programs.get(name));
-    entry.is_some_and(ProgramEntry::hides_content)
-}
-
-/// Returns `true` if a program may show the content of the files that it is given, and does not only search them or build.
-fn shows_content(judging: &Judging<'_>, words: &[Word]) -> bool {
-    let name = words.first().and_then(Word::literal);
-    let entry = name.and_then(|name| judging.settings.programs.get(name));
-    !entry.is_some_and(|entry| entry.hides_content() || entry.searches() || entry.builds())
 }
 
 /// Returns `true` for `SHELL=/x`, which a program may hand on to `make`.

@@ -9,7 +9,7 @@
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, DirEntry, FileType};
 use std::path::{Path, PathBuf};
 
 use super::files::bounded_text;
@@ -195,11 +195,47 @@ pub(crate) fn is_path_to_all(path: &str) -> bool {
 /// if there are too many files to tell.
 fn any_below(
     workspace: &Workspace,
-    mut open: Vec<PathBuf>,
+    open: Vec<PathBuf>,
     left: &Cell<usize>,
     is_one: impl Fn(&OsStr) -> bool,
 ) -> bool {
     let mut linked = HashSet::new();
+    any_entry(open, left, |entry, kind, open| {
+        if is_one(&entry.file_name()) {
+            return true;
+        }
+        // A link that leads nowhere has no content.
+        let found = kind.is_symlink().then(|| fs::canonicalize(entry.path()).ok()).flatten();
+        let Some(found) = found else { return false };
+        let is_out = matches!(workspace.place(&found), PathClass::Outside | PathClass::Secret);
+        if !is_out
+            && found.starts_with(workspace.root())
+            && found.is_dir()
+            && linked.insert(found.clone())
+        {
+            open.push(found);
+        }
+        is_out
+    })
+}
+
+/// Returns `true` if one of the files below some folders is such, by its path, and if there are too many to tell. Links are not
+/// followed.
+pub(crate) fn is_below(
+    open: Vec<PathBuf>,
+    left: &Cell<usize>,
+    is_one: impl Fn(&Path) -> bool,
+) -> bool {
+    any_entry(open, left, |entry, kind, _| !kind.is_dir() && is_one(&entry.path()))
+}
+
+/// Returns `true` if one of the entries below some folders is such, which may name folders to look into as well. Also if there
+/// are too many to tell.
+fn any_entry(
+    mut open: Vec<PathBuf>,
+    left: &Cell<usize>,
+    mut is_one: impl FnMut(&DirEntry, FileType, &mut Vec<PathBuf>) -> bool,
+) -> bool {
     while let Some(folder) = open.pop() {
         // A file has no entries, and what this process cannot read its programs cannot read either.
         let Ok(entries) = fs::read_dir(&folder) else { continue };
@@ -209,48 +245,11 @@ fn any_below(
                 None => return true,
             }
             let Ok(kind) = entry.file_type() else { return true };
-            if is_one(&entry.file_name()) {
+            if is_one(&entry, kind, &mut open) {
                 return true;
             }
             if kind.is_dir() {
                 open.push(entry.path());
-            } else if kind.is_symlink() {
-                // A link that leads nowhere has no content.
-                let Ok(found) = fs::canonicalize(entry.path()) else { continue };
-                if matches!(workspace.place(&found), PathClass::Outside | PathClass::Secret) {
-                    return true;
-                }
-                if found.starts_with(workspace.root())
-                    && found.is_dir()
-                    && linked.insert(found.clone())
-                {
-                    open.push(found);
-                }
-            }
-        }
-    }
-    false
-}
-
-/// Returns `true` if one of the files below some folders is such, by its path, and if there are too many to tell. Links are not
-/// followed.
-pub(crate) fn is_below(
-    mut open: Vec<PathBuf>,
-    left: &Cell<usize>,
-    is_one: impl Fn(&Path) -> bool,
-) -> bool {
-    while let Some(folder) = open.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries.flatten() {
-            match left.get().checked_sub(1) {
-                Some(rest) => left.set(rest),
-                None => return true,
-            }
-            let Ok(kind) = entry.file_type() else { return true };
-            match kind.is_dir() {
-                true => open.push(entry.path()),
-                false if is_one(&entry.path()) => return true,
-                false => {}
             }
         }
     }

@@ -24,10 +24,12 @@ pub(super) fn check_handed_on(
     kind: &Kind,
     value: &Word,
 ) -> Result<(), Unmatched> {
-    let name = name.to_lowercase();
-    let is_for_another = ["arg", "opt", "flag"].iter().any(|part| name.contains(part));
-    let is_open = *kind == Kind::Text && entry.passes_options_on() && !is_for_another;
-    match is_open && value.text.starts_with("--") {
+    let is_open = *kind == Kind::Text && value.text.starts_with("--") && entry.passes_options_on();
+    let is_for_another = || {
+        let name = name.to_lowercase();
+        ["arg", "opt", "flag"].iter().any(|part| name.contains(part))
+    };
+    match is_open && !is_for_another() {
         true => Err(Unmatched::MayBeOption(value.text.clone())),
         false => Ok(()),
     }

@@ -44,7 +44,7 @@ fn nothing(state: Option<AskState>, store: &UsedStore) -> String {
     )
 }
 
-/// What an approval with an edit means where the rules decide about the call as it is edited.
+/// The meaning of an approval with an edit where the rules decide about the call as it is edited.
 pub(super) const EDITED: &str = "Approved as edited. Your rules decide about the call in its new form, and may ask about it again.";
 
 /// The result of an answer in a sentence.

@@ -93,20 +93,18 @@ impl LeftFiles {
         }
         let rows: Vec<_> = all.iter().map(|file| file.text(context)).collect();
         let mut text = format!("These files of the program stay:\n{}", rows.join("\n"));
-        if let [first, ..] = self.used_by.found.as_slice() {
-            text += &format!(
-                "\nA hook or a guard in {} still uses those of {}.",
-                shown(first, context),
-                shown(context.directories.state(), context)
-            );
-            return Some(text);
-        }
-        if let [first, ..] = self.used_by.unread.as_slice() {
-            text += &format!(
-                "\n{} cannot be read, and may start a guard that uses those of {}.",
-                shown(first, context),
-                shown(context.directories.state(), context)
-            );
+        let held = match (self.used_by.found.first(), self.used_by.unread.first()) {
+            (Some(file), _) => {
+                Some(format!("A hook or a guard in {} still uses", shown(file, context)))
+            }
+            (None, Some(file)) => Some(format!(
+                "{} cannot be read, and may start a guard that uses",
+                shown(file, context)
+            )),
+            (None, None) => None,
+        };
+        if let Some(held) = held {
+            text += &format!("\n{held} those of {}.", shown(context.directories.state(), context));
             return Some(text);
         }
         let word = |path: &Path| quoted(&path.display().to_string());
@@ -127,7 +125,7 @@ impl LeftFiles {
         }
         let text =
             format!("Your own files stay, and those that you have edited:\n{}", rows.join("\n"));
-        // What a hook decides by is not taken from under it.
+        // A hook that is there keeps the rules that it decides by.
         Some(match self.used_by.are_none() {
             true => {
                 let folder = quoted(&context.directories.config().display().to_string());

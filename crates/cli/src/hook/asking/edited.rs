@@ -36,7 +36,7 @@ impl EditedFrom {
     }
 }
 
-/// What a person has to know about the next ask of a call, as a question of the hook: the ends of equal calls, and the
+/// A note for the person about the next ask of a call, as a question of the hook: the ends of equal calls, and the
 /// ask whose edit has led to this one.
 pub(super) fn note_of(
     number: u64,
